@@ -36,7 +36,6 @@ MACHINES = {
     "asyncio",
     "sqlite3",
     "ruamel",
-    "diskcache",
 }
 
 

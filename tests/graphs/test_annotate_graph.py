@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 import pytest
 
 import jurygraph as jg
-from jurygraph.errors import BudgetExceeded, ConfigError, ModelError, PlanError
+from jurygraph.errors import ModelError, PlanError
 from jurygraph.graphs.state import AnnotateInput, AnnotateState
 from jurygraph.schema import Edge, Response, Rubric, Task
 from tests.agents.graph_annotator.annotator_replies import (
@@ -101,21 +101,6 @@ def test_the_model_is_shown_what_the_metadata_say_of_the_field_as_data() -> None
         assert "metadata" not in request.body["messages"][1]["content"]
 
 
-def test_the_prompt_contains_the_text_of_the_domain(tmp_path: Any) -> None:
-    own = tmp_path / "poems.md"
-    own.write_text("- A sonnet has fourteen lines.\n")
-    for domain, said_of_it in (("medical", "clinical advice"), ("legal", "legal question"), (str(own), "fourteen")):
-        server = record_requests(annotator_script({}, ROLES), rubric_task(LETTER), annotation={"domain": domain})
-        assert all(said_of_it in request.body["messages"][1]["content"] for request in server.requests)
-    one, other = (
-        annotate_rubric(annotator_script(FOUND, ROLES), rubric_task(LETTER), annotation={"domain": domain})
-        for domain in ("writing", str(own))
-    )
-    assert one.edges[0].prompt != other.edges[0].prompt
-    assert one.annotation is not None
-    assert one.annotation.domain == "writing 2"
-
-
 def test_worked_examples_are_shown_for_pairs_alone_and_a_file_may_have_its_own(tmp_path: Any) -> None:
     own, heading = tmp_path / "poems.md", "# Worked examples"
     own.write_text(f"- A sonnet has fourteen lines.\n\n{heading}\n\n- Rhyme licenses metre: none.\n")
@@ -129,19 +114,6 @@ def test_worked_examples_are_shown_for_pairs_alone_and_a_file_may_have_its_own(t
     own.write_text(own.read_text().replace("none", "weak"))
     other = annotate_rubric(annotator_script(FOUND, ROLES), rubric_task(LETTER), annotation={"domain": str(own)})
     assert one.edges[0].prompt != other.edges[0].prompt
-
-
-@pytest.mark.parametrize(("domain", "why"), [("medicl", "did you mean medical"), ("/no/such/file.md", "no such file")])
-def test_an_unknown_domain_is_refused_before_any_request(domain: str, why: str) -> None:
-    with pytest.raises(ConfigError, match=why):
-        jg.Jury.from_config(settings("http://127.0.0.1:1/v1", annotation={"domain": domain}))
-
-
-def test_roles_of_the_task_are_not_requested() -> None:
-    found = annotate_rubric(annotator_script({("a", "b"): "weak"}), rubric_task(cores("a", "b")), requests=1)
-    assert triples(found.edges) == [("a", "b", "weak")]
-    assert found.annotation is not None
-    assert found.annotation.roles == {}
 
 
 # Malformed answers
@@ -204,16 +176,6 @@ def test_a_plan_with_an_incomplete_graph_is_refused() -> None:
     assert "to be completed and given to --edges-from" in str(refused.value)
 
 
-def test_criteria_with_lost_roles_have_no_edges_and_are_requested_again() -> None:
-    given = {**ROLES, "style": "penalty"}
-    found = annotate_rubric(annotator_script(FOUND, given), rubric_task(LETTER), requests=3)
-    assert found.annotation is not None
-    assert found.annotation.unassigned == {"style": "has positive points and was given the role penalty"}
-    assert triples(found.edges) == [("cites", "rude", "activation"), ("facts", "story", "strong")]
-    again = annotate_rubric(annotator_script(FOUND, ROLES), rubric_task(LETTER), found, requests=2)
-    assert triples(again.edges) == sorted((*pair, kind) for pair, kind in FOUND.items())
-
-
 @pytest.mark.parametrize("size", [2, 3, 7, 20])
 def test_a_cycle_loses_its_lowest_edge_with_a_reason(size: int) -> None:
     names = [f"n{i:02}" for i in range(size)]
@@ -271,13 +233,6 @@ def test_votes_are_samples_of_the_same_question_and_a_tie_is_no_edge() -> None:
     }
 
 
-def test_each_vote_shows_the_pairs_in_another_order() -> None:
-    server = record_requests(annotator_script({}), rubric_task(cores("a", "b", "c")), annotation={"votes": 3})
-    orders = [requested_pairs(request.body) for request in server.requests]
-    assert len({tuple(order) for order in orders}) == 3
-    assert all(sorted(order) == sorted(orders[0]) for order in orders)
-
-
 def test_a_model_that_favours_the_first_pair_favours_no_criterion() -> None:
     """Of two directions, each is listed first in about half of the tasks; and under three votes none is kept."""
 
@@ -325,23 +280,6 @@ def _with_text(task: Task, name: str, text: str) -> Task:
     return task.model_copy(update={"rubric": task.rubric.model_copy(update={"criteria": tuple(criteria)})})
 
 
-def test_a_changed_criterion_gets_a_new_role_only_if_the_annotator_gave_the_old_one() -> None:
-    found = annotate_rubric(annotator_script(FOUND, ROLES), rubric_task(LETTER))
-    mine = [one.model_copy(update={"role": "core"}) if one.id == "style" else one for one in found.criteria]
-    by_person = found.model_copy(update={"criteria": tuple(mine)})
-    task = _with_text(rubric_task(LETTER).model_copy(update={"rubric": by_person}), "story", "Now it is another.")
-    requests: list[str] = []
-
-    def script(body: dict[str, Any], number: int) -> Any:
-        if asks_about_roles(body):
-            requests.extend(lines(body, "ids"))
-        return annotator_script({}, ROLES)(body, number)
-
-    again = annotate_rubric(script, task)
-    assert requests == ["story"]
-    assert {one.id: one.role for one in again.criteria} == {**ROLES, "style": "core"}
-
-
 def test_a_handwritten_edge_stays_and_its_pair_is_not_requested_in_either_direction() -> None:
     mine = {"parent": "b", "child": "a", "kind": "weak", "reason": "I say so"}
     requests: list[Any] = []
@@ -354,15 +292,6 @@ def test_a_handwritten_edge_stays_and_its_pair_is_not_requested_in_either_direct
     assert ("a", "b") not in requests
     assert ("b", "a") not in requests
     assert [one.model_dump(exclude_defaults=True) for one in found.edges] == [mine]
-
-
-def test_an_edge_of_the_task_stays_next_to_a_reviewed_graph() -> None:
-    found = annotate_rubric(annotator_script({("a", "b"): "weak"}), rubric_task(cores("a", "b", "c")))
-    stated = [{"parent": "b", "child": "c", "kind": "strong"}, {"parent": "a", "child": "c", "kind": "weak"}]
-    mine = rubric_task(cores("a", "b", "c"), edges=stated)
-    reviewed = found.model_copy(update={"edges": (*found.edges, Edge(parent="a", child="c", kind="activation"))})
-    again = annotate_rubric(annotator_script({}), mine, reviewed, requests=0)
-    assert triples(again.edges) == [("a", "b", "weak"), ("a", "c", "activation"), ("b", "c", "strong")]
 
 
 def test_a_cycle_of_handwritten_edges_is_refused_before_any_request() -> None:
@@ -384,29 +313,6 @@ def test_an_annotated_edge_yields_to_a_handwritten_one_in_a_cycle_and_may_return
     assert rejections(changed) == []
 
 
-def test_a_pair_with_half_of_its_votes_lost_is_unanswered_with_one_reason() -> None:
-    def one_of_three(body: dict[str, Any], number: int) -> Any:
-        if requested_pairs(body)[0] != ("a", "b") or len(body["messages"]) > 2:
-            return reply_with("no thanks")
-        return edges_reply(*(edge_reply(*pair, "weak") for pair in requested_pairs(body)))
-
-    task, votes = rubric_task(cores("a", "b", "c")), {"annotation": {"votes": 3, "batch": 6}}
-    found = annotate_rubric(one_of_three, task, **votes)
-    assert found.edges == ()
-    assert found.annotation is not None
-    assert len(found.annotation.unanswered) == 6
-    again = annotate_rubric(one_of_three, task, found, **votes)
-    assert again.annotation is not None
-    assert len(again.annotation.rejected) == len(found.annotation.rejected)
-
-
-def test_the_annotation_records_the_annotators_domain() -> None:
-    task = rubric_task(cores("a", "b"))
-    found = annotate_rubric(annotator_script({}), task, annotation={"domain": "medical"})
-    again = annotate_rubric(annotator_script({}), task, found, requests=0, annotation={"domain": "legal"})
-    assert again == found
-
-
 # Without a usable model
 
 
@@ -415,16 +321,6 @@ def test_an_unreachable_model_is_an_error_and_gives_no_empty_graph() -> None:
         annotate_rubric(lambda body, number: status(503), rubric_task(LETTER))
     with pytest.raises(ModelError, match="pairs of its criteria could not be annotated"):
         annotate_rubric(lambda body, number: status(503), rubric_task(cores("a", "b")))
-
-
-def test_an_exceeded_budget_raises_its_own_error() -> None:
-    task = rubric_task(cores(*"abcdefgh"))
-    with (
-        run_server(annotator_script({})) as server,
-        jg.Jury.from_config(settings(server.url), max_calls=1) as jury,
-        pytest.raises(BudgetExceeded, match="the limit of 1 call is reached"),
-    ):
-        jg.Planner(jury).annotate(task)
 
 
 def test_a_task_without_rubric_has_nothing_to_annotate() -> None:

@@ -15,7 +15,6 @@ import jurygraph as jg
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
 from jurygraph.graphs.answer_validation import (
     LONGEST_KIND,
-    LONGEST_SEARCHED,
     _read_back,
     _revalidate,
     catch_errors,
@@ -96,19 +95,6 @@ def test_an_answer_of_no_permitted_type_is_a_failed_verdict_that_can_be_stored(w
         assert (verdict.status, verdict.failure is not None) == ("failed", True)
         assert trace.reward.value is None
         assert type(trace).model_validate_json(trace.model_dump_json()).digest == trace.digest
-
-
-class GivesLater(Gives):
-    async def answer(self, inputs: EvaluatorInput) -> Any:
-        answer = Gives.answer(self, inputs)
-        return [answer] * len(inputs.responses) if self.scope == "group" else answer
-
-
-@pytest.mark.parametrize("scope", ["response", "group"])
-def test_an_answer_that_cannot_be_looked_at_is_a_failed_verdict_of_a_coroutine_too(scope: str) -> None:
-    use = {"use": f"{HERE}:GivesLater", "name": "gives", "params": {"what": "no class", "scope": scope}}
-    for trace in score_responses({"evaluators": [use]}, task(), response("a"), response("b", "another")):
-        assert trace.verdicts[0].reason.startswith("no class")
 
 
 MADE: dict[str, Any] = {
@@ -244,15 +230,6 @@ def test_material_read_back_from_its_json_is_what_validating_it_gives(data: Any,
     assert repr(material_read.data) == repr(material_validated.data)  # True is not 1, and -0.0 not 0.0
 
 
-def test_plain_data_is_read_back_and_shared_with_nobody() -> None:
-    data: Any = {"a": [1, 2.5, None, True, "x"], "b": {}}
-    material = Material(name="made", data=data)
-    read = _read_back(material)
-    assert read is not None
-    assert read[0] == material
-    assert read[0].data is not material.data
-
-
 class Spoils(Evaluator):
     name = "spoils"
 
@@ -376,26 +353,6 @@ def test_a_quotation_beyond_the_limits_is_not_searched_and_stays_unverified() ->
     found = [one.verified for one in trace.verdicts[0].evidence]
     assert found == [False, *[True] * 99, *[False] * 6]
     assert [one.quote for one in trace.verdicts[0].evidence] == [long, *[short] * 105]
-
-
-@pytest.mark.parametrize(("letters", "verified"), [(LONGEST_SEARCHED, True), (LONGEST_SEARCHED + 1, False)])
-def test_a_quotation_is_searched_up_to_the_maximum_length(letters: int, verified: bool) -> None:
-    text = "word " * (letters // 5) + "end"
-    use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": [{"quote": text[-letters:]}]}}
-    (trace,) = score_responses({"evaluators": [use]}, task(), Response(id="a", text=text))
-    assert [one.verified for one in trace.verdicts[0].evidence] == [verified]
-
-
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (Untold(), "it has no message: SystemExit"),
-        (ValueError("\ud83d is half"), "\\ud83d is half"),
-        (ValueError("x" * 600), "x" * 500),
-    ],
-)
-def test_a_failure_message_can_always_be_encoded(error: Exception, message: str) -> None:
-    assert to_failure(error, Redactor(())).message == message
 
 
 class Constant(Evaluator):

@@ -2,17 +2,13 @@
 
 import asyncio
 import re
-import threading
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 from pydantic import BaseModel
 
-import jurygraph as jg
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
-from jurygraph.schema import Evidence, Material, RecordedVerdict, Response, TaskView, Trace, Verdict
+from jurygraph.schema import Material, RecordedVerdict, Response, TaskView, Trace, Verdict
 from tests.graphs.scripted import EXCEPTIONS, Broken, evaluator_use, find_verdict, jury, response, score_responses, task
 from tests.rows import all_rows
 
@@ -61,18 +57,6 @@ class RaisesDerivingLater(RaisesDeriving):
         raise EXCEPTIONS[self.what](f"no {self.what} for you")
 
 
-class Unready(Deriver):
-    """Gives what its parameter says instead of material."""
-
-    gives = "nothing"
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-    def derive(self, inputs: DeriverInput) -> Any:
-        return {"none": None, "number": 1.0, "another": Material(name="another", data=1.0)}[self.what]
-
-
 HERE = __name__
 
 
@@ -113,14 +97,6 @@ def test_every_kind_of_exception_in_a_deriver_is_failed_material(use: str, what:
         assert material.failure.cause == ("response" if what == "TimeLimitExceeded" else "evaluator")
 
 
-@pytest.mark.parametrize(("what", "given"), [("none", "NoneType"), ("number", "float"), ("another", "'another'")])
-def test_a_deriver_that_gives_no_such_material_has_failed(what: str, given: str) -> None:
-    for trace in score_with_sibling(derivers=[{"use": f"{HERE}:Unready", "params": {"what": what}}]):
-        (material,) = trace.material
-        assert material.failure is not None
-        assert material.failure.message.startswith(f"expected material 'nothing', got {given}")
-
-
 async def cancels_itself(task: TaskView, response: Response) -> float:
     me = asyncio.current_task()
     assert me is not None
@@ -136,30 +112,12 @@ async def cancels_itself_at_the_last(task: TaskView, response: Response) -> floa
     return 1.0
 
 
-async def swallows_its_own_cancellation(task: TaskView, response: Response) -> float:
-    me = asyncio.current_task()
-    assert me is not None
-    me.cancel()
-    try:
-        await asyncio.sleep(0)
-    except asyncio.CancelledError:
-        return 0.5
-    return 1.0
-
-
 @pytest.mark.parametrize("name", ["cancels_itself", "cancels_itself_at_the_last"])
 def test_a_task_that_cancels_itself_cancels_nothing_else(name: str) -> None:
     for trace in score_with_sibling(f"{HERE}.{name}"):
         failure = find_verdict(trace, "odd0").failure
         assert failure is not None
         assert (failure.cause, failure.kind) == ("evaluator", "CancelledError")
-
-
-def test_an_evaluator_that_swallows_its_own_cancellation_is_scored() -> None:
-    assert [find_verdict(t, "odd0").score for t in score_with_sibling(f"{HERE}.swallows_its_own_cancellation")] == [
-        0.5,
-        0.5,
-    ]
 
 
 def unprintable(task: TaskView, response: Response) -> float:
@@ -220,33 +178,6 @@ def test_a_value_that_is_not_an_estimate_is_never_a_score(use: str, what: str) -
         assert trace.digest
 
 
-TRUE: dict[str, Any] = {
-    "true": True,
-    "a NumPy boolean": np.bool_(True),
-    "an integer": 1,
-    "a NumPy integer": np.int64(1),
-    "a short float": np.float32(1.0),
-    "a verdict": Verdict(score=1.0),
-}
-
-
-def test_numbers_and_booleans_of_any_make_are_scores() -> None:
-    GIVEN.update(TRUE)
-    for what in TRUE:
-        for trace in score_with_sibling({"use": f"{HERE}:Gives", "name": "odd", "params": {"what": what}}):
-            verdict = find_verdict(trace, "odd")
-            assert verdict.score == 1.0
-            assert RecordedVerdict.model_validate_json(verdict.model_dump_json()) == verdict
-
-
-def test_computing_a_verdicts_digest_does_not_change_it() -> None:
-    verdict = Verdict(score=0.5)
-    assert verdict.digest
-    GIVEN["digested"] = verdict
-    for trace in score_with_sibling({"use": f"{HERE}:Gives", "name": "odd", "params": {"what": "digested"}}):
-        assert find_verdict(trace, "odd").score == 0.5
-
-
 class GivesGroup(Evaluator):
     scope = "group"
 
@@ -265,14 +196,6 @@ def test_a_group_question_requires_one_verdict_for_each_response(what: Any) -> N
         assert "2 verdicts" in verdict.reason
 
 
-def test_an_invalid_verdict_in_a_group_affects_no_other() -> None:
-    statuses = [
-        find_verdict(t, "odd").status
-        for t in score_with_sibling({"use": f"{HERE}:GivesGroup", "name": "odd", "params": {"what": [0.5, "ab"]}})
-    ]
-    assert sorted(statuses) == ["failed", "ok"]
-
-
 def breaks_on_a(task: TaskView, response: Response) -> float:
     if response.id == "a":
         raise Broken
@@ -287,22 +210,6 @@ async def breaks_on_a_later(task: TaskView, response: Response) -> float:
 @pytest.mark.parametrize("name", ["breaks_on_a", "breaks_on_a_later"])
 def test_a_failing_response_affects_no_other(name: str) -> None:
     assert [find_verdict(t, "odd0").status for t in score_with_sibling(f"{HERE}.{name}")] == ["failed", "ok"]
-
-
-MAIN_THREADS: list[int] = []
-
-
-def notes_its_thread(task: TaskView, response: Response) -> bool:
-    MAIN_THREADS.append(threading.get_ident())
-    return True
-
-
-def test_synchronous_user_code_runs_in_a_thread_of_its_own() -> None:
-    MAIN_THREADS.clear()
-    with jury(f"{HERE}.notes_its_thread") as made:
-        asyncio.run(made.ascore(task(), [response("a")]))
-    assert MAIN_THREADS
-    assert threading.get_ident() not in MAIN_THREADS
 
 
 class Waits(Evaluator):
@@ -345,31 +252,11 @@ async def interrupts_later(task: TaskView, response: Response) -> float:
 
 
 @pytest.mark.parametrize("name", ["interrupts", "interrupts_later"])
-def test_an_interrupt_is_raised_to_the_caller(name: str) -> None:
-    with jury(f"{HERE}.{name}") as made, pytest.raises(KeyboardInterrupt):
-        asyncio.run(made.ascore(task(), [response("a")]))
-
-
-@pytest.mark.parametrize("name", ["interrupts", "interrupts_later"])
 def test_an_interrupt_is_raised_to_a_synchronous_caller_and_the_jury_stays_usable(name: str) -> None:
     with jury(evaluator_use("tone"), f"{HERE}.{name}", reward={"tone": 1.0}) as made:
         with pytest.raises(KeyboardInterrupt):
             made.score(task(), [response("a", tone=1.0)])
         assert made.prepare(task()).task_id == "task"
-
-
-class Quotes(Evaluator):
-    def answer(self, inputs: EvaluatorInput) -> Verdict:
-        text = inputs.response.text
-        quotes: Sequence[tuple[str, int, int]] = [(text[2:4], 2, 4), ("not there", 0, 9), (text, 0, len(text) + 1)]
-        evidence = tuple(Evidence(quote=q, start=s, end=e, verified=True) for q, s, e in quotes)
-        return Verdict(score=1.0, evidence=evidence)
-
-
-def test_evidence_is_verified_at_its_given_position() -> None:
-    (trace,) = score_responses({"evaluators": [f"{HERE}:Quotes"]}, task(), jg.Response(id="a", text="the text"))
-    (verdict,) = trace.verdicts
-    assert [evidence.verified for evidence in verdict.evidence] == [True, False, True]
 
 
 class SetsField(Evaluator):

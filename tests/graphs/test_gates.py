@@ -19,7 +19,6 @@ from tests.graphs.scripted import (
     evaluator_use,
     find_verdict,
     make_plan,
-    ordered_ids,
     response,
     score_responses,
     task,
@@ -93,13 +92,6 @@ def test_facts_and_checks_of_a_stopped_response_are_judged(layer: str, is_asked:
     assert outcomes_of(trace)["tone"] == (("ok", 0.75, None) if is_asked else ("ok", 0.0, "empty-response"))
 
 
-def test_a_check_and_a_model_question_may_share_a_criterion() -> None:
-    uses = [model_evaluator("judge", audience="criterion"), evaluator_use("check", audience="criterion")]
-    trace = first_trace({"evaluators": uses}, task(criterion("c")), empty_response("a", **{"check@c": 1.0}))
-    assert outcomes_of(trace) == {"check@c": ("ok", 1.0, None), "judge@c": ("ok", 0.0, "empty-response")}
-    assert trace.reward.value == 0.5
-
-
 def test_no_model_is_called_for_a_stopped_response() -> None:
     texts = [*(STOPPED[gate] for gate in RESPONSE_GATES), HONEST]
     about = rubric("short", "kind").model_copy(update={"reference": REFERENCE})
@@ -108,14 +100,6 @@ def test_no_model_is_called_for_a_stopped_response() -> None:
         assert server.count == 1
     assert [trace.reward.value for trace in traces] == [0.0] * 5 + [0.9]
     assert [len(trace.calls) for trace in traces] == [0] * 5 + [1]
-
-
-def test_gates_answer_without_a_model_as_well() -> None:
-    trace, other = score_responses(
-        {"evaluators": ["criteria"]}, rubric("short"), empty_response("a"), response("b", HONEST)
-    )
-    assert [one.status for one in (*trace.verdicts, *other.verdicts)] == ["ok", "abstained"]
-    assert (trace.reward.value, other.reward.value) == (0.0, None)
 
 
 # Penalties
@@ -181,18 +165,6 @@ def test_a_component_of_negative_weight_counts_in_full(rule: str) -> None:
     assert find_verdict(trace, "tone").score == 0.0
 
 
-def test_a_single_question_has_full_weight_in_any_position() -> None:
-    config = {
-        "evaluators": [model_evaluator("tone")],
-        "components": {
-            "gain": {"inputs": {"t": {"verdicts_of": "tone"}}},
-            "harm": {"inputs": {"t": {"verdicts_of": "tone"}}},
-        },
-        "reward": {"gain": 1.0, "harm": -1.0},
-    }
-    assert first_trace(config, task(), empty_response("a")).reward.components == {"gain": 0.0, "harm": 1.0, "tone": 0.0}
-
-
 def test_a_hard_constraint_that_is_stopped_is_violated() -> None:
     need = [{"id": "need", "kind": "hard"}, {"id": "wish", "kind": "soft"}]
     ann = Stakeholder.model_validate({"id": "ann", "constraints": need})
@@ -225,17 +197,6 @@ def test_a_stopped_response_is_not_compared_in_pairs_while_the_others_are(pairs:
     assert outcomes_of(traces["a"]) == {"better": ("ok", 0.0, "empty-response")}
 
 
-def test_a_stopped_response_is_not_shown_in_a_group() -> None:
-    config = {"evaluators": [model_evaluator("rank", scope="group")]}
-    group = [empty_response("a"), response("b", HONEST, rank=0.25), response("c", HONEST, rank=0.75)]
-    traces = by_id(score_responses(config, task(), *group))
-    assert {one.responses for trace in traces.values() for one in trace.verdicts} == {
-        (),
-        tuple(ordered_ids(*group[1:])),
-    }
-    assert {name: trace.reward.value for name, trace in traces.items()} == {"a": 0.0, "b": 0.25, "c": 0.75}
-
-
 @pytest.mark.parametrize(("scope", "pairs"), [("pair", "ordered"), ("pair", "unordered"), ("group", "ordered")])
 def test_the_last_remaining_response_is_not_compared(scope: str, pairs: str) -> None:
     config = {
@@ -251,35 +212,7 @@ def test_the_last_remaining_response_is_not_compared(scope: str, pairs: str) -> 
         assert (traces[name].reward.value, traces[name].reward.status) == (1.0, "ok")
 
 
-def test_the_last_remaining_response_fails_if_another_failed_by_infrastructure() -> None:
-    config = {
-        "evaluators": [model_evaluator("rank", scope="pair", needs=["measure"])],
-        "derivers": ["tests.graphs.scripted:Measure"],
-    }
-    group = [empty_response("a"), response("b", HONEST, measure="Exception"), response("c", HONEST, measure=1.0)]
-    traces = by_id(score_responses(config, task(), *group))
-    assert {name: traces[name].verdicts[0].status for name in "abc"} == {"a": "ok", "b": "failed", "c": "failed"}
-
-
-def test_a_failure_of_one_response_does_not_affect_one_judged_alone() -> None:
-    config = {
-        "evaluators": [model_evaluator("tone"), model_evaluator("same", samples=2)],
-        "reward": {"tone": 1.0, "same": 1.0},
-    }
-    good = response("b", HONEST, tone=0.5, same=[0.25, 0.75])
-    (alone,) = score_responses(config, task(), good)
-    in_company = by_id(score_responses(config, task(), empty_response("a"), good))["b"]
-    assert (alone.reward, alone.verdicts) == (in_company.reward, in_company.verdicts)
-
-
 # Samples, variants, material, and staged screening
-
-
-def test_a_gate_answers_all_samples_at_once() -> None:
-    config = {"evaluators": [model_evaluator("tone", samples=3)]}
-    trace = first_trace(config, task(), empty_response("a"))
-    assert [one.sample for one in trace.verdicts] == [0]
-    assert (trace.reward.value, trace.reward.coverage, trace.reward.counts.judged) == (0.0, 1.0, 1)
 
 
 @pytest.mark.parametrize("reduce", ["mean", "min", "max", None])
@@ -358,26 +291,6 @@ def test_a_penalty_behind_a_screen_counts_in_full() -> None:
     assert first_trace(config, task(), empty_response("a")).reward.value == -1.0
     assert first_trace(config, task(), response("b", HONEST, first=1.0, harm=1.0)).reward.value == -0.75
     assert first_trace(config, task(), response("b", HONEST, first=0.0)).reward.value == 0.0
-
-
-def test_a_check_after_a_skipped_question_runs_depending_on_the_value_that_the_skip_counts() -> None:
-    def check(op: str) -> dict[str, Any]:
-        return {**evaluator_use("late"), "when": {"question": "first", "threshold": 0.5, "op": op}}
-
-    for op, outcome in ((">=", ("not_applicable", None, "first")), ("<", ("ok", 0.75, None))):
-        config = {"evaluators": [model_evaluator("first"), check(op)], "reward": {"first": 1.0}}
-        assert outcomes_of(first_trace(config, task(), empty_response("a", late=0.75)))["late"] == outcome
-
-
-def test_a_stopped_response_stays_stopped_regardless_of_a_check() -> None:
-    for found in (0.0, 1.0):
-        use = {**model_evaluator("late"), "when": {"question": "check", "threshold": 0.5}}
-        config = {"evaluators": [evaluator_use("check"), use], "reward": {"check": 1.0}}
-        assert outcomes_of(first_trace(config, task(), empty_response("a", check=found)))["late"] == (
-            "ok",
-            0.0,
-            "empty-response",
-        )
 
 
 # The plan

@@ -103,13 +103,6 @@ class Opens(Evaluator):
         return 1.0
 
 
-def test_a_runnable_is_an_evaluator_like_any_other() -> None:
-    (trace,) = score_responses({"evaluators": [f"{__name__}.RUNNABLE"]}, task(), Response(id="a", text="abc"))
-    (verdict,) = trace.verdicts
-    assert (verdict.score, verdict.reason, verdict.layer) == (0.3, "What is right?", "model")
-    assert trace.reward.value == 0.3
-
-
 @pytest.mark.parametrize("name", ["SUBGRAPH", "SYNC_SUBGRAPH", "invokes", "invokes_later"])
 def test_a_nested_graph_sees_nothing_of_the_machine_around_it(name: str) -> None:
     SEEN.clear()
@@ -123,23 +116,6 @@ def test_a_nested_graph_sees_nothing_of_the_machine_around_it(name: str) -> None
         assert seen["config"].get("metadata", {}).get("langgraph_node") in (None, "inner")
         names = {key for key in seen["config"].get("configurable", {}) if key.startswith("__pregel")}
         assert "jurygraph" not in str([seen["config"]["configurable"][key] for key in names])
-
-
-def test_a_node_of_the_package_has_the_context_and_the_plan() -> None:
-    """So that the test above can fail: a node of ours does see the context and our plan's node."""
-    found: list[dict[str, Any]] = []
-
-    async def node(state: Text) -> Text:
-        found.append(visible_context())
-        return {}
-
-    graph = StateGraph(Text, context_schema=RunContext)
-    graph.add_node("inner", node)
-    graph.add_edge(START, "inner")
-    graph.add_edge("inner", END)
-    with jury(evaluator_use("tone")) as made:
-        asyncio.run(graph.compile().ainvoke({"text": ""}, context=made.context))
-    assert isinstance(found[0]["context"], RunContext)
 
 
 class Listens(BaseCallbackHandler):

@@ -14,7 +14,7 @@ from jurygraph.sources import parse_config
 from tests.agents.parser import ANN, BEN, ZOE, parser_script, settings, tension, trip
 from tests.graphs.scenes import decide
 from tests.graphs.scripted import evaluator_use, make_plan
-from tests.models.server import run_server, status
+from tests.models.server import run_server
 
 TENSIONS = [tension(1, 2, "high")]
 BY_HAND: dict[str, Any] = {
@@ -61,29 +61,6 @@ def test_traces_equal_those_of_a_task_with_the_parsed_constraints() -> None:
     assert plan.task_digest == about.content_digest, "it serves the task as it is given"
 
 
-def test_views_contain_parsed_constraints_without_their_quotations() -> None:
-    plan = plan_of(trip(ANN))
-    (view,) = (view for view in plan.survey.views.values() if view.member == "ann")
-    assert view.about is not None
-    assert view.about.model_dump()["profile"] == ANN
-    assert view.about.model_dump()["constraints"][0] == {
-        "id": "c1",
-        "text": "No nuts are served.",
-        "kind": "hard",
-        "restrictiveness": 1.0,
-        "check": None,
-    }
-
-
-def test_a_plan_contains_its_profiles_and_survives_json() -> None:
-    plan = plan_of(trip(ANN, BEN))
-    again = Plan.model_validate_json(plan.model_dump_json())
-    assert again.digest == plan.digest
-    assert with_profiles(trip(ANN, BEN), again.profiles) == with_profiles(trip(ANN, BEN), plan.profiles)
-    other = plan.model_copy(update={"profiles": profiles_of(plan).model_copy(update={"tensions": ()})})
-    assert other.digest != plan.digest
-
-
 def test_a_plan_without_read_profiles_has_no_field_for_them() -> None:
     with run_server(parser_script()) as server:
         about = trip(stakeholders=[{"id": "ann", "profile": ANN, "constraints": [{"id": "x", "kind": "hard"}]}])
@@ -102,11 +79,6 @@ def test_only_profiles_in_text_alone_are_read() -> None:
     ]
     plan = plan_of(trip(stakeholders=people), requests=2)
     assert profiles_of(plan).by == {"ben": "tiny, prompt profile 2"}
-
-
-@pytest.mark.parametrize("method", [{"method": "uniform"}, {"method": "fixed", "fixed": {"ann": 1.0}}], ids=str)
-def test_profiles_are_read_under_every_weighting_method(method: dict[str, Any]) -> None:
-    assert plan_of(trip(ANN), weights=method).survey == plan_of(trip(ANN)).survey
 
 
 def test_profiles_are_not_parsed_without_questions_about_stakeholders() -> None:
@@ -128,10 +100,6 @@ class TestByHand:
             assert [[one.id for one in each.constraints] for each in found.stakeholders] == [["nuts"], ["aa", "zz"]]
             assert [(one.between, one.strength) for one in found.tensions] == [(("ann", "ben"), 0.75)]
 
-    def test_the_order_in_a_profiles_file_changes_nothing(self) -> None:
-        turned = profiles_line(stakeholders=BY_HAND["stakeholders"][::-1])
-        assert plan_of(trip(ANN, BEN), turned).digest == plan_of(trip(ANN, BEN), profiles_line()).digest
-
     def test_missing_profiles_and_tensions_are_requested_from_the_model(self) -> None:
         own = {"stakeholders": BY_HAND["stakeholders"][:1]}
         found = profiles_of(plan_of(trip(ANN, BEN), profiles_line(**own), requests=1))
@@ -141,10 +109,6 @@ class TestByHand:
         found = profiles_of(plan_of(trip(ANN, BEN), profiles_line(**own, tensions=None), requests=2))
         assert (found.tensions[0].strength, found.tensions_by) == (1.5, "tiny, prompt tensions 1")
         assert profiles_of(plan_of(trip(ANN, BEN), profiles_line(**own, tensions=[]), requests=1)).tensions == ()
-
-    def test_missing_profiles_are_an_error_under_model_none(self) -> None:
-        with pytest.raises(PlanError, match="'ann' has a profile in text alone"):
-            plan_of(trip(ANN, BEN), profiles_line(stakeholders=BY_HAND["stakeholders"][:1]), model="none")
 
     @pytest.mark.parametrize(
         ("change", "wrong"),
@@ -206,26 +170,3 @@ class TestBeforeAnythingIsSent:
                 _, requests = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, ZOE)))
                 (request,) = (one for one in requests if jury.gateway.reply_source(one) is None)
                 assert ZOE in request.messages[1].content
-
-    def test_a_dry_run_without_a_model_returns_the_plan(self) -> None:
-        with jg.Jury.from_config({"evaluators": [JUDGE]}) as jury:
-            plan, first = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, BEN), profiles_line()))
-            assert (plan, first) == (jury.prepare(trip(ANN, BEN), profiles_line()), [])
-
-
-def test_a_refused_key_stops_planning() -> None:
-    with (
-        run_server(lambda body, number: status(401)) as server,
-        jg.Jury.from_config(settings(server.url)) as jury,
-        pytest.raises(jg.ModelAccessError, match=r"401: planted 401; .*check JURYGRAPH_API_KEY"),
-    ):
-        jury.prepare(trip(ANN, BEN))
-
-
-def test_a_task_is_scored_by_a_profile_alone() -> None:
-    with run_server(parser_script(tensions=TENSIONS)) as server, jg.Jury.from_config(settings(server.url)) as jury:
-        (trace,) = jury.score(trip(ANN, BEN), [Response(id="a", text="", data={"kind@ann": 1.0, "kind@ben": 0.0})])
-    assert trace.plan is not None
-    (spec,) = trace.plan.decision.specs
-    assert trace.reward.value == pytest.approx(spec.inputs["ann"].input_weight)
-    assert trace.reward.value > 0.5, "who is harder to please weighs more"

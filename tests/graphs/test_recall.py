@@ -157,35 +157,6 @@ def material_of(slot: tuple[str, tuple[str, ...], int]) -> list[tuple[str, str]]
     return [(name, shown[0][0]) for name in RESTS.get(question, ())]
 
 
-def test_one_more_sample_requests_only_that_sample() -> None:
-    config = {"evaluators": [counted_evaluator("tone", samples=2)]}
-    first = score_responses(config, task(), *GROUP)
-    more = {"evaluators": [{**counted_evaluator("tone", samples=2), "samples": 3}]}
-    group = [r.model_copy(update={"data": {"tone": [0.1, 0.2, 0.3]}}) for r in GROUP]
-    score_again(more, results_of(first), group)
-    assert sorted(REQUESTED) == [("tone", (name,), 2) for name in "abc"]
-
-
-def test_a_group_verdict_is_requested_again_if_one_of_its_verdicts_is_missing() -> None:
-    config = {"evaluators": [counted_evaluator("rank", scope="group")]}
-    recalled = results_of(score_responses(config, task(), *GROUP))
-    score_again(config, drop_results(recalled, [place for place in recalled.verdicts if place[1] == "b"]))
-    assert [question for question, _, _ in REQUESTED] == ["rank"]
-
-
-def test_a_verdict_on_another_group_is_not_recalled() -> None:
-    config = {
-        "evaluators": [counted_evaluator("rank", scope="group"), counted_evaluator("better", scope="pair")],
-        "reward": {"rank": 1.0},
-    }
-    recalled = results_of(score_responses(config, task(), *GROUP[:2]))
-    score_again(config, recalled)
-    assert {shown for question, shown, _ in REQUESTED if question == "better"} == {
-        ("a", "c"), ("b", "c"), ("c", "a"), ("c", "b")
-    }  # fmt: skip
-    assert [len(shown) for question, shown, _ in REQUESTED if question == "rank"] == [3]
-
-
 def test_screening_is_computed_again() -> None:
     """Screening may now skip a question that was requested, or request one that was skipped."""
     first = score_responses(CONFIG, task(), *GROUP)

@@ -1,13 +1,11 @@
 """Routing: the next work is a pure function of the plan, the group and the verdicts so far."""
 
-import inspect
 from typing import Any
 
 import pytest
 
-from jurygraph.graphs import routing
 from jurygraph.graphs.routing import WaveWork, make_stamp, next_work, sort_responses
-from jurygraph.schema import Failure, Material, RecordedVerdict, Response, Survey, Variant, Verdict
+from jurygraph.schema import Failure, Material, RecordedVerdict, Response, Survey, Verdict
 from tests.graphs.scripted import (
     INFRASTRUCTURE_FAILURE,
     NO_MODEL,
@@ -38,10 +36,6 @@ def requested(work: WaveWork) -> list[tuple[str, tuple[str, ...], int]]:
 def recorded_verdict(survey: Survey, question: str, about: str, score: float, sample: int = 0) -> RecordedVerdict:
     question_ = next(q for q in survey.questions if q.id == question)
     return make_stamp(question_, survey.views[question_.view])(Verdict(score=score), about, (about,), sample)
-
-
-def test_routing_does_not_import_langgraph() -> None:
-    assert "langgraph" not in inspect.getsource(routing)
 
 
 def test_a_group_is_sorted_by_content_then_id() -> None:
@@ -111,16 +105,6 @@ def test_a_gate_averages_its_samples_with_total() -> None:
         assert bool(requested(work)) == asks
 
 
-def test_only_the_named_verdicts_about_the_response_open_its_gate() -> None:
-    survey = survey_of(GATED)
-    verdicts = [recorded_verdict(survey, "gate", "a", 1.0), recorded_verdict(survey, "gate", "b", 0.0)]
-    work, _ = next_work(survey, 1, [response("a"), response("b")], [], verdicts)
-    assert requested(work) == [("then", ("a",), 0)]
-    assert [v.about for v in work.settled_verdicts] == ["b"]
-    again, _ = next_work(survey, 1, [response("a"), response("b")], [], verdicts[::-1])
-    assert (requested(again), again.settled_verdicts) == (requested(work), work.settled_verdicts)
-
-
 # Gates that are pairs
 
 
@@ -161,13 +145,6 @@ def test_the_native_value_of_a_pair_does_not_count_for_the_second_response() -> 
     assert passing == ["a"]
     assert {settled[name].status for name in "bc"} == {"abstained"}
     assert {settled[name].reason for name in "bc"} == {"gate, which it depends on, was not judged"}
-
-
-def test_a_pair_is_no_gate_for_a_response_that_is_not_in_it() -> None:
-    passing, settled = route_after_pairs(Verdict(score=0.9))
-    assert passing == ["a"]
-    assert (settled["b"].status, settled["c"].status) == ("not_applicable", "failed")
-    assert "was not judged" in settled["c"].reason
 
 
 @pytest.mark.parametrize(
@@ -347,17 +324,6 @@ def test_a_question_with_missing_material_is_skipped(
     assert settled.reason == settled.failure.message == reason
 
 
-def test_data_of_a_response_is_material_at_once_and_other_data_is_derived() -> None:
-    config = {
-        "evaluators": ["tests.graphs.test_data_routing:Words"],
-        "derivers": ["tests.graphs.test_data_routing:Structured"],
-    }
-    group = [Response(id="own", text="one", data=["one"]), Response(id="bare", text="one")]
-    work, _ = next_work(survey_of(config), 0, group, [], [])
-    assert work.material == [Material(name="data", response="own", data=["one"])]
-    assert [(job.derivation.gives, job.response.id) for job in work.derivation_tasks] == [("data", "bare")]
-
-
 @pytest.mark.parametrize(
     ("note", "reason"),
     [("all were too long", "all were too long"), ("", "material 'versions' holds no variant to ask about")],
@@ -377,18 +343,3 @@ def test_a_question_about_variants_does_not_apply_to_a_response_without_any_and_
         "no-variant",
         reason,
     )
-
-
-def test_every_variant_is_shown_with_the_material_of_its_response() -> None:
-    config = {
-        "evaluators": [evaluator_use("same", material="versions", needs=["measure"])],
-        "derivers": ["tests.graphs.scripted:Versions", "tests.graphs.scripted:Measure"],
-    }
-    variants = tuple(Variant(response=response(name)) for name in ("v", "w"))
-    measure = Material(name="measure", response="a", data=0.5)
-    work = work_with_material(config, 1, Material(name="versions", response="a", variants=variants), measure)
-    (tasks,) = work.evaluator_tasks.values()
-    assert [(it.responses[0].id, it.about, it.material) for it in tasks] == [
-        ("v", ("a",), ({"measure": measure},)),
-        ("w", ("a",), ({"measure": measure},)),
-    ]

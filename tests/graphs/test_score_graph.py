@@ -2,7 +2,6 @@
 
 import pytest
 
-from jurygraph.errors import InputError
 from jurygraph.schema import Response, Stakeholder
 from tests.graphs.scripted import (
     DATA_READER,
@@ -13,7 +12,6 @@ from tests.graphs.scripted import (
     find_verdict,
     response,
     response_with,
-    reward_responses,
     score_responses,
     task,
 )
@@ -74,18 +72,6 @@ def test_a_group_of_one_has_nothing_to_compare_and_says_so(scope: str) -> None:
     assert any("one response" in note for note in trace.reward.notes)
 
 
-def test_a_group_of_one_without_another_question_fails() -> None:
-    (reward,) = reward_responses(
-        {"evaluators": [evaluator_use("rank", scope="group")]}, task(), response("a", rank=1.0)
-    )
-    assert (reward.status, reward.value, reward.coverage, reward.partial) == ("failed", None, 0.0, None)
-
-
-def test_an_empty_group_is_refused() -> None:
-    with pytest.raises(InputError, match="group of none"):
-        score_responses({"evaluators": [evaluator_use("tone")]}, task())
-
-
 def test_a_response_is_shown_without_its_agent_and_labels() -> None:
     """`ScriptedEvaluator` asserts it on each response that it is shown; the trace has both back."""
     config = {
@@ -96,14 +82,6 @@ def test_a_response_is_shown_without_its_agent_and_labels() -> None:
     trace, _ = score_responses(config, task(), named, response("b", tone=0.0, rank=0.0))
     assert trace.reward.status == "ok"
     assert (trace.agent, trace.labels) == ("gpt", {"correct": True})
-
-
-def test_neither_agent_nor_labels_change_a_reward() -> None:
-    config = {"evaluators": [evaluator_use("better", scope="pair")]}
-    script = {"better": 0.25}
-    plain = [Response(id="a", text="x", data=script), Response(id="b", text="y", data=script)]
-    named = [r.model_copy(update={"agent": f"agent-{9 - i}", "labels": {"n": i}}) for i, r in enumerate(plain)]
-    assert reward_responses(config, task(), *plain) == reward_responses(config, task(), *named)
 
 
 @pytest.mark.parametrize(
@@ -213,31 +191,6 @@ def test_a_gate_may_read_the_native_value() -> None:
     assert [find_verdict(t, "why").status for t in traces] == ["ok", "not_applicable", "abstained"]
 
 
-@pytest.mark.parametrize(("reduce", "is_requested"), [("mean", False), ("min", False), ("max", True)])
-def test_a_gate_reduces_its_samples(reduce: str, is_requested: bool) -> None:
-    when = {"question": "gate", "threshold": 0.6, "reduce": reduce}
-    config = {
-        "evaluators": [{**evaluator_use("gate"), "samples": 2}, {**evaluator_use("then"), "when": when}],
-        "reward": {"gate": 1.0},
-    }
-    (trace,) = score_responses(config, task(), response("a", gate=[0.0, 1.0], then=1.0))
-    assert (find_verdict(trace, "then").status == "ok") == is_requested
-
-
-@pytest.mark.parametrize(
-    ("gate", "is_requested"),
-    [([0.0, 0.7, 1.0], True), ([0.0, 0.5, 1.0], False), ([0.2, 1.0], True), ([0.1, 1.0], False)],
-)
-def test_the_median_of_its_samples_is_the_middle_one_or_the_mean_of_the_two(
-    gate: list[float], is_requested: bool
-) -> None:
-    when = {"question": "gate", "threshold": 0.6, "reduce": "median"}
-    use = {**evaluator_use("gate"), "samples": len(gate)}
-    config = {"evaluators": [use, {**evaluator_use("then"), "when": when}], "reward": {"gate": 1.0}}
-    (trace,) = score_responses(config, task(), response("a", gate=gate, then=1.0))
-    assert (find_verdict(trace, "then").status == "ok") == is_requested
-
-
 NOT_APPLICABLE = {"status": "not_applicable", "reason": "no table is needed"}
 
 
@@ -253,45 +206,12 @@ def test_a_question_that_does_not_apply_leaves_what_the_judged_ones_give() -> No
     assert trace.reward.counts.model_dump() == {"judged": 1, "abstained": 0, "failed": 0, "not_applicable": 1}
 
 
-def test_a_response_to_which_no_question_applies_has_no_reward() -> None:
-    (trace,) = score_responses(
-        {"evaluators": [evaluator_use("table")], "failure": {"min_coverage": 0.0}},
-        task(),
-        response("a", table=NOT_APPLICABLE),
-    )
-    assert (trace.reward.value, trace.reward.status, trace.reward.coverage) == (None, "failed", 0.0)
-
-
-def test_a_question_that_waits_for_one_that_does_not_apply_is_skipped() -> None:
-    late = {**evaluator_use("late"), "when": {"question": "table", "threshold": 0.5}}
-    config = {"evaluators": [evaluator_use("table"), late, evaluator_use("tone")], "reward": {"tone": 1.0}}
-    (trace,) = score_responses(config, task(), response("a", tone=0.25, late=1.0, table=NOT_APPLICABLE))
-    verdict = find_verdict(trace, "late")
-    assert (verdict.status, verdict.gated_by) == ("not_applicable", "table")
-    assert verdict.reason == "table is itself not applicable"
-
-
 @pytest.mark.parametrize(("score", "status"), [(1.0, "ok"), (0.0, "not_applicable"), ("response", "failed")])
 def test_a_gate_is_decided_by_its_samples_that_apply(score: float | str, status: str) -> None:
     late = {**evaluator_use("late"), "when": {"question": "table", "threshold": 0.5}}
     config = {"evaluators": [{**evaluator_use("table"), "samples": 2}, late], "reward": {"table": 1.0}}
     (trace,) = score_responses(config, task(), response("a", late=1.0, table=[NOT_APPLICABLE, score]))
     assert find_verdict(trace, "late").status == status
-
-
-def test_both_of_an_unordered_pair_can_pass_a_gate_on_it() -> None:
-    config = {
-        "evaluators": [
-            evaluator_use("better", scope="pair", pairs="unordered"),
-            {**evaluator_use("tone"), "when": {"question": "better", "threshold": 0.5}},
-        ],
-        "reward": {"better": 1.0},
-    }
-    group = [response("strong", better=1.0, tone=1.0), response("weak", better=0.5, tone=1.0)]
-    for responses in (group, group[::-1]):
-        traces = by_id(score_responses(config, task(), *responses))
-        assert find_verdict(traces["strong"], "tone").status == "ok"
-        assert find_verdict(traces["weak"], "tone").status == "not_applicable"
 
 
 MATERIAL = {
@@ -305,15 +225,6 @@ def test_an_evaluator_gets_the_material_that_it_names_and_material_is_made_from_
     assert (one.reward.value, other.reward.value) == (pytest.approx(0.3), pytest.approx(0.6))
     assert find_verdict(one, "reads").reason == "[['half', 'measure']]"
     assert [(m.name, m.response, m.data) for m in one.material] == [("half", "a", 0.2), ("measure", "a", 0.4)]
-
-
-@pytest.mark.parametrize("scope", ["pair", "group"])
-def test_material_is_given_with_each_shown_response(scope: str) -> None:
-    use = {"use": DATA_READER, "name": "reads", "params": {"needs": ["measure"], "scope": scope}}
-    config = {**MATERIAL, "evaluators": [use]}
-    traces = score_responses(config, task(), response("a", measure=0.4), response("b", measure=0.8))
-    assert [t.reward.value for t in traces] == [pytest.approx(0.6)] * 2
-    assert {v.reason for t in traces for v in t.verdicts} == {"[['measure'], ['measure']]"}
 
 
 @pytest.mark.parametrize(("raised", "cause"), [("Exception", "evaluator"), ("TimeLimitExceeded", "response")])
@@ -365,24 +276,11 @@ def test_verdicts_on_variants_count_to_their_parent() -> None:
     assert len(one.material[0].variants) == 3
 
 
-def test_a_failed_deriver_of_variants_leaves_one_failed_verdict_about_the_parent() -> None:
-    (trace,) = score_responses(VARIANTS, task(), response("a", tone=1.0, versions="Exception"))
-    verdict = find_verdict(trace, "same")
-    assert (verdict.status, verdict.about) == ("failed", "a")
-    assert trace.reward.coverage == 0.5
-
-
 def test_a_response_without_variants_is_not_excused_from_the_question() -> None:
     (trace,) = score_responses(VARIANTS, task(), response("a", tone=1.0, versions=[]))
     verdict = find_verdict(trace, "same")
     assert (verdict.status, verdict.gated_by) == ("not_applicable", "no-variant")
     assert (trace.reward.components["same"], trace.reward.counts.total, trace.reward.coverage) == (0.0, 2, 1.0)
-
-
-def test_two_variants_with_one_id_are_refused() -> None:
-    versions = [["a-1", {"same": 0.0}], ["a-1", {"same": 1.0}]]
-    (trace,) = score_responses(VARIANTS, task(), response("a", tone=1.0, versions=versions))
-    assert "same id" in find_verdict(trace, "same").reason
 
 
 @pytest.mark.parametrize("scope", ["pair", "group"])
@@ -394,15 +292,6 @@ def test_a_comparison_that_lost_its_other_side_is_not_judged_rather_than_left_ou
     assert verdict.status == "failed"
     assert verdict.failure is not None
     assert verdict.failure.cause == "infrastructure"
-
-
-def test_a_comparison_whose_other_side_was_screened_out_does_not_apply() -> None:
-    rank = {**evaluator_use("rank", scope="pair"), "when": {"question": "gate", "threshold": 0.5}}
-    config = {"evaluators": [evaluator_use("gate"), rank], "reward": {"gate": 1.0}}
-    left, out = score_responses(config, task(), response("a", gate=1.0, rank=1.0), response("b", gate=0.0))
-    assert find_verdict(left, "rank").gated_by == "group-of-one"
-    assert find_verdict(out, "rank").gated_by == "gate"
-    assert (left.reward.status, out.reward.status) == ("degraded", "ok")
 
 
 def test_every_branch_runs_and_is_in_the_trace_in_canonical_order() -> None:

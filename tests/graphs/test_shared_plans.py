@@ -125,13 +125,6 @@ def test_tasks_that_differ_in_their_texts_share_an_outline_and_a_decision() -> N
     assert one.decision is other.decision
 
 
-def test_a_survey_with_other_questions_has_an_outline_of_its_own() -> None:
-    with jg.Jury(evaluators=[Metadata()]) as jury:
-        survey = jury.prepare(Task(id="a", query="q", metadata={"subjects": ["a", "b"]})).survey
-    fewer = survey.model_copy(update={"questions": survey.questions[:1]})
-    assert [question.id for question in fewer.outline.questions] == [survey.questions[0].id]
-
-
 def test_a_secret_in_shared_parts_is_refused_as_soon_as_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is refused where the task itself contains it, and that allows it in no other task."""
     monkeypatch.delenv(NAME, raising=False)

@@ -200,29 +200,6 @@ def test_other_methods_of_an_evaluator_have_the_default_limit(
     )
 
 
-def test_an_open_that_hangs_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[HangsOutside] = []
-
-    def open_(evaluator: HangsOutside) -> None:
-        opened.append(evaluator)
-        hang_in_method()
-
-    monkeypatch.setattr("jurygraph.graphs.time_limits.CODE_LIMIT", LIMIT)
-    monkeypatch.setattr(HangsOutside, "open", open_)
-    use = {"use": f"{HERE}.HangsOutside", "name": "it", "params": {"where": "nowhere"}}
-    with jg.Jury.from_config({"evaluators": [use]}) as jury:
-        for _ in range(3):
-            with pytest.raises(TimeLimitExceeded, match="of 'it' ran past its time limit"):
-                jury.score(TASK, respond("a"))
-    assert len(opened) == 1
-
-
-def test_the_response_is_the_cause_because_it_may_have_provoked_it() -> None:
-    failure = score("hang", use=f"{HERE}.hangs")[0].failure
-    assert failure is not None
-    assert failure.cause == "response"
-
-
 def test_a_response_cannot_escape_a_penalty_by_provoking_a_time_limit() -> None:
     config = {
         "evaluators": [
@@ -262,11 +239,6 @@ def test_an_evaluator_that_keeps_hanging_is_not_called_any_more(name: str) -> No
     assert f"it is not called any more: {MAX_HANGING} of its calls" in failure.message
 
 
-def test_slow_calls_that_end_do_not_stop_an_evaluator() -> None:
-    verdicts = score(*["slow"] * (MAX_HANGING + 1), "fine", use=f"{HERE}.hangs")
-    assert [outcome(verdict) for verdict in verdicts] == [*["time-limit"] * (MAX_HANGING + 1), 1.0]
-
-
 class OwnTimeout(jg.Evaluator):
     name, timeout = "own", 5.0
 
@@ -301,11 +273,6 @@ def test_the_limit_of_an_evaluator(use: Any, calls: dict[str, Any], limit: float
     with jg.Jury.from_config({"evaluators": [use]}) as jury:
         (evaluator,) = jury.evaluators.values()
         assert time_limit(evaluator, CallsConfig(**calls)) == limit
-
-
-def test_a_limit_is_positive() -> None:
-    with pytest.raises(jg.ConfigError, match=r"evaluators\[0\].timeout"):
-        jg.Jury.from_config({"evaluators": [{"use": f"{HERE}.hangs", "timeout": 0}]})
 
 
 def test_a_limit_is_no_part_of_the_plan() -> None:

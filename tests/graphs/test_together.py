@@ -53,24 +53,6 @@ def test_a_batched_evaluator_gets_all_inputs_at_once_and_answers_in_order(plante
     ]
 
 
-def test_answer_all_may_be_a_plain_function(planted: ModuleType) -> None:
-    verdicts = verdicts_of(planted, lambda self, asks: tuple(0.5 for _ in asks))
-    assert [one.score for one in verdicts] == [0.5, 0.5, 0.5]
-
-
-def test_a_group_question_runs_once_for_the_group(planted: ModuleType) -> None:
-    sizes: list[int] = []
-
-    def answer_all(self: Evaluator, batch: Sequence[EvaluatorInput]) -> list[float]:
-        sizes.append(len(batch))
-        return [0.5] * len(batch)
-
-    planted.it = type("Own", (Together,), {"answer_all": answer_all})  # type: ignore[attr-defined]
-    with Jury.from_config({"evaluators": ["planted.it"]}) as jury:
-        jury.score(rubric("a", "b"), responses("Dear Ann", "Dear Bo", "Dear Cy"))
-    assert sizes == [6]
-
-
 class Broken(Sequence[float]):
     """A sequence that says it has three, and breaks where it is read."""
 
@@ -110,14 +92,6 @@ def test_a_sequence_that_raises_fails_the_whole_batch(planted: ModuleType, given
         assert verdict.status == "failed"
         assert verdict.failure is not None
         assert (verdict.failure.kind, verdict.failure.cause) == ("RuntimeError", "evaluator")
-
-
-@pytest.mark.parametrize("given", ["abc", b"abc", range(1, 4), [2.0, -0.5, "x"], [None] * 3], ids=repr)
-def test_invalid_answers_in_a_batch_fail_individually(planted: ModuleType, given: Any) -> None:
-    verdicts = verdicts_of(planted, lambda self, asks: given)
-    ok = [verdict.score for verdict in verdicts if verdict.status == "ok"]
-    assert ok == ([1.0] if given == range(1, 4) else [])
-    assert {one.failure.kind for one in verdicts if one.failure} == {"malformed"}
 
 
 def test_an_invalid_answer_in_a_batch_leaves_the_others_valid(planted: ModuleType) -> None:
@@ -169,13 +143,3 @@ def test_an_evaluator_cannot_change_its_input(planted: ModuleType, empty: bool) 
 
     verdicts = verdicts_of(planted, answer_all)
     assert [verdict.failure and verdict.failure.kind for verdict in verdicts] == ["AttributeError"] * 3
-
-
-def test_in_a_group_with_another_evaluator_each_fails_alone(planted: ModuleType) -> None:
-    planted.it = type("Own", (Together,), {"answer_all": lambda self, asks: None})  # type: ignore[attr-defined]
-    with Jury.from_config({"evaluators": ["planted.it", "maths.length"], "reward": {"length": 1.0}}) as jury:
-        (trace,) = jury.score(rubric("a"), responses("Dear Ann"))
-    assert {verdict.evaluator: verdict.status for verdict in trace.verdicts} == {
-        "planted.it": "failed",
-        "maths.length": "ok",
-    }

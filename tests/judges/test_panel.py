@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph import Jury, Plan, PlanError, Reward, ScoreMatrix, Task, Trace, Verdict
+from jurygraph import Jury, Plan, Reward, ScoreMatrix, Task, Trace, Verdict
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.errors import ConfigError
 from jurygraph.graphs.routing import make_stamp
 from jurygraph.judges.panel import ConsensusOfJudges, Panel
-from jurygraph.runs.workflows.rescoring import DECISION_KEYS
-from jurygraph.schema import ComponentInput, RecordedVerdict
+from jurygraph.schema import RecordedVerdict
 from tests.graphs.scripted import ABSTENTION, INFRASTRUCTURE_FAILURE, RESPONSE_FAILURE
 from tests.judges.few_shot.reviewers import QUALITY, judge_use, replying_values, score_with, task
 from tests.rows import all_rows
@@ -145,12 +144,6 @@ def test_by_the_vote_of_all_seats_they_must_be_more_than_half_of_all(case: str, 
     assert reward_of_samples(*VOTES[case][0], vote="all-seats").value == value
 
 
-def test_the_vote_is_part_of_the_decision_so_that_rescoring_changes_it_without_requests() -> None:
-    first, other = plan("ann"), plan("ann", panel={"vote": "all-seats"})
-    assert (first.survey, first.decision == other.decision) == (other.survey, False)
-    assert "panel" in DECISION_KEYS
-
-
 votes = st.sampled_from(
     [
         make_verdict(0.0),
@@ -195,12 +188,6 @@ def test_without_a_majority_there_is_no_credit_but_a_wider_range() -> None:
 
 
 # Confidence
-
-
-def test_unconfident_verdicts_are_discarded_and_counted() -> None:
-    reward = reward_of_samples(make_verdict(0.5), make_verdict(0.5), make_verdict(1.0, 0.79))
-    assert (reward.value, diagnostics(reward)["discarded"]) == (0.5, 1.0)
-    assert (reward.counts.total, reward.counts.judged) == (3, 3)
 
 
 def test_a_reviewer_whose_predictions_are_all_discarded_is_missing_by_the_failure_rule() -> None:
@@ -283,11 +270,6 @@ def test_a_confidence_at_the_threshold_suffices_and_none_counts_as_sure(
     assert reward_of_samples(make_verdict(0.5, confidence)).value == value
 
 
-def test_gated_verdicts_are_never_discarded() -> None:
-    reward = reward_of_samples(STOPPED)
-    assert (reward.value, diagnostics(reward)["discarded"]) == (0.0, 0.0)
-
-
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1)), min_size=3, max_size=3))
 def test_at_confidence_0_every_judge_counts(given: list[tuple[float, float]]) -> None:
     reward = compute_reward(ALL_HEARD, {question_id("ann"): [make_verdict(*one) for one in given]})
@@ -298,31 +280,12 @@ def test_at_confidence_0_every_judge_counts(given: list[tuple[float, float]]) ->
 ALL_HEARD = plan("ann", panel={"min_confidence": 0.0, "reduce": "mean"})
 
 
-@given(st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1)), min_size=3, max_size=3), st.floats(0, 1))
-def test_discarded_verdicts_are_below_the_threshold(given: list[tuple[float, float]], threshold: float) -> None:
-    stated = {"min_confidence": threshold, "reduce": None}
-    (spec,) = ALL_HEARD.decision.specs
-    inputs = {name: ComponentInput.model_validate({**one.model_dump(), **stated}) for name, one in spec.inputs.items()}
-    decision = ALL_HEARD.decision.model_copy(update={"specs": (spec.model_copy(update={"inputs": inputs}),)})
-    reward = compute_reward(
-        ALL_HEARD.model_copy(update={"decision": decision}), {question_id("ann"): [make_verdict(*one) for one in given]}
-    )
-    found = reward.diagnostics.get(JUDGE, {}).get("discarded", 0.0)
-    assert found == sum(sure < threshold for _, sure in given)
-
-
 # What else the config says
 
 
 @pytest.mark.parametrize(("reduce", "value"), [("mean", 0.5), ("min", 0.0), ("max", 1.0), ("majority", None)])
 def test_samples_may_be_combined_by_another_rule(reduce: str, value: float | None) -> None:
     assert reward_of_samples(make_verdict(0.0), make_verdict(0.5), make_verdict(1.0), reduce=reduce).value == value
-
-
-def test_an_unconfident_sample_leaves_a_mean_unjudged() -> None:
-    reward = reward_of_samples(make_verdict(0.5), make_verdict(0.5), make_verdict(1.0, 0.1), reduce="mean")
-    assert reward.range == pytest.approx((1 / 3, 2 / 3))
-    assert diagnostics(reward)["discarded"] == 1.0
 
 
 WRONG: Sequence[Mapping[str, Any]] = (
@@ -348,11 +311,6 @@ def screened_plan(*reviewers: str, **panel: Any) -> Plan:
     return plan(*reviewers, samples=1, dimensions=STAGED, panel=panel)
 
 
-def test_gated_must_be_configured_for_screened_verdicts() -> None:
-    with pytest.raises(PlanError, match=r"panel\.if_skipped: question 'zero-shot/reach@ann' may be left out"):
-        screened_plan("ann")
-
-
 @pytest.mark.parametrize(("gated", "value"), [("left-out", 0.25), ("zero", 0.125)])
 def test_an_omitted_verdict_is_missing_or_zero_as_configured(gated: str, value: float) -> None:
     reward = compute_reward(
@@ -362,19 +320,6 @@ def test_an_omitted_verdict_is_missing_or_zero_as_configured(gated: str, value: 
     assert (reward.value, reward.coverage, reward.status) == (value, 1.0, "ok")
     assert reward.counts.not_applicable == 1
     assert diagnostics(reward)["without a majority"] == 0.0
-
-
-def test_a_reviewer_without_verdicts_is_not_part_of_the_panel() -> None:
-    of = screened_plan("ann", "bob", if_skipped="left-out")
-    verdicts = {
-        question_id("ann", "depth"): [make_verdict(0.5)],
-        question_id("ann", "reach"): [make_verdict(1.0)],
-        question_id("bob", "depth"): [OUT],
-        question_id("bob", "reach"): [OUT],
-    }
-    reward = compute_reward(of, verdicts)
-    assert (reward.value, diagnostics(reward)["disagreement"]) == (0.75, 0.0)
-    assert (diagnostics(reward)["lowest"], diagnostics(reward)["highest"]) == (0.75, 0.75)
 
 
 # Disagreement
@@ -391,22 +336,10 @@ def reward_of_panel(**given: float | Verdict | None) -> Reward:
     return compute_reward(of, {question_id(who): [verdict] for who, verdict in verdicts.items()})
 
 
-def test_each_reviewer_is_a_part_and_all_count_alike() -> None:
-    reward = reward_of_panel(ann=0.0, bob=0.5, cyd=1.0)
-    assert reward.value == 0.5
-    assert reward.parts[JUDGE] == {"ann": 0.0, "bob": 0.5, "cyd": 1.0}
-
-
 def test_the_diagnostics_contain_the_differences() -> None:
     found = diagnostics(reward_of_panel(ann=0.0, bob=0.5, cyd=1.0))
     assert found["disagreement"] == pytest.approx((0.5 + 1.0 + 0.5) / 3)
     assert (found["lowest"], found["highest"]) == (0.0, 1.0)
-
-
-def test_diagnostics_show_a_dispute_behind_equal_means() -> None:
-    calm, torn = reward_of_panel(ann=0.5, bob=0.5), reward_of_panel(ann=0.0, bob=1.0)
-    assert calm.value == torn.value == 0.5
-    assert [diagnostics(one)["disagreement"] for one in (calm, torn)] == [0.0, 1.0]
 
 
 def test_a_discarded_judge_neither_agrees_nor_disagrees() -> None:
@@ -414,13 +347,6 @@ def test_a_discarded_judge_neither_agrees_nor_disagrees() -> None:
     assert (found["disagreement"], found["lowest"], found["highest"], found["discarded"]) == (0.5, 0.25, 0.75, 1.0)
     alone = diagnostics(reward_of_panel(ann=0.25, bob=ABSTENTION))
     assert (alone["disagreement"], alone["lowest"], alone["highest"]) == (0.0, 0.25, 0.25)
-
-
-def test_without_counted_judges_there_is_no_disagreement() -> None:
-    reward = reward_of_panel(ann=None, bob=ABSTENTION)
-    assert reward.value is None
-    found = diagnostics(reward)
-    assert found.keys() == {"discarded", "without a majority"}
 
 
 # The arithmetic
@@ -481,23 +407,6 @@ def _mean(one: ScoreMatrix, row: int) -> float | None:
     return sum(v * w for v, w in effective) / sum(w for _, w in effective) if effective else None
 
 
-@given(draw_panels())
-def test_each_response_depends_on_itself_alone_and_parts_are_judges(made: Any) -> None:
-    cells, *_ = made
-    found = Panel().combine(cells, {})
-    assert found.parts.keys() == cells.keys()
-    for row in range(len(found.value)):
-        alone = Panel().combine({name: _row(one, row) for name, one in cells.items()}, {})
-        assert alone.value.tobytes() == found.value[row : row + 1].tobytes()
-        for name, figure in found.diagnostics.items():
-            assert alone.diagnostics[name].tobytes() == figure[row : row + 1].tobytes()
-
-
-def _row(one: ScoreMatrix, row: int) -> ScoreMatrix:
-    own = np.s_[row : row + 1]
-    return ScoreMatrix(one.value[own], one.met[own], one.judged[own], one.applicable[own], one.weight, one.input_weight)
-
-
 # Through the whole machine
 
 
@@ -513,17 +422,3 @@ def test_a_panel_of_an_inconsistent_model() -> None:
         replying_values(5, 2, 5, confidence=(90, 90, 70)), judge_use(JUDGE, samples=3), about, **heedless
     )
     assert (trace.reward.value, trace.reward.diagnostics[JUDGE]["discarded"]) == (1.0, 0.0)
-
-
-def test_the_strict_rule_shows_failures_behind_a_majority() -> None:
-    given = (make_verdict(0.8), make_verdict(0.8), RESPONSE_FAILURE)
-    of = plan("ann", failure={"min_coverage": 0.0})
-    assert compute_reward(of, {question_id("ann"): given}).value == 0.8
-    strict = compute_reward(plan("ann", failure={"min_coverage": 0.0, "rule": "strict"}), {question_id("ann"): given})
-    assert (strict.value, strict.status) == (None, "failed")
-
-
-def test_without_counted_judges_only_the_discarded_are_listed() -> None:
-    reward = reward_of_samples(make_verdict(0.8, 0.1), make_verdict(0.8, 0.1), make_verdict(0.8, 0.1))
-    assert reward.value is None
-    assert diagnostics(reward) == {"discarded": 3.0, "without a majority": 1.0, "spread over samples": 0.0}

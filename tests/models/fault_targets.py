@@ -10,12 +10,13 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import pytest
 from pydantic import BaseModel, Field
 
 from jurygraph.models.backend import Backend
@@ -246,6 +247,21 @@ IN_PROCESS_TARGETS: Mapping[str, Callable[[str, str], Awaitable[None]]] = {
     "sentence-transformers": _sentence_transformer,
 }
 """Targets that run in this process, by name: async functions of a folder for their files and the name of a mode."""
+
+_MARKS = {
+    "litellm": pytest.mark.heavy,
+    "gguf": pytest.mark.heavy,
+    "sentence-transformers": pytest.mark.heavy,
+    "chat_model": pytest.mark.landing,  # OpenAI's client asks `uname` for the name of the processor
+}
+
+
+def each_of(argument: str, names: Iterable[str]) -> pytest.MarkDecorator:
+    """Try each of these targets, with the mark for what it loads."""
+    return pytest.mark.parametrize(
+        argument, [pytest.param(each, marks=_MARKS.get(each.split()[0], ())) for each in names]
+    )
+
 
 KEYS = ("OPENAI_API_KEY", "HOSTED_VLLM_API_KEY", "ANTHROPIC_API_KEY", "COHERE_API_KEY")
 

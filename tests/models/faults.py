@@ -240,7 +240,8 @@ HTTP: Mapping[str, HttpMode] = {
 
 QUICK = (
     *("status-500", "status-404", "status-429-without-funds", "redirect-302", "redirect-307", "reset", "huge", "html"),
-    *("hang", "drip", "gzip-bomb", "gzip-cut", "half", "reply-truncated", "reply-think", "reply-fenced"),
+    *("hang", "drip", "gzip-bomb", "gzip-cut", "gzip-not-packed", "half", "no-http", "not-utf-8", "endless-error"),
+    *("reply-truncated", "reply-think", "reply-fenced"),
 )
 """A few modes, which are tried on every target in each run of the tests."""
 

@@ -6,7 +6,6 @@ import itertools
 import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.budget import Budget
 from jurygraph.models.circuit_breaker import FIRST_PAUSE, CircuitBreaker
 from jurygraph.models.faults import RETRYABLE, Fault
 from jurygraph.models.gateway import Gateway, RequestLimits
@@ -124,13 +122,6 @@ class TestWaiting:
         assert pauses == pytest.approx([1.0, 2.0, 4.0, 8.0, 16.0])
         assert len(probes) == 6
 
-    def test_waiting_requests_go_on_at_once_when_the_server_answers(self) -> None:
-        server = Server((0.0, 10.0))
-        run(ask_all(gateway_to(server, concurrency=64), 64))
-        answered = [time for time in server.sent if time >= 10.0]
-        assert len(answered) == 64
-        assert max(answered) - min(answered) <= LATENCY + 1e-9
-
     def test_attempts_during_an_outage_do_not_count_as_attempts_of_a_request(self) -> None:
         async def alone() -> AnsweredCall:
             gateway = gateway_to(Server((0.0, 100.0)), breaker=CircuitBreaker(after=1))
@@ -223,38 +214,6 @@ class TestOpening:
 
         assert run(outages()) == (kind in {"connection", "timeout", "server", "unreadable"})
 
-    def test_requests_sent_before_an_ended_outage_neither_fail_nor_count(self) -> None:
-        async def late() -> tuple[set[str], int]:
-            breaker = CircuitBreaker(after=1)
-            server = Server((0.0, 0.15))
-            slow = [asyncio.Event() for _ in range(20)]
-
-            async def send(number: int) -> str:
-                if not slow[number].is_set():
-                    await slow[number].wait()
-                    raise Fault("timeout", "no whole reply in time")
-                return (await server.complete(make_request(number), 1.0)).text or ""
-
-            waiting = [asyncio.create_task(repeat(breaker, partial(send, number))) for number in range(20)]
-            await asyncio.sleep(0.0)
-            slow[0].set()
-            await waiting[0]
-            for event in slow[1:]:
-                event.set()
-            return set(await asyncio.gather(*waiting)), breaker.outages
-
-        assert run(late()) == ({"yes"}, 1)
-
-    def test_every_outage_is_counted(self) -> None:
-        async def go_away_and_come_back(times: int) -> int:
-            breaker = CircuitBreaker(after=1)
-            for _ in range(times):
-                await fail(breaker)
-                await breaker.call(answer)
-            return breaker.outages
-
-        assert [run(go_away_and_come_back(times)) for times in range(4)] == [0, 1, 2, 3]
-
     def test_a_timeout_at_the_deadline_is_no_evidence_of_an_outage(self) -> None:
         async def impatient() -> int:
             breaker = CircuitBreaker(after=2)
@@ -272,12 +231,6 @@ class TestGivingUp:
         assert len(results) == sum(isinstance(result, Fault) for result in results)
         assert len(server.sent) <= 32 + 10
         assert max(server.sent) <= 20.0 + 4 * LATENCY
-
-    def test_the_fault_says_how_long_the_server_has_not_answered(self) -> None:
-        results = run(ask_all(gateway_to(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
-        found = next(result for result in results if isinstance(result, Fault) and result.kind == "outage")
-        assert str(found).startswith("the model server has not answered for 20 s (refused); ")
-        assert (found.cause, found.kind in RETRYABLE) == ("infrastructure", False)
 
     def test_requests_after_the_server_is_back_are_answered(self) -> None:
         server = Server((0.0, 100.0))
@@ -298,12 +251,6 @@ class TestGivingUp:
         probes = server.sent_while_away[8:]
         assert all(later - earlier >= 7.0 for earlier, later in itertools.pairwise(probes))
 
-    def test_a_retry_after_beyond_the_limit_ends_the_wait(self) -> None:
-        server = Server((0.0, FOREVER), fault=lambda: Fault("server", "503", 60.0))
-        results = run(ask_all(gateway_to(server, breaker=CircuitBreaker(wait=30.0)), 40))
-        assert len(kinds(results)) >= 1
-        assert not any(isinstance(result, AnsweredCall) for result in results)
-
     @pytest.mark.parametrize(
         ("wait", "ends"), [(300.0, "answers again, after 62 s"), (20.0, "for 20 s (refused): requests fail")]
     )
@@ -321,17 +268,6 @@ class TestGivingUp:
         # a question whose own pause before its next attempt, which is drawn at random, ends later is told a later time
         assert all(re.match(r"the model server .* for 2\d s \(refused\);", str(fault)) for fault in faults)
         assert bool(faults) == (wait == 20.0)
-
-    def test_after_giving_up_only_a_due_probe_is_sent(self) -> None:
-        async def come() -> tuple[str, str]:
-            breaker = CircuitBreaker(after=1, wait=0.0)
-            await fail(breaker, times=2)
-            with pytest.raises(Fault) as early:
-                await breaker.call(answer)
-            await asyncio.sleep(2 * FIRST_PAUSE)
-            return early.value.kind, await repeat(breaker, answer)
-
-        assert run(come()) == ("outage", "yes")
 
 
 class TestLimits:
@@ -363,12 +299,6 @@ class TestLimits:
         results, ended = run(impatient())
         assert kinds(results) == {"deadline"}
         assert ended == pytest.approx(10.0)
-
-    def test_probes_count_as_calls(self) -> None:
-        server, budget = Server((0.0, FOREVER)), Budget(max_calls=36)
-        results = run(ask_all(gateway_to(server, budget=budget), 240))
-        assert (len(server.sent), budget.calls) == (36, 36)
-        assert kinds(results) == {"budget"}
 
 
 spans = st.lists(st.tuples(st.floats(0.01, 5.0), st.floats(0.01, 50.0)), max_size=5)

@@ -18,7 +18,15 @@ import pytest
 
 from jurygraph.models.embedding import remote
 from tests.models.embedding.server import run_embedding_server
-from tests.models.fault_targets import COUNTED, HTTP_TARGETS, IN_PROCESS_TARGETS, IN_PROCESS_TEXT, KEYS, outcome
+from tests.models.fault_targets import (
+    COUNTED,
+    HTTP_TARGETS,
+    IN_PROCESS_TARGETS,
+    IN_PROCESS_TEXT,
+    KEYS,
+    each_of,
+    outcome,
+)
 from tests.models.faults import HTTP, QUICK, REPLY, VECTORS, Planted, gzip_bomb, json_body, make_bombs
 from tests.models.server import Answer, Server
 from tests.rows import all_rows
@@ -39,16 +47,8 @@ _NO_TEXT = "it gives numbers: there is no text that could be malformed"
 _NO_VECTORS = "it gives a text"
 _OVER_HTTP = "its numbers are JSON, and what is no JSON number is tried by the modes of HTTP"
 
-_MARKS = {
-    "litellm": pytest.mark.heavy,
-    "gguf": pytest.mark.heavy,
-    "sentence-transformers": pytest.mark.heavy,
-    "chat_model": pytest.mark.landing,  # OpenAI's client asks `uname` for the name of the processor
-}
-every_target, every_local = (
-    pytest.mark.parametrize("name", [pytest.param(name, marks=_MARKS.get(name.split()[0], ())) for name in targets])
-    for targets in (HTTP_TARGETS, IN_PROCESS_TARGETS)
-)
+every_target = each_of("name", HTTP_TARGETS)
+every_local = each_of("name", IN_PROCESS_TARGETS)
 
 
 def modes_of(name: str) -> list[str]:

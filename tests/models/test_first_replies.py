@@ -57,11 +57,3 @@ def test_only_the_first_to_arrive_are_looked_at_and_stored_ones_never() -> None:
         first.note(answered(number), PROSE)
     with pytest.raises(UnusableRepliesError):
         first.note(answered(LOOKED_AT - 1), PROSE)
-
-
-def test_few_replies_say_what_is_wrong_with_them_all() -> None:
-    first = FirstReplies()
-    assert first.problem is None
-    read(first, PROSE)
-    assert first.problem is not None
-    assert first.problem.startswith("the reply is not valid JSON; such as 'It is fine, no. 0.'")

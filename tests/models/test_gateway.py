@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.budget import TEMPLATE_TOKENS, Budget, Price
@@ -26,7 +24,6 @@ from tests.models.server import (
     TOKENS_OUT,
     Answer,
     cut_off,
-    drip,
     hang,
     huge,
     nobody,
@@ -37,7 +34,6 @@ from tests.models.server import (
     status,
 )
 from tests.models.test_token_limit import Bills
-from tests.rows import all_rows
 from tests.virtual_time import now, pass_time_later, run, run_held
 
 T = TypeVar("T")
@@ -141,14 +137,6 @@ class TestAskedOnce:
         assert [sink.calls[make_request().digest] for sink in sinks * 2] == answers
         assert [sink.times for sink in sinks] == [1, 1]
 
-    def test_every_waiting_caller_gets_the_fault_of_the_shared_call(self) -> None:
-        with run_server(lambda body, number: status(400)) as server:
-            faults = with_gateway(
-                server.url, lambda gateway: asyncio.gather(*(fault_of(gateway.ask(make_request())) for _ in range(20)))
-            )
-        assert server.count == 1
-        assert {fault.kind for fault in faults} == {"rejected"}
-
     def test_equal_requests_one_after_another_come_from_the_cache_and_bill_nothing(self, tmp_path: Path) -> None:
         budget = Budget()
 
@@ -163,16 +151,6 @@ class TestAskedOnce:
             (first.reply, True, 0, COST)
         ] * 2
         assert (budget.calls, budget.spent) == (1, COST)
-
-    def test_a_reply_in_the_run_store_is_not_requested_again(self, tmp_path: Path) -> None:
-        kept = Kept()
-        with run_server(yes) as server:
-            first, again = (
-                with_gateway(server.url, lambda gateway: gateway.ask(make_request(), sink=kept)) for _ in range(2)
-            )
-        assert server.count == 1
-        assert again == first
-        assert kept.times == 1
 
     def test_a_fault_is_not_remembered(self, tmp_path: Path) -> None:
         async def twice(gateway: Gateway) -> tuple[Fault, AnsweredCall]:
@@ -223,19 +201,6 @@ class TestTheKey:
         assert [answered.reply for answered in again] == [answered.reply for answered in first]
         assert all(answered.call.cache_hit for answered in again)
 
-    @given(
-        st.dictionaries(st.text(min_size=1, max_size=4), st.integers(0, 2) | st.booleans() | st.none(), max_size=4),
-        st.randoms(use_true_random=False),
-    )
-    def test_the_key_does_not_depend_on_the_order_of_parameters(self, parameters: dict[str, Any], chance: Any) -> None:
-        shuffled = list(parameters.items())
-        chance.shuffle(shuffled)
-        assert make_request(parameters=dict(shuffled)).digest == make_request(parameters=parameters).digest
-
-    @given(st.text(), st.text())
-    def test_two_texts_never_share_a_key(self, one: str, other: str) -> None:
-        assert (make_request(one).digest == make_request(other).digest) == (one == other)
-
 
 class TestTryingAgain:
     def test_a_permanent_429_with_three_attempts_is_exactly_three_requests(self) -> None:
@@ -243,29 +208,6 @@ class TestTryingAgain:
             fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request())), attempts=3)
         assert server.count == 3
         assert (fault.kind, fault.cause, fault.attempts) == ("rate-limit", "infrastructure", 3)
-
-    @all_rows(
-        ("answer", "kind", "cause"),
-        [
-            (status(400), "rejected", "infrastructure"),
-            (status(401), "unauthorised", "infrastructure"),
-            (status(403), "unauthorised", "infrastructure"),
-            (status(404), "unknown-model", "infrastructure"),
-            (status(422), "rejected", "infrastructure"),
-            (huge(9), "too-large", "infrastructure"),
-            (
-                status(400, body={"error": {"code": "context_length_exceeded", "message": "long"}}),
-                "overflowed",
-                "response",
-            ),
-            (status(400, body={"error": {"code": "content_filter", "message": "no"}}), "refused", "response"),
-        ],
-    )
-    def test_a_final_fault_is_sent_once(self, answer: Answer, kind: str, cause: str) -> None:
-        with run_server(lambda body, number: answer) as server:
-            fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request())))
-        assert server.count == 1
-        assert (fault.kind, fault.cause, fault.attempts) == (kind, cause, 1)
 
     @pytest.mark.parametrize(
         "fault",
@@ -285,12 +227,6 @@ class TestTryingAgain:
             answered = with_gateway(server.url, lambda gateway: gateway.ask(make_request()))
         assert server.count == 2
         assert (answered.reply.text, answered.call.attempts, answered.call.cache_hit) == ("yes", 2, False)
-
-    @pytest.mark.parametrize("headers", [{"Retry-After": "150"}, {"retry-after-ms": "150000"}], ids=str)
-    def test_the_servers_retry_after_is_the_faults(self, headers: dict[str, str]) -> None:
-        with run_server(lambda body, number: status(429, headers)) as server:
-            fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request())), attempts=1)
-        assert fault.retry_after == 150.0
 
     def test_a_wait_holds_no_slot(self) -> None:
         backend = Throttled(Fault("server", "later", 200.0))
@@ -327,15 +263,6 @@ async def ask_backend(backend: Throttled, *requests: Request, concurrency: int =
 
 
 class TestTime:
-    @pytest.mark.parametrize("answer", [hang(passing=0.25), drip("yes", 0.05)], ids=["hang", "drip"])
-    def test_an_attempt_that_times_out_is_repeated(self, answer: Answer) -> None:
-        with run_server(lambda body, number: answer) as server:
-            fault = with_gateway(
-                server.url, lambda gateway: fault_of(gateway.ask(make_request())), attempts=2, timeout=0.25
-            )
-        assert server.count == 2
-        assert (fault.kind, fault.cause, fault.attempts) == ("timeout", "infrastructure", 2)
-
     def test_a_reply_in_time_after_a_timeout_counts(self) -> None:
         with run_server(lambda body, number: hang(passing=0.3) if number == 1 else reply_with("yes")) as server:
             answered = with_gateway(server.url, lambda gateway: gateway.ask(make_request()), timeout=0.3)
@@ -381,20 +308,6 @@ class TestTime:
             with run_server(lambda body, number: hang(passing=0.1) if number == 1 else reply_with("yes")) as server:
                 fault, answered = with_gateway(server.url, way)
             assert (fault.kind, answered.reply.text, server.count) == ("deadline", "yes", 2)
-
-    def test_a_caller_with_an_earlier_deadline_does_not_wait_for_another(self) -> None:
-        async def both(gateway: Gateway) -> tuple[Fault, AnsweredCall]:
-            patient = asyncio.create_task(gateway.ask(make_request(), deadline_in(LONG)))
-            await server.wait_for(1)
-            hurried = fault_of(gateway.ask(make_request(), deadline_in(0.1)))
-            fault, _ = await asyncio.gather(hurried, pass_time_later(0.1))
-            assert not patient.done()
-            server.release()
-            return fault, await patient
-
-        with run_server(yes, together=math.inf) as server:
-            fault, answered = with_gateway(server.url, both)
-        assert (fault.kind, answered.reply.text, server.count) == ("deadline", "yes", 1)
 
 
 def deadline_in(seconds: float) -> float:
@@ -576,14 +489,6 @@ class TestBudget:
         with nobody() as closed:
             fault = with_gateway(closed, ask, budget=budget, price=PRICE)
         assert (fault.kind, budget.calls, budget.spent) == ("connection", 3, 0.0)
-
-    def test_a_cached_reply_needs_no_budget(self, tmp_path: Path) -> None:
-        with run_server(yes) as server:
-            with_gateway(server.url, lambda gateway: gateway.ask(make_request()), cache=Cache(tmp_path))
-            answered = with_gateway(
-                server.url, lambda gateway: gateway.ask(make_request()), cache=Cache(tmp_path), budget=Budget(0.0, 0)
-            )
-        assert (answered.call.cache_hit, server.count) == (True, 1)
 
 
 class TestFullDisk:

@@ -2,20 +2,19 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
 
-from jurygraph.models.budget import Budget, Price
+from jurygraph.models.budget import Price
 from jurygraph.models.cache import Cache
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, RequestLimits
-from jurygraph.models.limiter import Limiter, LimiterTurn
-from jurygraph.models.request import AnsweredCall, Reply, Request, Token
+from jurygraph.models.limiter import Limiter
+from jurygraph.models.request import AnsweredCall, Reply, Request
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Message
 from tests.models.test_gateway import Kept
@@ -56,12 +55,6 @@ def test_a_cached_reply_is_used_until_deleted(tmp_path: Path) -> None:
     assert with_gateway(forgotten, cache=Cache(tmp_path)) == ("cache", None)
 
 
-def test_a_call_that_the_cache_answered_took_no_time_and_no_attempt(tmp_path: Path) -> None:
-    for _ in range(2):
-        answered = with_gateway(lambda gateway: gateway.ask(make_request()), cache=Cache(tmp_path))
-    assert (answered.call.cache_hit, answered.call.attempts, answered.call.latency) == (True, 0, 0.0)
-
-
 def test_an_entry_deleted_at_once_never_enters_the_cache(tmp_path: Path) -> None:
     async def forgotten(gateway: Gateway) -> bool:
         await gateway.ask(make_request())
@@ -89,59 +82,6 @@ def test_a_cached_reply_is_recorded_like_a_new_one(tmp_path: Path) -> None:
     expected = (make_request(), first.reply, first.call.cost)
     assert recorded == [expected, expected, ("closed",)]
     assert again == first
-
-
-def test_the_latency_is_the_time_from_the_question_to_the_reply(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Slow(Bills):
-        async def complete(self, request: Request, timeout: float) -> Reply:
-            clock.append(13.0)
-            return await super().complete(request, timeout)
-
-    clock = [10.0]
-    monkeypatch.setattr("jurygraph.models.gateway.monotonic", lambda: clock[-1])
-    answered = with_gateway(lambda gateway: gateway.ask(make_request()), backend=Slow(1, 1))
-    assert answered.call.latency == 3.0
-
-
-@pytest.mark.parametrize("secret_in", ["text", "tokens"])
-def test_an_echoed_secret_is_stored_nowhere_and_tokens_are_dropped(secret_in: str) -> None:
-    class Echoes(Bills):
-        secrets = ("sk-0123456789abcdef",)
-
-        async def complete(self, request: Request, timeout: float) -> Reply:
-            text = "sk-0123456789abcdef"
-            tokens = tuple(Token(text=part, logprob=-0.1) for part in (text[:5], text[5:], " yes"))
-            return Reply(text=text if secret_in == "text" else "yes", tokens=tokens, served="tiny")
-
-    answered = with_gateway(lambda gateway: gateway.ask(make_request()), backend=Echoes(1, 1))
-    assert answered.reply.tokens == ()
-    assert answered.reply.served == "tiny"
-    assert "0123456789abcdef" not in answered.reply.model_dump_json()
-
-
-def test_tokens_without_a_secret_are_kept() -> None:
-    tokens = (Token(text="yes", logprob=-0.1, others=(("no", -2.5),)),)
-
-    class Spells(Bills):
-        secrets = (SECRET,)
-
-        async def complete(self, request: Request, timeout: float) -> Reply:
-            return Reply(text="yes", tokens=tokens)
-
-    answered = with_gateway(lambda gateway: gateway.ask(make_request()), backend=Spells(1, 1))
-    assert answered.reply == Reply(text="yes", tokens=tokens)
-
-
-def test_a_secret_among_alternative_tokens_is_not_stored() -> None:
-    class Considers(Bills):
-        secrets = (SECRET,)
-
-        async def complete(self, request: Request, timeout: float) -> Reply:
-            considered = (SECRET, -2.5), ("no", -3.5)
-            return Reply(text="yes", tokens=(Token(text="yes", logprob=-0.1, others=considered),))
-
-    answered = with_gateway(lambda gateway: gateway.ask(make_request()), backend=Considers(1, 1))
-    assert answered.reply == Reply(text="yes")
 
 
 @pytest.mark.parametrize("field", ["text", "finish", "refusal", "served"])
@@ -256,45 +196,6 @@ def test_the_backend_is_closed_after_all_requests_have_ended() -> None:
 
     with_gateway(leave, backend=Lingers(1, 1))
     assert events == ["ended", "closed", "closed"]
-
-
-def test_wait_for_pending_waits_for_requests_under_way() -> None:
-    kept = Kept()
-
-    class Slow(Bills):
-        async def complete(self, request: Request, timeout: float) -> Reply:
-            await asyncio.sleep(0.02)
-            return await super().complete(request, timeout)
-
-    async def leave(gateway: Gateway) -> int:
-        asking = asyncio.create_task(gateway.ask(make_request(), sink=kept))
-        await asyncio.sleep(0)
-        asking.cancel()
-        await gateway.wait_for_pending()
-        return kept.times
-
-    assert with_gateway(leave, backend=Slow(1, 1)) == 1
-
-
-def test_a_turn_that_comes_too_late_reserves_nothing() -> None:
-    class Late(Limiter):
-        @asynccontextmanager
-        async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[LimiterTurn]:
-            assert until is not None
-            async with super().turn(tokens) as turn:
-                await asyncio.sleep(until - asyncio.get_running_loop().time() + 0.01)
-                yield turn
-
-    async def ask(budget: Budget) -> None:
-        gateway = Gateway(Bills(1, 1), Late(1), ONCE, budget=budget)  # type: ignore[arg-type]
-        with pytest.raises(Fault) as caught:
-            await gateway.ask(make_request(), asyncio.get_running_loop().time() + 0.01)
-        assert caught.value.kind == "deadline"
-        await gateway.close()
-
-    budget = Budget()
-    run(ask(budget))
-    assert budget.calls == 0
 
 
 async def _known(gateway: Gateway, text: str) -> bool:

@@ -8,8 +8,6 @@ import math
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +22,6 @@ from jurygraph.models.backends.gguf import Gguf
 from jurygraph.models.faults import Fault
 from jurygraph.models.request import Reply, Request
 from jurygraph.schema import Message
-from tests.models.engine import engine_over_http
 from tests.models.tiny_gguf import CHAT, write_tiny
 
 pytestmark = pytest.mark.heavy
@@ -106,12 +103,6 @@ def fault(attempt: Coroutine[Any, Any, Reply]) -> Fault:
 # The file
 
 
-def test_the_tiny_model_is_the_same_bytes_every_time(tmp_path: Path, tiny: Path) -> None:
-    again = write_tiny(tmp_path / "again.gguf")
-    assert again.read_bytes() == tiny.read_bytes()
-    assert 400_000 < again.stat().st_size < 500_000
-
-
 def test_a_model_is_known_by_its_name_and_its_bytes(tmp_path: Path, tiny: Path, model: Gguf) -> None:
     assert (model.provider, model.model) == ("gguf", "tiny.gguf")
     assert model.endpoint == "sha256:" + hashlib.sha256(tiny.read_bytes()).hexdigest()
@@ -135,11 +126,6 @@ def test_a_file_that_is_no_model_is_refused_at_once(tmp_path: Path, content: byt
     with pytest.raises(ConfigError, match=wrong) as caught:
         Gguf(path)
     assert str(caught.value).startswith(f"gguf: {path}: ")
-
-
-def test_a_folder_is_refused_at_once(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read"):
-        Gguf(tmp_path)
 
 
 @pytest.mark.parametrize("length", [4, 24, 3_000, 200_000, -1])
@@ -204,19 +190,6 @@ def test_only_a_request_of_the_form_grammar_is_held_to_its_schema(model: Gguf) -
     assert not asyncio.run(model.complete(instructed, LONG)).text.startswith("{")
 
 
-def test_requests_go_side_by_side(model: Gguf) -> None:
-    async def eight() -> list[Reply]:
-        requests = [ask(model, f"Question {number}", VERDICTS) for number in range(8)]
-        return await asyncio.gather(*(model.complete(request, LONG) for request in requests))
-
-    for given in asyncio.run(eight()):
-        Verdicts.model_validate_json(given.text)
-
-
-def test_equal_requests_at_temperature_zero_are_answered_alike(model: Gguf) -> None:
-    assert reply(model, answer=VERDICTS).text == reply(model, answer=VERDICTS).text
-
-
 def test_the_seed_decides_above_temperature_zero(model: Gguf) -> None:
     first, again, other = (reply(model, temperature=1.0, max_tokens=40, seed=seed).text for seed in (1, 1, 2))
     assert first == again != other
@@ -277,18 +250,6 @@ def test_yes_and_no_share_the_probability_as_the_model_has_it(model: Gguf, promp
         assert share_of_yes(sampled.others) == pytest.approx(right, abs=1e-3)
 
 
-def test_probabilities_after_sampling_sum_to_one_only_where_the_grammar_had_to_rule_tokens_out(model: Gguf) -> None:
-    """The engine asks the grammar at once only if the token that it drew without one does not fit."""
-    sums = [
-        probability_of_prefixes("yes", others) + probability_of_prefixes("no", others)
-        for seed in range(20)
-        for others in [reply(model, **YES_OR_NO, seed=seed, post_sampling_probs=True).tokens[0].others]
-    ]
-    ruled_out = [each for each in sums if each > 0.99]
-    assert 0 < len(ruled_out) < len(sums)
-    assert ruled_out == pytest.approx([1.0] * len(ruled_out), abs=1e-3)
-
-
 def test_log_probabilities_are_the_models_own_whatever_the_grammar_and_the_temperature(model: Gguf) -> None:
     free = reply(model, max_tokens=1, logprobs=True, top_logprobs=1000).tokens[0]
     assert math.fsum(math.exp(logprob) for _, logprob in free.others) == pytest.approx(1.0, abs=1e-3)
@@ -304,21 +265,6 @@ def test_the_tokens_of_a_reply_are_its_text(model: Gguf) -> None:
     assert all(token.logprob <= 0.0 and len(token.others) in (0, 3) for token in given.tokens)
     assert [token.text for token in given.tokens if token.others][:2] == ["{", "["]  # and not the name between them
     assert all(token.others[0][1] >= token.others[-1][1] for token in given.tokens if token.others)
-
-
-def test_log_probabilities_come_only_on_request(model: Gguf) -> None:
-    assert reply(model, answer=MET).tokens == ()
-
-
-@pytest.mark.parametrize("prompt", PROMPTS[:8])
-def test_the_probability_of_met_is_in_the_tokens_of_the_boolean(model: Gguf, prompt: str) -> None:
-    given = reply(model, prompt, MET, logprobs=True, top_logprobs=20)
-    texts = [token.text for token in given.tokens]
-    place = next(i for i in range(len(texts)) if "".join(texts[:i]) == '{"met":')
-    true, false = (probability_of_prefixes(word, given.tokens[place].others) for word in ("true", "false"))
-    assert 0.0 < true < 1.0
-    assert 0.0 < false < 1.0
-    assert true + false < 0.99  # the rest is what the grammar rules out
 
 
 # What goes wrong
@@ -407,13 +353,6 @@ def test_a_cancelled_request_ends_as_cancelled_and_is_given_up(roomy: tuple[Gguf
     assert len(recording_server.pieces) < 20_000
 
 
-def test_a_long_prompt_is_given_up_before_it_is_read_to_its_end(roomy: tuple[Gguf, RecordingServer]) -> None:
-    model, recording_server = roomy
-    assert fault(model.complete(ask(model, "x" * 25_000), 0.05)).kind == "timeout"
-    asyncio.run(model.close())
-    assert recording_server.pieces[-1]["prompt_progress"]["processed"] < 25_000
-
-
 def test_a_closed_model_is_loaded_again_at_the_next_request(tiny: Path) -> None:
     model = Gguf(tiny, threads=1)
     asyncio.run(model.close())
@@ -454,40 +393,3 @@ def test_an_interrupt_is_still_pythons(tiny: Path) -> None:
 
 
 # Over HTTP
-
-
-def post_request(url: str, key: str, prompt: str, **parameters: Any) -> str:
-    body = {"messages": [{"role": "user", "content": prompt}], "temperature": 0, "max_tokens": 400, **parameters}
-    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
-    request = urllib.request.Request(f"{url}/chat/completions", json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=LONG) as answer:
-        text: str = json.load(answer)["choices"][0]["message"]["content"]
-        return text
-
-
-@pytest.fixture(scope="module")
-def served_engine(tiny: Path) -> Iterator[tuple[str, str]]:
-    with engine_over_http(tiny) as (url, key):
-        yield url, key
-
-
-@pytest.mark.parametrize("prompt", ["Is it?", "Größe 解 😀"])
-def test_over_http_a_native_schema_holds(served_engine: tuple[str, str], prompt: str) -> None:
-    native = {"type": "json_schema", "json_schema": {"name": "met", "schema": MET, "strict": True}}
-    assert set(json.loads(post_request(*served_engine, prompt, response_format=native))) == {"met"}
-
-
-@pytest.mark.parametrize("prompt", ["Is it?", "Größe 解 😀"])
-def test_over_http_a_grammar_holds(served_engine: tuple[str, str], prompt: str) -> None:
-    import xllamacpp  # type: ignore[import-untyped]
-
-    Verdicts.model_validate_json(
-        post_request(*served_engine, prompt, grammar=xllamacpp.json_schema_to_grammar(VERDICTS))
-    )
-
-
-def test_over_http_nothing_is_answered_without_the_key(served_engine: tuple[str, str]) -> None:
-    with pytest.raises(urllib.error.HTTPError) as caught:
-        post_request(served_engine[0], "another", "Is it?")
-    with caught.value as answer:
-        assert answer.code == 401

@@ -13,7 +13,6 @@ from urllib.parse import quote
 import pytest
 
 from jurygraph import Jury
-from jurygraph.errors import ConfigError, InputError
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Call, Task, Trace
 from tests.models.judge_scripts import Script, config, judge_reply, jury, requested_items, responses, rubric
@@ -59,15 +58,6 @@ def right_reply(body: Mapping[str, Any], number: int) -> Answer:
     return judge_reply(body)
 
 
-class TestOneCallForAll:
-    def test_up_to_four_criteria_of_a_response_are_one_call(self) -> None:
-        with run_server(right_reply) as server:
-            (trace,) = scored(server.url, "Dear all", task=rubric("clear", "short", "kind", "true", "signed"))
-        assert sorted(len(requested_items(seen.body)) for seen in server.requests) == [1, 4]
-        assert len(trace.calls) == 2
-        assert {verdict.call for verdict in trace.verdicts} == {call.id for call in trace.calls}
-
-
 class TestAWarmCache:
     def test_another_jury_sends_nothing_and_every_call_has_the_cost_it_had(self) -> None:
         task = rubric("clear", "short", "kind", "true", "signed")
@@ -84,46 +74,6 @@ class TestAWarmCache:
         assert [trace.verdicts for trace in warm] == [trace.verdicts for trace in cold]
         assert [trace.reward for trace in warm] == [trace.reward for trace in cold]
 
-    @pytest.mark.parametrize(
-        "change",
-        [
-            {"parameters": {"temperature": 0.5}},
-            {"parameters": {"seed": 1}},
-            {"parameters": {"top_p": 0.9}},
-            {"max_tokens": 512},
-            {"form": "instructed"},
-        ],
-        ids=str,
-    )
-    def test_whoever_asks_with_other_parameters_asks_anew(self, change: dict[str, Any]) -> None:
-        with run_server(lambda body, number: reply_with(json.dumps({"criterion_1": criterion_verdict(0.9)}))) as server:
-            for calls in ({}, change, change):
-                scored(server.url, "Dear all", **calls)
-        assert server.count == 2
-
-    def test_so_does_whoever_asks_another_model_or_another_server(self) -> None:
-        with run_server(right_reply) as server, run_server(right_reply) as other:
-            for url, model in ((server.url, "tiny"), (server.url, "large"), (other.url, "tiny")):
-                with Jury.from_config({**config(url), "model": f"openai-compatible:{url}#{model}"}) as made:
-                    made.score(rubric("clear"), responses("Dear all"))
-        assert (server.count, other.count) == (2, 1)
-
-    @pytest.mark.parametrize(
-        ("task", "text"),
-        [
-            (rubric("clear", query="Write a poem."), "Dear all"),
-            (rubric("clearer"), "Dear all"),
-            (rubric("clear", "short"), "Dear all"),
-            (rubric("clear"), "Dear all,"),
-        ],
-        ids=["query", "criterion", "criteria", "response"],
-    )
-    def test_and_whoever_asks_about_something_else(self, task: Task, text: str) -> None:
-        with run_server(right_reply) as server:
-            scored(server.url, "Dear all")
-            scored(server.url, text, task=task)
-        assert server.count == 2
-
     @pytest.mark.parametrize("unwanted", [False, None])
     def test_an_endpoint_that_takes_no_log_probabilities_is_told_nothing_of_them(self, unwanted: bool | None) -> None:
         with run_server(lambda body, number: judge_reply(body)) as server:
@@ -139,13 +89,6 @@ class TestAWarmCache:
             scored(server.url, "Dear all", parameters=changed)
         (sent,) = (seen.body for seen in server.requests)
         assert (sent["max_completion_tokens"], {"max_tokens", "temperature"} & sent.keys()) == (800, set())
-
-    def test_the_names_of_tasks_and_responses_change_nothing(self) -> None:
-        with run_server(right_reply) as server:
-            scored(server.url, "Dear all")
-            with jury(server.url) as made:
-                made.score(rubric("clear", name="other"), responses("Dear all", task="other"))
-        assert server.count == 1
 
     def test_each_sample_is_a_request_of_its_own(self) -> None:
         evaluators = [{"use": "criteria", "samples": 3}]
@@ -218,12 +161,6 @@ class TestARepair:
         repair, repaired = repair_and_repaired(trace)
         assert (verdict.call, {repair.id, repaired.id}) == (repair.id, {call.id for call in trace.calls})
 
-    def test_the_repair_names_the_wrong_field(self) -> None:
-        out_of_range = MALFORMED["out of range"]
-        with run_server(lambda body, number: reply_with(out_of_range) if number == 1 else judge_reply(body)) as server:
-            scored(server.url, "Dear all")
-        assert "criterion_1.probability" in server.requests[1].body["messages"][-1]["content"]
-
     def test_the_repair_names_a_missing_field(self) -> None:
         too_few = MALFORMED["a field too few"]
         with run_server(lambda body, number: reply_with(too_few) if number == 1 else judge_reply(body)) as server:
@@ -295,16 +232,6 @@ class TestARepair:
         assert (failed.verdicts[0].status, better.verdicts[0].status) == ("failed", "ok")
         assert server.count == len(bad) + 1
 
-    def test_a_repaired_reply_is_cached_for_the_next_run(self) -> None:
-        with run_server(
-            lambda body, number: reply_with("It is clear.") if number == 1 else judge_reply(body)
-        ) as server:
-            (first,) = scored(server.url, "Dear all")
-            (again,) = scored(server.url, "Dear all")
-        assert server.count == 2
-        assert first.reward.value == again.reward.value is not None
-        assert [call.cache_hit for call in again.calls] == [True, True]
-
 
 def repair_and_repaired(trace: Trace) -> tuple[Call, Call]:
     """Return the two calls of a trace: the repair, and the call that it repaired."""
@@ -338,16 +265,6 @@ class TestWhatIsNoReply:
         assert server.count == 1
         assert [kind_of(trace) for trace in traces] == [("failed", "deadline", "infrastructure")] * 3
 
-    def test_the_next_group_has_a_deadline_of_its_own(self) -> None:
-        with (
-            run_server(lambda body, number: hang(passing=0.5) if number == 1 else judge_reply(body)) as server,
-            jury(server.url, deadline=0.5) as made,
-        ):
-            (late,) = made.score(rubric("clear"), responses("one"))
-            (in_time,) = made.score(rubric("clear"), responses("two"))
-        assert kind_of(late) == ("failed", "deadline", "infrastructure")
-        assert in_time.verdicts[0].score == 0.9
-
     def test_a_cancelled_group_leaves_the_jury_usable(self) -> None:
         async def given_up(server: Server) -> Trace:
             made = jury(server.url, concurrency=1, timeout=0.5, attempts=1)
@@ -366,12 +283,6 @@ class TestWhatIsNoReply:
         with run_server(lambda body, number: hang() if number == 1 else judge_reply(body)) as server:
             trace = run_held(given_up(server))
         assert trace.verdicts[0].score == 0.9
-
-
-class TestBudget:
-    def test_a_limit_of_cost_for_a_model_of_unknown_price_is_refused_at_once(self) -> None:
-        with pytest.raises(ConfigError, match=r"price of 'tiny' is not known.*calls\.prices"):
-            Jury.from_config(config("http://closed.example/v1"), max_cost=1.0)
 
 
 CANARY = "sk-canary/7+x&y=z%41~mlut"
@@ -430,17 +341,6 @@ class TestSecrets:
         files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
         records = [trace.model_dump_json(), repr(trace), caplog.text, *(each.decode("latin-1") for each in files)]
         assert [record for record in records if contains_canary(record)] == []
-
-    def test_an_unusable_cache_does_not_reveal_the_key(
-        self, cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        monkeypatch.setenv("JURYGRAPH_API_KEY", CANARY)
-        with caplog.at_level(logging.DEBUG), run_server(right_reply) as server:
-            scored(server.url, "Dear all")
-            (cache / "cache.db").write_bytes(b"SQLite format 3\0" + b"\0" * 4096)
-            with pytest.raises(InputError, match="cannot be used as a cache") as raised:
-                scored(server.url, "Dear all")
-        assert not contains_canary(caplog.text + str(raised.value))
 
 
 def contains_canary(record: str) -> bool:

@@ -68,17 +68,8 @@ class TestTurns:
             heapq.heappush(free, expected[-1] + each)
         assert run(begun()) == pytest.approx(expected)
 
-    def test_without_rate_limits_turns_wait_only_for_concurrency(self) -> None:
-        assert run(start_times(Limiter(50), [10**9] * 50, lasting=1.0)) == [0.0] * 50
-
 
 class TestBudgets:
-    def test_requests_start_steadily_after_a_burst_of_two_seconds(self) -> None:
-        assert run(start_times(Limiter(9, requests_per_minute=60), [1] * 6)) == pytest.approx([0, 0, 1, 2, 3, 4])
-
-    def test_the_first_request_starts_at_once_whatever_the_limit(self) -> None:
-        assert run(start_times(Limiter(9, requests_per_minute=2), [1] * 3)) == pytest.approx([0, 30, 60])
-
     @given(st.integers(1, 5000), st.lists(st.tuples(st.integers(0, 400), SECONDS), min_size=1, max_size=15))
     def test_a_turn_starts_exactly_when_the_tokens_allow_it(
         self, per_minute: int, asked: list[tuple[int, float]]
@@ -105,11 +96,6 @@ class TestBudgets:
     def test_an_oversized_request_starts_and_later_ones_wait_for_its_debt(self) -> None:
         assert run(start_times(Limiter(9, tokens_per_minute=600), [6000, 0, 20])) == pytest.approx([0, 598, 600])
 
-    def test_small_requests_do_not_overtake_a_large_one(self) -> None:
-        begun = run(start_times(Limiter(9, tokens_per_minute=600), [10, 600, *[1] * 30]))
-        assert begun == sorted(begun)
-        assert begun[1] == pytest.approx(1.0)
-
     @pytest.mark.parametrize(("used", "next_at"), [(0, 0.0), (50, 4.0), (100, 9.0), (150, 14.0)])
     def test_actual_tokens_replace_the_estimate(self, used: int, next_at: float) -> None:
         async def begun() -> float:
@@ -125,33 +111,6 @@ class TestBudgets:
 
 
 class TestThrottling:
-    def test_no_turn_starts_before_retry_after(self) -> None:
-        async def begun() -> list[float]:
-            limiter = Limiter(8)
-            await throttle(limiter, retry_after=7.5)
-            return await start_times(limiter, [1] * 3)
-
-        assert run(begun()) == [7.5] * 3
-
-    def test_a_429_without_retry_after_holds_turns_briefly(self) -> None:
-        async def begun() -> float:
-            limiter = Limiter(8)
-            await throttle(limiter, retry_after=None)
-            return await start_time(limiter)
-
-        assert run(begun()) == HOLD
-
-    def test_a_hold_lengthens_but_never_shortens_another(self) -> None:
-        async def begun() -> float:
-            limiter = Limiter(8)
-            async with limiter.turn(1) as one, limiter.turn(1) as other, limiter.turn(1) as last:
-                limiter.report_throttled(one, 3.0)
-                limiter.report_throttled(other, 9.0)
-                limiter.report_throttled(last, 1.0)
-            return await start_time(limiter)
-
-        assert run(begun()) == 9.0
-
     @pytest.mark.parametrize(("asked", "held"), [(MAX_WAIT, MAX_WAIT), (MAX_WAIT + 1.0, HOLD), (999_999.0, HOLD)])
     def test_a_retry_after_beyond_the_longest_wait_holds_nothing(self, asked: float, held: float) -> None:
         async def begun() -> float:
@@ -208,16 +167,6 @@ class TestThrottling:
             return await start_time(limiter), await at_once(limiter)
 
         assert run(allowed()) == (5.0, 4)
-
-    def test_a_429_after_the_halving_halves_again(self) -> None:
-        async def allowed() -> int:
-            limiter = Limiter(8)
-            async with limiter.turn(1):
-                await throttle(limiter)
-                await throttle(limiter)
-            return await at_once(limiter)
-
-        assert run(allowed()) == 2
 
     @pytest.mark.parametrize(("served", "allowed"), [(3, 4), (4, 5), (8, 5), (9, 6), (22, 8), (200, 8)])
     def test_each_round_of_successes_adds_one_turn_up_to_the_limit(self, served: int, allowed: int) -> None:
@@ -332,11 +281,6 @@ async def holding(limiter: Limiter) -> int:
 
 
 class TestLoops:
-    def test_one_limiter_serves_one_loop_after_another(self) -> None:
-        limiter = Limiter(1, requests_per_minute=60_000.0)
-        for _ in range(3):
-            assert len(run(start_times(limiter, [1] * 5))) == 5
-
     def test_turns_of_an_abandoned_loop_block_nothing(self) -> None:
         limiter = Limiter(1)
         loop = SkippingLoop()

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from jurygraph.models.budget import TEMPLATE_TOKENS, Price, cost, highest_cost, price_of, reply_limit
 from tests.rows import all_rows
@@ -23,20 +22,11 @@ def test_a_price_is_for_a_million_tokens() -> None:
     assert cost(MINI, 1000, 100) == pytest.approx(0.00045)
 
 
-def test_a_free_call_costs_0() -> None:
-    assert cost(FREE, 1000, 100) == 0.0
-    assert highest_cost(FREE, 1000, 1, 100) == 0.0
-
-
 @pytest.mark.parametrize(("price", "tokens_in", "tokens_out"), [(None, 1, 1), (MINI, None, 1), (MINI, 1, None)])
 def test_a_cost_with_an_unknown_part_is_unknown(
     price: Price | None, tokens_in: int | None, tokens_out: int | None
 ) -> None:
     assert cost(price, tokens_in, tokens_out) is None
-
-
-def test_the_maximum_cost_at_an_unknown_price_is_unknown() -> None:
-    assert highest_cost(None, 1000, 1, 100) is None
 
 
 def test_the_maximum_cost_counts_every_byte_and_message() -> None:
@@ -57,12 +47,6 @@ def test_no_reply_costs_more_than_the_maximum_of_its_request(
     assert billed <= bound
 
 
-@pytest.mark.parametrize("wrong", [-0.1, float("nan"), float("inf"), "0.25", True])
-def test_a_price_is_a_finite_number_that_is_not_negative(wrong: object) -> None:
-    with pytest.raises(ValidationError):
-        Price.model_validate({"input": wrong, "output": 1.0})
-
-
 def test_the_whole_name_of_a_model_comes_before_that_without_its_provider() -> None:
     own = {"gpt-5-mini": MINI, "azure/gpt-5-mini": FREE}
     assert price_of("azure/gpt-5-mini", own) is FREE
@@ -73,11 +57,6 @@ def test_the_whole_name_of_a_model_comes_before_that_without_its_provider() -> N
 def test_only_the_provider_is_removed_from_a_model_name() -> None:
     assert price_of("hosted_vllm/Qwen/Qwen3-8B", {"Qwen/Qwen3-8B": MINI}) is MINI
     assert price_of("hosted_vllm/Qwen/Qwen3-8B", {"Qwen3-8B": MINI}) is None
-
-
-def test_the_price_of_an_unlisted_model_is_unknown() -> None:
-    assert price_of("gpt-5", {"gpt-5-mini": MINI}) is None
-    assert price_of("openai/gpt-5-mini", {}) is None
 
 
 @all_rows(

@@ -1,14 +1,12 @@
 """A request: its identity is its whole content, written as pydantic writes it."""
 
-import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import PydanticSerializationError
 
-from jurygraph.errors import InputError
 from jurygraph.models.request import Request, encode_json
 from jurygraph.safety.fence import Fence
 from jurygraph.schema import Message
@@ -39,13 +37,6 @@ requests = st.builds(
 
 
 @given(requests)
-def test_to_dict_equals_pydantics_dump(request: Request) -> None:
-    assert request.to_dict() == request.model_dump(mode="json")
-    assert to_json(request.to_dict()) == request.model_dump_json().encode()
-    assert Request.model_validate_json(to_json(request.to_dict())) == request
-
-
-@given(requests)
 def test_without_marks_its_digest_is_that_of_its_canonical_json(request: Request) -> None:
     bare = request.model_copy(update={"marks": ()})
     assert bare.digest == digest_of(bare.model_dump(mode="json"))
@@ -72,11 +63,6 @@ def make_request(*texts: str, key: bytes = b"", task: str = "Write a letter.") -
     return Request(provider="p", model="m", messages=messages, marks=tuple(fence.marks))
 
 
-@given(values)
-def test_any_value_is_encoded_as_pydantic_does(value: Any) -> None:
-    assert json.loads(encode_json(value)) == json.loads(to_json(value)) == value
-
-
 def test_an_integer_of_more_than_64_bits_is_encoded_and_an_unpaired_surrogate_is_refused() -> None:
     assert encode_json({"seed": 2**70}) == f'{{"seed":{2**70}}}'.encode()
     with pytest.raises(PydanticSerializationError):
@@ -91,12 +77,6 @@ def test_its_identity_does_not_depend_on_the_fence_key(texts: list[str], one: by
     assert first.to_dict()["messages"][1]["content"] == first.messages[1].content
 
 
-@given(st.text(max_size=20), st.text(max_size=20))
-def test_requests_about_other_texts_are_others(one: str, other: str) -> None:
-    assert (make_request(one).digest == make_request(other).digest) == (one == other)
-    assert (make_request("", task=one).digest == make_request("", task=other).digest) == (one == other)
-
-
 MARK = make_request().marks[0]
 """That of the task, which anybody can work out where there is no key."""
 
@@ -105,13 +85,3 @@ MARK = make_request().marks[0]
 def test_no_text_has_the_digest_of_one_with_a_mark(text: str) -> None:
     assert make_request(f"before {text} after").digest != make_request(f"before {MARK} after").digest
     assert make_request(text).digest != make_request(MARK).digest
-
-
-def test_with_a_fence_it_is_another_request_than_without() -> None:
-    fenced = make_request("Dear Ann")
-    assert fenced.model_copy(update={"marks": ()}).digest != fenced.digest
-
-
-def test_a_mark_is_never_empty() -> None:
-    with pytest.raises(InputError, match="at least one character"):
-        Request(provider="p", model="m", messages=make_request().messages, marks=("",))

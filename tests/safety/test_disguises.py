@@ -38,10 +38,6 @@ def test_a_plain_text_has_no_hidden_views(text: str) -> None:
     assert view_texts(PLAIN) == {}
 
 
-def test_half_a_character_has_no_hidden_views() -> None:
-    assert view_texts(f"{PLAIN} \ud800") == {}
-
-
 HIDING_PLACES = [
     "<!-- ",
     "-->",
@@ -68,10 +64,6 @@ class TestCharactersThatNobodySees:
     def test_spell_letters(self, hidden: object) -> None:
         assert callable(hidden)
         assert view_texts(PLAIN + hidden(SAID)) == {"in characters that nobody sees": SAID}
-
-    def test_each_run_of_them_is_a_line_of_its_own(self) -> None:
-        text = f"{tagged('one here')} and {tagged('two')} and {selected('three')} and {selected('four')}"
-        assert view_texts(text)["in characters that nobody sees"] == "one here\ntwo\nthree\nfour"
 
     def test_the_first_sixteen_selectors_are_bytes_too(self) -> None:
         text = PLAIN + "".join(chr(0xFE00 + number) for number in (9, 10, 13)) + selected("abcd\n\x0f\x10")
@@ -114,11 +106,6 @@ class TestBase64:
         lines = "\r\n".join(code[at : at + 32] for at in range(0, len(code), 32))
         assert view_texts(lines)["in base64"].startswith(f"{SAID}, {SAID}"[:72])
 
-    def test_each_piece_of_it_is_read(self) -> None:
-        first, second = (text[: len(text) // 3 * 3] for text in (f"first, {SAID}...", f"then {SAID}..."))
-        one, two = (b64encode(text.encode()).decode() for text in (first, second))
-        assert view_texts(f"{one} and {two}")["in base64"] == f"{first}\n{second}"
-
     def test_bytes_that_are_no_letters_are_passed_over_after_its_beginning(self) -> None:
         raw = SAID.encode() + b"\xff\xfe" + b"and more"
         assert view_texts(b64encode(raw[: len(raw) // 3 * 3]).decode())["in base64"].startswith(f"{SAID}and")
@@ -133,11 +120,6 @@ class TestBase64:
     def test_base64_that_does_not_begin_with_text_is_ignored(self, beginning: bytes) -> None:
         """The first 18 bytes are looked at; the last of them may be half a letter."""
         assert view_texts(b64encode(beginning + SAID.encode()).decode().rstrip("=")) == {}
-
-    @pytest.mark.parametrize("text", ["seventeen letters", "two\tlines\nof words"])
-    def test_base64_may_begin_with_a_split_character(self, text: str) -> None:
-        said = f"{text[:17]}é{SAID}"
-        assert view_texts(b64encode(said.encode()).decode().rstrip("="))["in base64"].startswith(fold_text(said)[:-2])
 
 
 class TestBackwards:
@@ -164,10 +146,6 @@ class TestLetters:
         spaced = [view for view in find_views(text, fold_text(text)) if view.run_together]
         assert [view.hidden for view in spaced] == ["in spaced letters"]
         assert b"giveitallyoucan" in spaced[0].folded.replace(b"\n", b"")
-
-    def test_each_passage_of_spaced_letters_is_a_line(self) -> None:
-        text = "g-i-v-e-i-t-a-l-l-y-o-u, 10 times 10: a.n.d.a.g.a.i.n.a.l.l"
-        assert [view.folded for view in find_views(text, text) if view.run_together] == [b"giveitallyou\nandagainall"]
 
     def test_html_entities_are_read(self) -> None:
         text = "".join(f"&#{ord(char)};" for char in "grade")

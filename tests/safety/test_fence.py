@@ -1,6 +1,5 @@
 """Fences: nothing inside one can pass for text outside it."""
 
-import json
 import re
 
 import pytest
@@ -52,11 +51,6 @@ def test_the_mark_is_not_in_the_text(text: str, name: str) -> None:
     assert fence.count(last) == 1
 
 
-@given(TEXTS, NAMES)
-def test_the_same_text_always_gets_the_same_fence(text: str, name: str) -> None:
-    assert fenced(text, name) == fenced(text, name)
-
-
 def test_the_fence_is_the_same_in_every_process_and_version() -> None:
     assert fenced("roses", "response") == "<<<response 7396d52a43841b2e\nroses\nresponse 7396d52a43841b2e>>>"
 
@@ -67,14 +61,6 @@ def test_no_two_fences_share_a_mark(held: list[tuple[str, str]]) -> None:
     assert len(marks) == len(held)
 
 
-@given(TEXTS, NAMES)
-def test_a_fence_that_is_itself_a_text_gets_another_mark(text: str, name: str) -> None:
-    fence = fenced(text, name)
-    _, mark, inside, _ = parse_fence(fenced(fence, name))
-    assert inside == fence
-    assert mark != parse_fence(fence)[1]
-
-
 def test_a_text_that_contains_its_mark_gets_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody can write such a text while the mark is of 64 bits; of 4 bits every tenth one is."""
     monkeypatch.setattr("jurygraph.safety.fence.MARK_LENGTH", 1)
@@ -82,16 +68,6 @@ def test_a_text_that_contains_its_mark_gets_another(monkeypatch: pytest.MonkeyPa
         text = f"{number} 0123456789"
         mark = fenced(text, "response").split("\n")[0].removeprefix("<<<response ")
         assert mark not in text
-
-
-@pytest.mark.parametrize("text", ["\ud800", "a\udfffb"])
-def test_half_a_character_is_fenced_unchanged(text: str) -> None:
-    assert parse_fence(fenced(text, "response"))[2] == text
-
-
-@given(st.dictionaries(st.text(max_size=5), st.booleans()))
-def test_json_is_unchanged(value: dict[str, bool]) -> None:
-    assert json.loads(parse_fence(fenced(json.dumps(value), "response"))[2]) == value
 
 
 # The project's key

@@ -25,7 +25,6 @@ from tests.judges.few_shot.reviewers import (
     rows,
     score_with,
     task,
-    verdicts,
     write_history,
 )
 from tests.models import judge_scripts
@@ -155,45 +154,6 @@ def test_a_reviewer_who_is_not_in_the_history_is_refused(tmp_path: Path, kind: s
         assert len(jury.prepare(task("ann", name)).survey.questions) == 2
 
 
-def test_a_reviewer_without_usable_ratings_does_not_affect_the_others(tmp_path: Path) -> None:
-    said = [*FOUR, *BOB, *rows({"zoe": (50, 90)})]
-    stated = judge_use("personalized", history=write_history(tmp_path, said), shots=3)
-    traces, bodies = score_with(by_examples(min), stated, task("ann", "bob", "zoe"), failure={"min_coverage": 0.5})
-    found = {one.reviewer: one.status for one in verdicts(traces).values()}
-    assert found == {"ann": "ok", "bob": "ok", "zoe": "abstained"}
-    assert len(bodies) == 2
-    assert traces[0].reward.coverage == pytest.approx(2 / 3)
-
-
-@pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_more_shots_than_ratings_show_all_ratings(tmp_path: Path, kind: str) -> None:
-    stated = judge_use(kind, history=write_history(tmp_path, [*FOUR, *BOB]), shots=50)
-    with Jury.from_config({"evaluators": [stated]}) as jury:
-        (evaluator,) = jury.evaluators.values()
-        assert "With fewer than 50 ratings for 'quality': 'ann' (4), 'bob' (5)." in evaluator.notes
-    _, (body,) = score_with(by_examples(min), stated, task("ann"))
-    assert len(examples_shown(body)) == 4
-
-
-def test_duplicate_rows_change_nothing_that_is_shown(tmp_path: Path) -> None:
-    plain, doubled = ([*FOUR, *BOB], [*FOUR, *BOB, *BOB, *FOUR])
-    asked = []
-    for said in (plain, doubled):
-        stated = judge_use("aggregate", history=write_history(tmp_path, said), shots=3)
-        asked.append([examples_shown(body) for body in score_with(by_examples(min), stated, task("ann"))[1]])
-    assert asked[0] == asked[1]
-
-
-def test_a_single_reviewer_gets_no_call(tmp_path: Path) -> None:
-    for kind in WITH_EXAMPLES:
-        (trace,), bodies = score_with(
-            by_examples(), judge_use(kind, history=write_history(tmp_path, FOUR)), task("ann")
-        )
-        assert (bodies, trace.verdicts[0].status) == ([], "abstained")
-        reason = "no rating of 'quality' by anybody but reviewer 'ann' can be shown"
-        assert trace.verdicts[0].reason == reason + (EQUALLY_MANY if kind == "personalized" else "")
-
-
 @pytest.mark.parametrize(("domain", "known"), [(None, "No rating has a domain; "), ("kettles", "'kettles'; ")])
 def test_a_domain_without_ratings_is_named_before_the_run_and_in_the_verdict(
     tmp_path: Path, domain: str | None, known: str
@@ -208,16 +168,6 @@ def test_a_domain_without_ratings_is_named_before_the_run_and_in_the_verdict(
     (trace,), _ = score_with(by_examples(), use, task("ann", metadata={"domain": "kettle"}))
     reason = "no rating of 'quality' by reviewer 'ann' in the task's domain 'kettle' can be shown"
     assert trace.verdicts[0].reason == reason
-
-
-def test_long_names_of_items_agents_and_reviewers_stay_whole(tmp_path: Path) -> None:
-    long = [row(who * 170, f"{n}" * 500, n, agent="a" * 500) for who in ("ann", "bob") for n in (1, 2)]
-    traces, bodies = score_with(
-        by_examples(min), judge_use("personalized", history=write_history(tmp_path, long)), task("ann" * 170)
-    )
-    (verdict,) = verdicts(traces).values()
-    assert (len(bodies), verdict.status) == (1, "ok")
-    assert {one.item for one in verdict.examples} == {f"{n}" * 500 + "_" + "a" * 500 for n in (1, 2)}
 
 
 def test_a_history_of_the_judged_text_alone_is_dropped_and_counted(tmp_path: Path) -> None:
@@ -266,40 +216,10 @@ def test_a_file_that_is_no_history_is_refused_by_name_and_line(
     assert said in str(refused.value)
 
 
-@pytest.mark.parametrize("param", ["history", "texts"])
-def test_a_missing_file_is_named(tmp_path: Path, param: str) -> None:
-    files = {"history": write_history(tmp_path, FOUR), param: str(tmp_path / "gone.jsonl")}
-    with pytest.raises((ConfigError, InputError), match=r"gone\.jsonl"):
-        Jury.from_config({"evaluators": [judge_use("personalized", **files)]})
-
-
 def test_without_a_history_a_judge_with_examples_is_refused() -> None:
     for kind in WITH_EXAMPLES:
         with pytest.raises(ConfigError, match="history: name a RATINGS file with reviewers' ratings of other items"):
             Jury.from_config({"evaluators": [judge_use(kind)]})
-
-
-def test_several_dimensions_need_ratings_that_name_theirs(tmp_path: Path) -> None:
-    two = {name: {"text": f"{name}.", "scale": [1, 5]} for name in ("depth", "reach")}
-    with pytest.raises(ConfigError, match="names no `dimension`, and 2 are scored: 'depth', 'reach'"):
-        Jury.from_config(
-            {"evaluators": [judge_use("personalized", history=write_history(tmp_path, FOUR), dimensions=two)]}
-        )
-
-
-def test_missing_columns_are_named(tmp_path: Path) -> None:
-    history = write_history(tmp_path, FOUR)
-    for columns, said in (({"score": "grade"}, "'grade'"), ({"grade": "score"}, "'grade' is not a column")):
-        with pytest.raises((ConfigError, InputError), match=said):
-            Jury.from_config({"evaluators": [judge_use("personalized", history=history, columns=columns)]})
-
-
-def test_an_item_that_has_two_texts_is_refused(tmp_path: Path) -> None:
-    texts = text_file(tmp_path, "item,text\na,one\na,two\n", "texts.csv")
-    with pytest.raises(ConfigError, match=r"texts\.csv, line 3, field text: is not the text that item 'a' has"):
-        Jury.from_config(
-            {"evaluators": [judge_use("personalized", history=write_history(tmp_path, FOUR), texts=texts)]}
-        )
 
 
 # Changed after it was planned with
@@ -343,17 +263,6 @@ def _of(who: str, change: Callable[[list[Row]], list[Row]], said: list[Row]) -> 
     return [*(one for one in said if one["reviewer"] != who), *changed]
 
 
-def test_the_partner_of_a_shrunk_judge_is_checked_too(tmp_path: Path) -> None:
-    stated = judge_use("personalized", history=write_history(tmp_path, [*FOUR, *BOB]), shots=2, shrinkage=1.0)
-    with run_server(by_examples(min)) as server:
-        config = judge_scripts.config(server.url) | {"evaluators": [stated]}
-        with Jury.from_config(config) as jury:
-            plan = jury.prepare(task("ann"))
-        write_history(tmp_path, FOUR)
-        with Jury.from_config(config) as jury, pytest.raises(InputError, match="shows what 'bob' said of "):
-            jury.score(task("ann"), [response()], plan)
-
-
 # On the command line
 
 
@@ -392,28 +301,6 @@ def test_doctor_and_score_report_an_invalid_history(tmp_path: Path, run: Command
     assert not any(note in score.out for note in noted)
 
 
-def test_a_run_is_verified_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Command) -> None:
-    (tmp_path / "project").mkdir()
-    with run_server(by_examples(min)) as server:
-        folder = project(tmp_path / "project", server.url, [*FOUR, *BOB])
-        monkeypatch.chdir(folder)
-        assert run("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "run").code == 0
-        monkeypatch.chdir(tmp_path)
-        verified = run("verify", folder / "run", "--deep")
-    assert verified.code == 0, verified.out + verified.err
-
-
-def test_show_gives_the_two_calls_of_a_shrunk_verdict_their_purposes(tmp_path: Path, run: Command) -> None:
-    with run_server(by_examples(min)) as server:
-        folder = project(tmp_path, server.url, [*FOUR, *BOB], shrinkage=1.0)
-        assert run("score", folder / "tasks.jsonl", "--out", folder / "run").code == 0
-    question = json.loads(run("show", folder / "run", "--response", "a/r", "--json").out)["verdicts"][0]["question"]
-    verdict = ("show", folder / "run", "--response", "a/r", "--verdict", question)
-    (shown,) = json.loads(run(*verdict, "--json").out)["verdicts"]
-    assert sorted(use["purpose"] for use in shown["calls"]) == ["aggregate judge", "judge"]
-    assert '"purpose": "aggregate judge"' in run(*verdict).out
-
-
 @pytest.mark.exhaustive
 def test_a_branch_drops_examples_of_the_judged_item_by_the_present_history(tmp_path: Path) -> None:
     said = [*FOUR, *BOB]
@@ -436,15 +323,6 @@ def test_a_branch_drops_examples_of_the_judged_item_by_the_present_history(tmp_p
             for trace in run.traces()
         }
     assert dropped == {"a": [("i0", "it is of the judged item's group")], "b": []}
-
-
-@pytest.mark.landing
-def test_doctor_refuses_an_empty_one(tmp_path: Path, run: Command) -> None:
-    folder = project(tmp_path, "http://127.0.0.1:9/v1", [])
-    ended = run("doctor", "--config", folder / "jury.yaml")
-    assert ended.code == 2
-    assert "history.jsonl: has no rows" in ended.out
-    assert "Traceback" not in ended.out + ended.err
 
 
 @pytest.mark.exhaustive

@@ -27,7 +27,6 @@ from tests.judges.few_shot.reviewers import (
     WITH_EXAMPLES,
     by_examples,
     candidates_of,
-    examples_shown,
     judge,
     judge_use,
     load_history,
@@ -83,14 +82,6 @@ def test_balanced_examples_are_alike_whoever_the_rater_is() -> None:
     assert mean_of_draws("random", lenient) - mean_of_draws("random", strict) > 1.5
 
 
-def test_examples_are_drawn_at_random_unless_the_config_says_otherwise() -> None:
-    said = rows({"ann": (1,) * 40 + (5,) * 2, "bob": range(1, 6)})
-    for params, expected in (({}, {"random"}), ({"choice": "random"}, {"random"}), ({"choice": "balanced"}, set())):
-        (question,) = plan_questions(judge("personalized", said, shots=4, **params), task("ann"))
-        (drawn,) = plan_questions(judge("personalized", said, shots=4, choice="random"), task("ann"))
-        assert (question == drawn) == bool(expected)
-
-
 def test_each_task_has_a_draw_of_its_own() -> None:
     judging = judge("personalized", rows({"ann": range(10), "bob": range(10)}), shots=2, dimensions=ANY_NUMBER)
     plans = [plan_questions(judging, task("ann", query=query)) for query in ("cats", "cats", "dogs", "birds", "fish")]
@@ -120,26 +111,11 @@ def test_every_item_comes_once_in_any_order(ratings: list[tuple[str, str, float]
     assert Counter(one.item for one in ordered) == dict.fromkeys({item for _, item, _ in ratings}, 1)
 
 
-@pytest.mark.parametrize("choice", sorted(BUILT_IN))
-def test_which_of_an_items_ratings_is_shown_is_drawn(choice: str) -> None:
-    given = rated(*((who, "i1", 3.0) for who in "abcd"))
-    draws = Counter(order_examples(load_selector(choice), given, "", seed)[0].reviewer for seed in range(400))
-    assert sorted(draws) == list("abcd")
-    assert min(draws.values()) > 70
-
-
 def test_an_item_is_first_in_the_draw_as_often_as_it_was_rated() -> None:
     """So the first example has the base rate of the pool: four of five ratings are of the item that all rated."""
     given = rated(*((who, "all", 5.0) for who in "abcd"), ("e", "alone", 0.0))
     firsts = [order_examples(load_selector("random"), given, "", seed)[0].score for seed in range(1000)]
     assert statistics.fmean(firsts) == pytest.approx(4.0, abs=0.2)
-
-
-def test_balanced_takes_another_item_of_a_score_if_its_first_was_taken() -> None:
-    given = rated(*(("a", f"i{n}", 1.0) for n in range(6)), *(("b", f"i{n}", 5.0) for n in range(6)))
-    for seed in range(20):
-        ordered = order_examples(load_selector("balanced"), given, "", seed)
-        assert [sorted(one.score for one in ordered[n : n + 2]) for n in (0, 2, 4)] == [[1.0, 5.0]] * 3
 
 
 @pytest.mark.parametrize("choice", sorted(BUILT_IN))
@@ -150,13 +126,6 @@ def test_both_judges_count_items_and_not_ratings(kind: str, choice: str) -> None
     assert question.params["count"] == 2
     items = [item for _, item, _ in candidates_of(question, "others")]
     assert sorted(items) == ["i0", "i1"]
-
-
-def test_an_aggregate_prompt_shows_no_text_twice(tmp_path: Path) -> None:
-    history = write_history(tmp_path, rows(EVERYBODY))
-    (trace,), (body,) = score_with(by_examples(), judge_use("aggregate", history=history, shots=4), task("ann"))
-    assert sorted(one.item for one in trace.verdicts[0].examples) == ["i0", "i1", "i2", "i3"]
-    assert len(examples_shown(body)) == 4
 
 
 # Counts
@@ -189,15 +158,6 @@ def test_counts_are_of_the_ratings_that_each_judge_is_shown_from(tmp_path: Path)
     assert sorted(both) == [("reviewer 1", {1: 3, 4: 1}), ("the other reviewers", {2: 2, 4: 3, 5: 3})]
 
 
-@pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_counts_are_off_by_default(tmp_path: Path, kind: str) -> None:
-    history = write_history(tmp_path, rows(EVERYBODY))
-    _, (body,) = score_with(by_examples(min), judge_use(kind, history=history), task("ann"))
-    assert counts_in(body) == ("", {})
-    (question,) = plan_questions(judge(kind, rows(EVERYBODY)), task("ann"))
-    assert "counts" not in question.params
-
-
 LEAKS: Mapping[str, Mapping[str, Any]] = {
     "the judged response": {"item": "r"},
     "another agent's work on it": {"item": "x", "agent": "n"},
@@ -216,16 +176,6 @@ def test_counts_leave_out_what_must_not_be_shown(tmp_path: Path, kind: str, leak
     known = [{**row("zoe", "x", 1), "agent": "m"}] if "agent" in leak else []
     ((_, found),) = count(tmp_path, kind, [*said, *known], response(name=name))
     assert found == {1: 2, 4: 1}
-
-
-def test_the_plan_freezes_the_counts_of_both_pools() -> None:
-    questions = [plan_questions(judge(kind, rows(EVERYBODY), counts=True), task("ann")) for kind in WITH_EXAMPLES]
-    first, second = (question.params["counts"] for (question,) in questions)
-    assert first == second
-    assert {name: first[name] for name in ("own", "others")} == {  # type: ignore[call-overload,index]
-        "own": [[1.0, 1], [2.0, 1], [3.0, 1], [4.0, 1]],
-        "others": [[1.0, 4], [5.0, 4]],
-    }
 
 
 def test_a_plan_whose_history_has_grown_is_refused(tmp_path: Path) -> None:
@@ -296,20 +246,6 @@ def test_a_judge_that_cannot_tell_abstains_with_its_reason(tmp_path: Path, kind:
     assert (len(bodies), verdict.call) == (1, trace.calls[0].id)  # nothing is quoted for it, and nothing repaired
     assert len(verdict.examples) == (0 if kind == "zero-shot" else 4)
     assert (trace.reward.status, trace.reward.value) == ("failed", None)
-
-
-@pytest.mark.parametrize("reason", ["", None])
-def test_without_a_reason_the_judge_cannot_tell(reason: str | None) -> None:
-    stated = judge_use("zero-shot", profile="full" if reason == "" else "compact")
-    (trace,), _ = score_with(lambda body, _: cannot_tell(body, reason=reason), stated, task("ann"))
-    assert [(one.status, one.reason) for one in trace.verdicts] == [("abstained", "the judge cannot tell")]
-
-
-def test_a_score_without_confidence_is_repaired_and_not_guessed() -> None:
-    stated = {"value": 4, "quotes": [JUDGED_TEXT]}
-    (trace,), bodies = score_with(lambda body, _: cannot_tell(body, **stated), judge_use("zero-shot"), task("ann"))
-    assert [one.failure and one.failure.kind for one in trace.verdicts] == ["malformed"]
-    assert "score.confidence: is null and `value` is not: give both" in bodies[1]["messages"][-1]["content"]
 
 
 def test_a_prompt_says_when_the_judge_cannot_tell() -> None:

@@ -8,13 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jurygraph import RecordedVerdict, Response, Task
-from jurygraph.judges.few_shot.dimensions import PredictionForm
-from jurygraph.judges.few_shot.selection import Balanced
-from jurygraph.models.request import Reply
 from tests.agents.judging import scripted_judge
 from tests.judges.few_shot.reviewers import (
     ANY_NUMBER,
@@ -91,24 +86,6 @@ def test_without_shots_the_three_prompts_are_equal(history: str) -> None:
     assert examples_in(bodies[0][0]) == ""
 
 
-@pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_without_shots_no_history_is_needed(kind: str) -> None:
-    traces, bodies = score_with(by_examples(without=4), judge_use(kind, shots=0), task("ann"))
-    assert [one.native for one in verdicts(traces).values()] == [4.0]
-    assert len(bodies) == 1
-
-
-def test_every_reviewer_gets_as_many_examples_as_the_one_with_the_fewest_drawn_by_the_seed(tmp_path: Path) -> None:
-    thin = write_history(tmp_path, rows({"ann": (1, 2, 3, 4, 5, 4), "bob": (2, 4)}))
-    for who in ("ann", "bob"):
-        for seed in (0, 7):
-            counts = [
-                [len(examples_shown(body)) for body in bodies_of(kind, thin, about=task(who), shots=4, seed=seed)]
-                for kind in WITH_EXAMPLES
-            ]
-            assert counts == [[2], [2]]
-
-
 @pytest.mark.parametrize("near", WITH_EXAMPLES, ids=["others' are dropped", "one's own are"])
 def test_dropped_examples_of_one_judge_reduce_those_of_the_other(tmp_path: Path, near: str) -> None:
     whose = "bob" if near == "aggregate" else "ann"
@@ -123,28 +100,12 @@ def test_dropped_examples_of_one_judge_reduce_those_of_the_other(tmp_path: Path,
     assert dropped == ([3, 0] if near == "aggregate" else [0, 3])
 
 
-@pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_equal_seeds_send_equal_prompts_and_other_seeds_others(history: str, kind: str) -> None:
-    asked = [bodies_of(kind, history, about=task("ann"), shots=3, seed=seed) for seed in (0, 0, *range(1, 7))]
-    assert asked[0] == asked[1]
-    assert len({json.dumps(bodies) for bodies in asked}) > 3
-
-
 def test_personalized_shows_the_reviewer_and_aggregate_the_others(history: str) -> None:
     (personalized,), (aggregate,) = (
         bodies_of(kind, history, about=task("bob"), shots=5) for kind in ("personalized", "aggregate")
     )
     assert {who for who, _ in examples_shown(personalized)} == {"reviewer 1"}
     assert {who for who, _ in examples_shown(aggregate)} == {"reviewer 2", "reviewer 3"}
-
-
-def test_scores_are_shown_as_they_were_given(tmp_path: Path) -> None:
-    dimensions = {"quality": {"text": "Dollars.", "scale": [0, 10_000_000], "step": None}}
-    said = rows({"ann": (1234567, 1234568.25, 0.1), "bob": (1, 2, 3)})
-    (body,) = bodies_of(
-        "personalized", write_history(tmp_path, said), about=task("ann"), shots=3, dimensions=dimensions
-    )
-    assert sorted(score for _, score in examples_shown(body)) == [0.1, 1234567, 1234568.25]
 
 
 # A world without noise
@@ -201,25 +162,6 @@ def test_without_noise_personalized_is_exact_and_aggregate_off_by_the_offsets_of
             assert base + OFFSETS[who] - float(verdict.native or 0) == error
 
 
-def test_without_noise_and_offsets_the_two_agree_exactly(tmp_path: Path) -> None:
-    history = write_history(tmp_path, make_ratings(dict.fromkeys(OFFSETS, 0.0)))
-    for domain, base in DOMAINS.items():
-        for kind in WITH_EXAMPLES:
-            found = predictions(kind, history, domain, shots=5)
-            assert {one.native for one in found.values()} == {base}
-            assert {one.score for one in found.values()} == {base / 10}
-
-
-def test_without_examples_all_three_equal_the_models_own_answer(tmp_path: Path) -> None:
-    history = write_history(tmp_path, make_ratings(OFFSETS))
-    for kind in KINDS:
-        known = {} if kind == "zero-shot" else {"history": history}
-        traces, _ = score_with(
-            by_examples(without=4), judge_use(kind, **known, dimensions=ANY_NUMBER, shots=0), task(*OFFSETS)
-        )
-        assert {one.native for one in verdicts(traces).values()} == {4.0}
-
-
 # Shrinkage
 
 
@@ -249,33 +191,12 @@ def test_a_thin_history_is_shrunk_toward_the_aggregate_judge(tmp_path: Path) -> 
     assert [one.reviewer for one in verdict.shrinkage.examples] == ["bob", "bob"]
 
 
-def test_shrinkage_counts_available_examples_under_any_selector(tmp_path: Path) -> None:
-    (trace,), _ = score_shrunk(tmp_path, by_examples(), shrinkage=1.0, choice=f"{__name__}.FirstAlone")
-    (verdict,) = trace.verdicts
-    assert verdict.shrinkage is not None
-    assert (len(verdict.examples), verdict.shrinkage.weight) == (1, 1 / (1 + 4))
-
-
-class FirstAlone(Balanced):
-    """Gives one example, of however many."""
-
-    def select_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
-        return super().select_examples(input_variables)[:1]
-
-
 def test_shrinkage_sends_the_prompt_of_the_aggregate_judge(tmp_path: Path) -> None:
     _, bodies = score_shrunk(tmp_path, by_examples(), shrinkage=1.0)
     history = str(tmp_path / "history.jsonl")
     fixed: dict[str, Any] = {"about": task("ann"), "shots": 2, "dimensions": ANY_NUMBER}
     alone = [bodies_of(kind, history, **fixed) for kind in WITH_EXAMPLES]
     assert sorted(map(json.dumps, bodies)) == sorted(json.dumps(body) for each in alone for body in each)
-
-
-@pytest.mark.parametrize("params", [{}, {"shrinkage": 0}, {"shrinkage": 0.0}])
-def test_shrinkage_is_off_by_default(tmp_path: Path, params: dict[str, float]) -> None:
-    (trace,), bodies = score_shrunk(tmp_path, by_examples(), **params)
-    (verdict,) = trace.verdicts
-    assert (verdict.shrinkage, verdict.native, len(bodies)) == (None, 1.0, 1)
 
 
 def failing_for(number: int, answer: Answer) -> Any:
@@ -290,19 +211,6 @@ def test_a_shrunk_verdict_fails_if_either_prediction_fails(tmp_path: Path, score
     assert (verdict.status, verdict.score, verdict.shrinkage) == ("failed", None, None)
     assert (trace.reward.status, trace.reward.value) == ("failed", None)
     assert example_reviewers(verdict) == ["ann", "ann"]
-
-
-def test_without_examples_of_others_shrinkage_abstains(tmp_path: Path) -> None:
-    said = [*rows({"ann": (1, 1, 1, 1)}), *(row("bob", f"b{n}", 5, text=JUDGED_TEXT) for n in range(9))]
-    params: dict[str, Any] = {"history": write_history(tmp_path, said), "shrinkage": 1.0, "shots": 2}
-    traces, bodies = score_with(by_examples(), judge_use("personalized", **params), task("ann"))
-    (verdict,) = verdicts(traces).values()
-    assert (verdict.status, verdict.score, bodies) == ("abstained", None, [])
-    assert verdict.reason == (
-        "no rating of 'quality' by anybody but reviewer 'ann' can be shown; 5 were dropped; as many are shown of the "
-        "reviewer as of the others"
-    )
-    assert verdict.examples == ()
 
 
 # Nobody is named
@@ -370,26 +278,6 @@ def test_a_prediction_without_a_quotation_from_the_response_is_the_worst_case(
         assert trace.reward.value == 0.0
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("value", [1, 3, 5])
-def test_any_score_keeps_its_quotation_with_its_place(history: str, kind: str, value: int) -> None:
-    known = {} if kind == "zero-shot" else {"history": history}
-    (trace,), _ = score_with(lambda body, _: prediction_reply(body, value), judge_use(kind, **known), task())
-    ((evidence,),) = [one.evidence for one in trace.verdicts]
-    assert (evidence.quote, evidence.start, evidence.verified) == (JUDGED_TEXT, 0, True)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("text", "gate"), [("", "empty"), ("...?!", "punctuation")])
-def test_a_gate_stops_a_response_before_any_judge_is_called(history: str, kind: str, text: str, gate: str) -> None:
-    known = {} if kind == "zero-shot" else {"history": history}
-    (trace,), bodies = score_with(by_examples(), judge_use(kind, **known), task("ann", "bob"), response(text))
-    assert bodies == []
-    assert {(one.status, one.score) for one in trace.verdicts} == {("ok", 0.0)}
-    assert all(gate in str(one.gated_by) for one in trace.verdicts)
-    assert trace.reward.value == 0.0
-
-
 VALUES: Sequence[tuple[Any, str]] = [(2.5, "half"), (0, "below"), (6, "above"), ("4", "a word"), (True, "a truth")]
 
 
@@ -406,14 +294,6 @@ def test_an_invalid_confidence_is_a_failed_verdict(confidence: Any) -> None:
     assert [(one.status, one.score) for one in trace.verdicts] == [("failed", None)]
 
 
-def test_half_steps_are_scores_only_on_a_scale_that_has_them() -> None:
-    halves = {"quality": {**QUALITY["quality"], "step": 0.5}}
-    for value, status_of in ((2.5, "ok"), (2.25, "failed")):
-        judge = judge_use("zero-shot", dimensions=halves)
-        (trace,), _ = score_with(lambda body, _, v=value: prediction_reply(body, v), judge, task())
-        assert [one.status for one in trace.verdicts] == [status_of]
-
-
 def test_fractional_steps_are_described(history: str) -> None:
     told = {0.5: "from 1 (lowest) to 5 (highest) in steps of 0.5, and as", 1: "to 5 (highest), and as"}
     for step, said in (*told.items(), (None, told[1])):
@@ -423,10 +303,3 @@ def test_fractional_steps_are_described(history: str) -> None:
             (body,) = bodies_of(kind, known, about=task("ann"), dimensions=dimensions)
             assert said in scripted_judge.user_message(body)
             assert ("in steps of" in scripted_judge.user_message(body)) == (step == 0.5)
-
-
-@given(st.integers(0, 1000))
-def test_a_confidence_is_a_number_out_of_a_hundred(tenths: int) -> None:
-    stated = type("Stated", (), {"value": 3, "confidence": tenths / 10})
-    measured = PredictionForm(1.0, 5.0).measure(stated, Reply(text=""), "score")
-    assert measured.confidence == float(f"{tenths / 1000:.3f}")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import RecordedVerdict, Trace
-from jurygraph.errors import ConfigError, PlanError
+from jurygraph.errors import ConfigError
 from jurygraph.judges.few_shot.constructors import ZeroShot
 from jurygraph.judges.few_shot.dimensions import Dimension, load_ready_set
 from jurygraph.schema import Condition
@@ -24,7 +24,7 @@ from tests.judges.few_shot.reviewers import (
     task,
 )
 from tests.models.judge_scripts import Script
-from tests.models.server import Answer, status
+from tests.models.server import Answer
 from tests.rows import all_rows
 
 # Business ideas
@@ -52,14 +52,6 @@ def test_the_papers_six_dimensions_have_its_scales_and_gates() -> None:
     assert {name: list(one.above) for name, one in IDEAS.items() if one.above} == {k: [v] for k, v in AFTER.items()}
 
 
-@pytest.mark.parametrize("name", SCALES)
-def test_every_score_has_its_description(name: str) -> None:
-    low, high = SCALES[name]
-    assert sorted(IDEAS[name].anchors) == [str(score) for score in range(low, high + 1)]
-    assert (IDEAS[name].step, IDEAS[name].share) == (1.0, 1.0)
-    assert IDEAS[name].text
-
-
 @pytest.mark.parametrize(("name", "before"), AFTER.items())
 def test_a_threshold_can_be_passed_and_missed(name: str, before: str) -> None:
     threshold = IDEAS[name].above[before]
@@ -85,10 +77,6 @@ def dimensions_of(stated: Any) -> Mapping[str, Dimension]:
     return ZeroShot.Params.model_validate({"dimensions": stated}).resolved_dimensions
 
 
-def test_dimensions_are_sorted_by_name() -> None:
-    assert list(dimensions_of({"b": ONE, "a": ONE, "c": ONE})) == ["a", "b", "c"]
-
-
 @given(
     st.integers(-20, 20),
     st.integers(1, 40),
@@ -104,15 +92,6 @@ def test_scores_lie_on_steps_from_the_low_end(low: int, steps: int, step: float,
         assert away < 1e-6
     elif low <= value <= low + steps * step:
         assert away > 1e-12
-
-
-@given(st.floats(-10, 10), st.floats(-10, 10))
-def test_without_steps_every_number_between_the_ends_is_a_score(one: float, other: float) -> None:
-    if one != other:
-        low, high = sorted((one, other))
-        form = Dimension.model_validate({**ONE, "scale": [low, high], "step": None}).form
-        assert form.is_valid_score((low + high) / 2)
-        assert [form.is_valid_score(value) for value in (low, high, low - 1, high + 1)] == [True, True, False, False]
 
 
 REFUSED: Mapping[str, tuple[Any, str]] = {
@@ -229,13 +208,6 @@ def test_a_gate_is_a_strict_threshold_on_the_median_in_units_of_its_scale() -> N
     assert questions["reach"].when == Condition(question=before, op=">", threshold=2, reduce="median", on="native")
 
 
-def test_each_reviewer_is_screened_by_the_prediction_for_that_reviewer() -> None:
-    questions = plan_questions(judge("zero-shot", dimensions=STAGES), task("ann", "bob"))
-    gates = {one.id: one.when.question for one in questions if one.when}
-    assert gates["zero-shot/reach@ann"] == "zero-shot/depth@ann"
-    assert gates["zero-shot/reach@bob"] == "zero-shot/depth@bob"
-
-
 PASSED: Sequence[tuple[Mapping[str, int], Mapping[str, int]]] = (
     ({"depth": 1}, {"depth": 1}),
     ({"depth": 2}, {"depth": 1}),
@@ -262,16 +234,6 @@ def test_an_omitted_verdict_is_missing_and_never_zero() -> None:
     assert trace.reward.counts.not_applicable == 2
 
 
-def test_an_omitted_verdict_counts_as_zero_if_configured() -> None:
-    trace, _ = score_screened({"depth": 2}, panel={"if_skipped": "zero"})
-    assert trace.reward.value == pytest.approx(1 / 9)
-
-
-def test_missing_or_zero_must_be_configured() -> None:
-    with pytest.raises(PlanError, match=r"panel\.if_skipped: question 'zero-shot/reach@ann' may be left out"):
-        score_screened({}, panel={})
-
-
 MEDIANS: Sequence[tuple[list[int], bool]] = (
     ([1, 3, 4], True),
     ([3, 3, 1], True),
@@ -289,19 +251,6 @@ MEDIANS: Sequence[tuple[list[int], bool]] = (
 def test_the_median_of_several_samples_must_pass(said: list[int], passes: bool) -> None:
     _, calls = score_screened({"depth": said, "reach": 1}, samples=len(said))
     assert calls == {"depth": len(said)} | ({"reach": len(said)} if passes else {})
-
-
-def test_an_unjudged_screening_leaves_the_range_open() -> None:
-    trace, calls = score_screened({"depth": status(400)})
-    assert calls == {"depth": 1}
-    assert statuses(trace) == dict.fromkeys(STAGES, "failed")
-    assert {verdict.failure and verdict.failure.cause for verdict in trace.verdicts} == {"infrastructure"}
-    assert (trace.reward.value, trace.reward.coverage) == (None, 0.0)
-
-
-def test_the_judged_samples_decide_where_another_failed() -> None:
-    _, calls = score_screened({"depth": [3, status(400), 4], "reach": 1}, samples=3)
-    assert calls == {"depth": 3, "reach": 3}
 
 
 IDEA_CALLS: Sequence[tuple[Mapping[str, int], set[str]]] = (
@@ -361,36 +310,4 @@ def test_exclusion_is_a_vote_of_the_majority(said: list[int], expected: float | 
     assert trace.reward.status == ("failed" if expected is None else "ok")
 
 
-def test_without_a_majority_on_whether_it_applies_the_reviewer_abstains() -> None:
-    trace, _ = score_screened({"market": [0, 2, 3]}, samples=3, dimensions=MARKET)
-    assert (trace.reward.value, trace.reward.coverage) == (None, 0.0)
-    assert trace.reward.diagnostics["zero-shot"]["without a majority"] == 1.0
-
-
-def test_an_unsure_exclusion_is_discarded_like_any_prediction() -> None:
-    unsure = {"panel": {"if_skipped": "left-out", "min_confidence": 0.99}}
-    trace, _ = score_screened({"market": 0}, dimensions=MARKET, **unsure)
-    assert (trace.reward.value, trace.reward.coverage) == (None, 0.0)
-
-
-def test_the_prompt_says_what_the_excluding_value_means() -> None:
-    _, bodies = score_with(
-        answering_by_dimension({"market": 0}, MARKET), judge_use("zero-shot", dimensions=MARKET), TASK, **SCREENED
-    )
-    said = scripted_judge.user_message(bodies[0])
-    assert "from 0 to 3 (highest), where 0 is no score but says that the dimension does not apply" in said
-
-
-def test_an_excluding_value_has_no_mirror_image() -> None:
-    excluding = {"a": {**ONE, "scale": [-1, 1], "not_applicable": -1}}
-    with pytest.raises(ConfigError, match=r"dimensions\.a\.not_applicable: has no mirror image"):
-        judge("zero-shot", dimensions=excluding, both_orders=True)
-
-
 # Shares
-
-
-def test_a_share_is_the_relative_weight_of_a_dimension() -> None:
-    pair = {"a": {"text": "First.", "scale": [0, 1], "share": 3}, "b": {"text": "Second.", "scale": [0, 1]}}
-    trace, _ = score_screened({"a": 1, "b": 0}, dimensions=pair)
-    assert trace.reward.value == pytest.approx(0.75)

@@ -64,17 +64,6 @@ def test_a_reviewer_has_the_examples_of_a_dimension_and_domain_and_others_have_t
     assert found.reviewers == ("ada", "bo", "cy")
 
 
-@pytest.mark.parametrize("asked", [("dee", "clarity", None), ("ada", "cost", None), ("ada", "clarity", "law")])
-def test_an_unknown_reviewer_or_item_has_no_examples(asked: tuple[str, str, str | None]) -> None:
-    assert history(*BUSY).examples_of(*asked) == ()
-
-
-def test_all_examples_are_by_others_for_an_unknown_reviewer() -> None:
-    found = history(*BUSY)
-    assert found.examples_of_others("dee", "depth") == found.examples_of("ada", "depth")
-    assert len(found.examples_of_others("dee", "clarity")) == 5
-
-
 def test_an_example_is_a_rated_item_found_by_its_digest() -> None:
     found = history(*BUSY, rating("dee", "b", 3, agent="small"))
     (example,) = found.examples_of("ada", "clarity", "travel")
@@ -93,11 +82,6 @@ def test_an_example_is_a_rated_item_found_by_its_digest() -> None:
     assert example.digest == digest_of(said)
     assert found.by_digest == {one.digest: one for one in found.examples}
     assert [(one.key, one.item) for one in found.examples_of("dee", "clarity")] == [("b_small", "b")]
-
-
-def test_an_item_has_the_group_that_any_rating_names() -> None:
-    assert {one.group for one in history(*BUSY).examples if one.key == "a"} == {"g"}
-    assert {one.group for one in history(*BUSY).examples if one.key != "a"} == {None}
 
 
 def test_a_group_identifies_the_agents_work_rather_than_the_item() -> None:
@@ -136,11 +120,6 @@ def test_the_digest_covers_the_relations_that_drop_examples(more: Rating) -> Non
     assert many.relations_digest == history(more, rating("bo"), scales=ONE).relations_digest
 
 
-def test_another_score_of_an_item_does_not_change_the_relations() -> None:
-    few, many = history(rating("bo"), scales=ONE), history(rating("bo"), rating("cy", score=4), scales=ONE)
-    assert (few.relations_digest == many.relations_digest, few.digest == many.digest) == (True, False)
-
-
 def test_texts_are_recognised_by_key_and_item_also_for_hidden_examples() -> None:
     rows = rating(agent="x", text="one"), rating(agent="y", text=None, score=99), rating(item="b", text=" ")
     found = history(*rows, texts={"a_y": "two"})
@@ -160,16 +139,6 @@ def test_a_text_is_the_one_of_the_rating_or_else_of_the_item() -> None:
     found = history(*rows, texts={"a": "the whole of a", "b_small": "of b"})
     assert [one.text for one in found.examples] == ["text of a", "the whole of a", "the whole of a"]
     assert omissions(found) == [("no_text", 1, "r.csv, line 5")]
-
-
-def test_a_text_of_an_agent_is_found_by_its_key() -> None:
-    (example,) = history(rating(text=None, agent="small"), texts={"a": "no", "a_small": "yes"}).examples
-    assert example.text == "yes"
-
-
-def test_ratings_without_a_dimension_belong_to_the_only_scored_one() -> None:
-    found = history(rating(dimension=None), scales=ONE)
-    assert [one.dimension for one in found.examples_of("ada", "clarity")] == ["clarity"]
 
 
 def test_ratings_without_a_dimension_are_refused_if_several_are_scored() -> None:
@@ -276,12 +245,6 @@ def test_the_order_of_the_file_changes_nothing(drawn: list[Rating], random: Any)
 
 
 @given(rows)
-def test_every_rating_is_shown_or_left_out_for_one_reason(drawn: list[Rating]) -> None:
-    found = history(*drawn, rating("zoe"))
-    assert len(found.examples) + sum(left.number for left in found.left_out) == len(drawn) + 1
-
-
-@given(rows)
 def test_shown_examples_are_real_distinct_and_on_their_scale(drawn: list[Rating]) -> None:
     found = history(*drawn, rating("zoe"))
     said = {(one.reviewer, one.key, one.dimension, one.score) for one in [*drawn, rating("zoe")]}
@@ -316,18 +279,6 @@ def test_own_and_other_examples_are_all_examples(drawn: list[Rating]) -> None:
 # Notes
 
 
-def test_notes_describe_available_and_missing_data() -> None:
-    rows = rating(), rating("bo"), rating("bo", "b"), rating("cy", score=7), rating("dee", text=None), rating()
-    assert history(*rows, scales=ONE).notes() == (
-        "Of 6 ratings in r.csv, 3 can be shown, by 2 reviewers.",
-        "Left out: 1 rating with a score off the scale; the first is r.csv, line 5.",
-        "Left out: 1 rating of an item without a text; the first is r.csv, line 6.",
-        "Left out: 1 rating given before, with the same score; the first is r.csv, line 7.",
-        "With one rating for 'clarity': 'ada' (3).",
-        "With one score alone for 'clarity': 'bo' (3, 2 times).",
-    )
-
-
 def test_notes_name_every_reviewer_with_too_short_a_history() -> None:
     rows = rating(), rating("ada", "b", 4), rating("bo", score=2.5), rating("cy", score=9)
     assert history(*rows, scales=ONE).notes(shots=2)[2:-1] == (
@@ -339,34 +290,12 @@ def test_notes_name_every_reviewer_with_too_short_a_history() -> None:
     )
 
 
-def test_notes_name_reviewers_for_whom_judges_abstain() -> None:
-    found = history(rating(), rating("ada", "b", 4), scales=ONE)
-    said = "Nothing is shown for 'clarity', and judges with examples abstain, where the reviewer or everybody else"
-    assert [note for note in found.notes(2) if note.startswith(said)] == [
-        f"{said} has no rating that can be shown: 'ada'."
-    ]
-    assert not any("abstain" in note for note in found.notes(0))
-
-
 def test_notes_name_columns_that_are_not_read(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_text("item,reviewer,score,text,product,wave\na,ada,4,one,kettle,2\n")
     assert ReviewerHistory.read(path, scales=ONE).notes()[1:2] == (
         "Not read: 'product', 'wave'; `columns` can map agent, dimension, domain, group, reason, time.",
     )
-
-
-def test_notes_shorten_long_lists_of_names() -> None:
-    rows = [rating(f"r{number:02}", f"i{number}", score=1) for number in range(20)]
-    assert history(*rows, scales=ONE).notes(shots=3)[1:-1] == (
-        "With fewer than 3 ratings for 'clarity': 'r00' (1), 'r01' (1), 'r02' (1), 'r03' (1), 'r04' (1), 15 more.",
-        "With one rating for 'clarity': 'r00' (1), 'r01' (1), 'r02' (1), 'r03' (1), 'r04' (1), 15 more.",
-    )
-
-
-def test_notes_name_the_dimension_if_there_are_several() -> None:
-    rows = rating(), rating("ada", "b", 4), rating(dimension="depth"), rating("ada", "b", 3, dimension="depth")
-    assert history(*rows).notes()[1:] == ("With one score alone for 'depth': 'ada' (3, 2 times).",)
 
 
 def test_notes_name_a_dimension_without_ratings() -> None:
@@ -401,9 +330,3 @@ def test_a_history_is_read_from_ratings_and_texts(suffix: str, tmp_path: Path) -
         OmittedRatings("off_scale", 1, f"{ratings.name}, {lines_of[0]}"),
         OmittedRatings("no_text", 1, f"{ratings.name}, {lines_of[1]}"),
     )
-
-
-def test_ratings_may_hold_their_own_texts(tmp_path: Path) -> None:
-    path = tmp_path / "r.csv"
-    path.write_text("item,reviewer,score,text\na,ada,4,one\n")
-    assert [one.text for one in ReviewerHistory.read(path, scales=ONE).examples] == ["one"]

@@ -27,11 +27,9 @@ from tests.judges.few_shot.reviewers import (
     ANY_NUMBER,
     WITH_EXAMPLES,
     by_examples,
-    candidates_of,
     examples_shown,
     judge,
     judge_use,
-    plan_questions,
     prose,
     response,
     row,
@@ -292,51 +290,6 @@ def test_no_example_reveals_the_judged_item(choice: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_no_single_way_reveals_the_judged_item(way: Callable[[str, random.Random], Row], choice: str) -> None:
     assert leaking_prompts((case(place, [way]) for place in range(8)), choice) == []
-
-
-KNOWN_BEFORE = (the_task, the_task_under_some_agent, one_of_the_group, one_of_a_group_named_as_the_task)
-
-
-@pytest.mark.parametrize("way", KNOWN_BEFORE)
-def test_an_example_excluded_at_planning_is_not_a_candidate(way: Callable[[str, random.Random], Row]) -> None:
-    drawn, about = random.Random(0), task("ann", id=TASK, group=GROUP)
-    said = rows({"ann": (1, 2), "bob": (3, 4)})
-    said += [row(who, **{**way("", drawn), "score": SECRET}) for who in ("ann", "bob")]
-    for kind, params in JUDGES:
-        (question,) = plan_questions(judge(kind, said, dimensions=ANY_NUMBER, choice=CHOICES[-1], **params), about)
-        frozen = candidates_of(question, "own") + candidates_of(question, "others")
-        assert len(frozen) >= 2
-        assert SECRET not in [score for *_, score in frozen]
-
-
-def test_another_agents_work_on_the_judged_item_belongs_to_that_item(tmp_path: Path) -> None:
-    said = [row(who, "i", SECRET, agent=agent) for who in ("ann", "bob") for agent in ("m", "n")]
-    for kind in WITH_EXAMPLES:
-        history = write_history(tmp_path, [*said, *rows({"ann": (1, 2), "bob": (3, 4)})])
-        judging = judge_use(kind, history=history, shots=4, dimensions=ANY_NUMBER)
-        (trace,), (body,) = score_with(by_examples(), judging, task("ann"), response(name="i_m"))
-        assert SECRET not in [score for _, score in examples_shown(body)]
-        assert {one.item for one in trace.verdicts[0].examples if one.dropped} == {"i_m", "i_n"}
-
-
-@pytest.mark.parametrize("about", ["the response", "its item", "the task"])
-def test_ratings_of_the_judged_item_in_the_history_are_dropped_too(tmp_path: Path, about: str) -> None:
-    kept = prose(5)
-    rated = {"the response": {"item": "r"}, "its item": {"item": "i", "agent": "n"}, "the task": {"item": "t"}}[about]
-    name = "i_m" if about == "its item" else "r"
-    said = [
-        {"reviewer": "zoe", "score": 99, "text": kept, **rated},  # off the scale, and so no example
-        {"reviewer": "zoe", "score": 1, "text": prose(6), "item": "i", "agent": "m"},
-        *({"reviewer": who, "score": SECRET, "text": f"{kept} Yes.", "item": f"copy-{who}"} for who in ("ann", "bob")),
-        *rows({"ann": (1, 2), "bob": (3, 4)}),
-    ]
-    for kind in WITH_EXAMPLES:
-        stated = judge_use(kind, history=write_history(tmp_path, said), shots=4, dimensions=ANY_NUMBER)
-        (trace,), (body,) = score_with(by_examples(), stated, task("ann"), response(prose(9), name))
-        assert SECRET not in [score for _, score in examples_shown(body)]
-        dropped = {one.item: one.dropped for one in trace.verdicts[0].examples if one.dropped}
-        copied = "copy-ann" if kind == "personalized" else "copy-bob"
-        assert dropped[copied] == "it says nearly the same as the judged item"
 
 
 @pytest.mark.parametrize("told", ["by the task", "by the history"])

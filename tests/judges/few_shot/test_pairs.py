@@ -13,12 +13,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from jurygraph import Response, Trace
-from jurygraph.errors import ConfigError, InputError
+from jurygraph.errors import ConfigError
 from jurygraph.judges.few_shot.constructors import Personalized
 from jurygraph.judges.few_shot.history import ReviewerHistory
 from jurygraph.judges.few_shot.pairs import combine_orders, swap_texts
 from jurygraph.schema import Verdict
-from jurygraph.sources.ratings import read_pairs
 from tests.agents.judging import scripted_judge
 from tests.cli.conftest import Command, traces
 from tests.judges.few_shot.reviewers import (
@@ -31,7 +30,6 @@ from tests.judges.few_shot.reviewers import (
     plan_questions,
     prediction_reply,
     prose,
-    row,
     score_with,
     task,
     write_history,
@@ -148,14 +146,6 @@ def test_what_favours_a_position_in_both_orders_cancels_out(own: float, confiden
         assert (found.call, found.swap and found.swap.call) == ("a", "b")
 
 
-@given(units, units)
-def test_to_swap_a_pair_mirrors_its_score(given_score: float, swapped_score: float) -> None:
-    one = combine_orders(verdict(given_score), verdict(swapped_score))
-    other = combine_orders(verdict(swapped_score), verdict(given_score))
-    assert one.score is not None
-    assert other.score == 1.0 - one.score
-
-
 @pytest.mark.parametrize("end", [1, 3, 5, 7, 10])
 def test_samples_with_the_same_mean_agree_whichever_scores_it_comes_from(end: int) -> None:
     """(2 + 1 - 1) / 2 and (1 + 1 - 0) / 2 of sixths are not the same floats, and a majority is of equal scores."""
@@ -181,12 +171,6 @@ def test_a_model_that_prefers_a_place_says_neither(tmp_path: Path, kind: str) ->
         (found,) = trace.verdicts
         assert (len(bodies), found.status, found.score, found.native) == (2, "ok", 0.5, 0.0)
     assert trace.reward.value == 0.5
-
-
-def test_a_model_that_prefers_a_text_says_so_in_both_orders() -> None:
-    for first, second, expected in ((LONG, SHORT, -1.0), (SHORT, LONG, 1.0)):
-        trace, _ = score_pair(prefer_the_longer, "zero-shot", pair(first, second))
-        assert [one.native for one in trace.verdicts] == [expected]
 
 
 def prefer_the_longer(body: dict[str, Any], number: int) -> Answer:
@@ -221,14 +205,6 @@ def test_the_second_prompt_mirrors_the_examples_with_their_scores_and_counts(tmp
     assert "\n- 0: 1 time\n- 1: 2 times\n" in examples_in(given)
     assert "\n- -1: 2 times\n- 0: 1 time\n" in examples_in(swapped)
     assert "too long" not in json.dumps(bodies)  # a reason may name a position, and cannot be mirrored
-
-
-def test_in_one_order_nothing_changes(tmp_path: Path) -> None:
-    shelf = write_pairs(tmp_path, {"ann": (1, 0), "bob": (1, 0)}, reason="The first is too long.")
-    stated = judge_use("personalized", dimensions=PREFERENCE, **shelf.params)
-    (trace,), bodies = score_with(saying(1, -1), stated, task("ann"), pair())
-    assert (len(bodies), trace.verdicts[0].swap, trace.verdicts[0].native) == (1, None, 1.0)
-    assert "too long" in examples_in(bodies[0])
 
 
 def test_shrinkage_asks_each_judge_in_both_orders(tmp_path: Path) -> None:
@@ -326,24 +302,6 @@ def test_a_scale_that_is_not_symmetric_is_refused(kind: str, scale: list[float])
         judge(kind, dimensions={"quality": {"text": "x", "scale": scale}}, both_orders=True)
 
 
-def test_other_params_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    shelf = write_pairs(tmp_path, {"ann": (1,), "bob": (0,)})
-    with pytest.raises(ConfigError, match="texts: both_orders swaps two texts of an item; name a file with `first`"):
-        score_pair(saying(1, 1), "personalized", pair(), history=shelf.history)
-    unpaired = {"dimensions": {"quality": PREFERENCE["preference"]}, "both_orders": True}
-    with pytest.raises(ConfigError, match="history: was loaded without the two texts of its pairs"):
-        judge("personalized", [row("ann", "i0", 1)], **unpaired)
-
-
-def test_the_plan_says_that_both_orders_are_judged() -> None:
-    for kind in KINDS:
-        stated: dict[str, Any] = {"dimensions": {"quality": PREFERENCE["preference"]}, "shots": 0}
-        (one,), (both,) = (
-            plan_questions(judge(kind, **stated, both_orders=orders), task("ann")) for orders in (False, True)
-        )
-        assert ("both_orders" in one.params, both.params["both_orders"]) == (False, True)
-
-
 def test_a_pair_that_cannot_be_swapped_is_left_out_and_counted(tmp_path: Path) -> None:
     texts = [
         {"item": "a", "text": lay_out("one", "two"), "first": "one", "second": "two"},
@@ -358,24 +316,6 @@ def test_a_pair_that_cannot_be_swapped_is_left_out_and_counted(tmp_path: Path) -
         "the first is history.jsonl, line 2." in history.notes()
     )
     assert len(ReviewerHistory.read(write_history(tmp_path, said), **read).examples) == 2
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ([{"item": "a", "text": "one"}], "first"),
-        ([{"item": "a", "text": "one", "first": "one"}], "second"),
-        (
-            [{"item": "a", "first": "x", "second": "y"}, {"item": "a", "first": "x", "second": "z"}],
-            "line 2, field second: is not the text that item 'a' has in line 1; give each item one text",
-        ),
-    ],
-)
-def test_texts_without_the_two_of_each_pair_are_refused(
-    tmp_path: Path, rows: Sequence[Mapping[str, Any]], said: str
-) -> None:
-    with pytest.raises(InputError, match=said):
-        read_pairs(write_history(tmp_path, rows, "texts.jsonl"))
 
 
 def test_both_orders_draw_the_examples_that_one_order_does(tmp_path: Path) -> None:

@@ -18,9 +18,7 @@ from jurygraph.judges.few_shot.history import Example
 from jurygraph.judges.few_shot.selection import (
     BUILT_IN,
     Balanced,
-    Random,
     Selectors,
-    Similar,
     load_selector,
     order_examples,
 )
@@ -82,14 +80,6 @@ def test_the_order_of_the_input_does_not_matter(scores: list[float], choice: str
     assert order_by(choice, turned, seed=seed) == order_by(choice, given, seed=seed)
 
 
-@pytest.mark.parametrize("choice", sorted(BUILT_IN))
-def test_equal_candidates_are_drawn_by_the_seed(choice: str) -> None:
-    given = examples(*[3.0] * 6)
-    firsts = [order_by(choice, given, query="", seed=seed)[0].item for seed in range(30)]
-    assert set(firsts) == {f"i{n}" for n in range(6)}
-    assert firsts == [order_by(choice, given, query="", seed=seed)[0].item for seed in range(30)]
-
-
 @pytest.mark.parametrize(
     ("choice", "expected"),
     [
@@ -116,25 +106,6 @@ def test_balanced_alternates_between_scores(scores: list[float], seed: int) -> N
         assert all(taken[score] >= min(total[score], most - 1) for score in total)
 
 
-@given(some_scores, seeds)
-def test_the_first_balanced_examples_cover_the_scale(scores: list[float], seed: int) -> None:
-    found = [one.score for one in order_by("balanced", examples(*scores), seed=seed)]
-    different = len(set(scores))
-    assert sorted(found[:different]) == sorted(set(scores))
-
-
-@given(some_scores, seeds, st.text(max_size=20))
-def test_balanced_ignores_the_query(scores: list[float], seed: int, query: str) -> None:
-    given = examples(*scores)
-    assert order_by("balanced", given, query, seed) == order_by("balanced", given, "", seed)
-
-
-def test_a_frequent_score_does_not_crowd_out_others() -> None:
-    given = examples(*[4.0] * 40, 1.0, 5.0)
-    for seed in range(20):
-        assert sorted(one.score for one in order_by("balanced", given, seed=seed)[:3]) == [1.0, 4.0, 5.0]
-
-
 # Similar
 
 
@@ -144,30 +115,6 @@ def test_similar_orders_by_similarity_to_the_query(texts: list[str], place: int,
     found = order_by("similar", examples(*range(len(texts)), texts=texts), query, seed)
     likeness = [fuzz.token_set_ratio(query, one.text) for one in found]
     assert likeness == sorted(likeness, reverse=True)
-
-
-def test_similarity_is_measured_to_the_query_of_the_task() -> None:
-    said = ["Boats on the river.", "All about cats and what they eat.", "How to mend a bicycle at home."]
-    found = {query: order_by("similar", examples(1, 2, 3, texts=said), query)[0].item for query in ("cats", "bicycle")}
-    assert found == {"cats": "i1", "bicycle": "i2"}
-
-
-def test_the_query_of_a_chat_contains_all_its_messages() -> None:
-    said = [row("ann", "x", 1, text="Boats on the river."), row("ann", "y", 2, text="All about cats and dogs.")]
-    chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "cats and dogs"}]
-    others = rows({"bob": (1, 2, 3)})
-    (question,) = plan_questions(judge("personalized", said + others, choice="similar"), task("ann", query=chat))
-    assert [item for _, item, _ in candidates_of(question)] == ["y", "x"]
-
-
-@pytest.mark.parametrize("made", [Random, Balanced, Similar])
-def test_selectors_are_those_of_langchain_and_accept_more_examples(made: Any) -> None:
-    selector = made([], 0)
-    assert isinstance(selector, BaseExampleSelector)
-    given = [{**one.model_dump(), "digest": one.digest} for one in examples(1, 2)]
-    for one in given:
-        selector.add_example(one)
-    assert selector.select_examples({"query": QUERY}) == made(given, 0).select_examples({"query": QUERY})
 
 
 # One's own
@@ -252,13 +199,6 @@ class Nothing(Told):
         return None
 
 
-class Changed(Told):
-    """Gives other scores than those that were given."""
-
-    def answer(self, given: list[dict[str, Any]]) -> Any:
-        return [{**one, "score": 5.0, "text": "changed"} for one in given]
-
-
 class Raises(Told):
     def answer(self, given: list[dict[str, Any]]) -> Any:
         raise KeyError("metadata")
@@ -298,19 +238,6 @@ def test_an_exception_of_a_selector_is_reported_with_its_name(selectors: Any, sa
         plan_questions(
             judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=path_of(selectors)), task("ann")
         )
-
-
-def test_an_exception_on_import_is_reported_with_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "broken_selectors.py").write_text("1 / 0\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ConfigError, match=r"^choice: 'broken_selectors.Mine' cannot be found \(division by zero\)"):
-        judge("personalized", choice="broken_selectors.Mine")
-
-
-def test_an_example_changed_by_a_selector_is_not_shown() -> None:
-    said = rows({"ann": (1, 2), "bob": (3, 4)})
-    (question,) = plan_questions(judge("personalized", said, choice=path_of(Changed)), task("ann"))
-    assert sorted(candidates_of(question)) == [("ann", "i0", 1.0), ("ann", "i1", 2.0)]
 
 
 MISNAMED = {
@@ -380,16 +307,6 @@ def test_each_sample_is_drawn_by_the_next_seed(kind: str) -> None:
     assert len({str(draw) for draw in draws}) == 3
 
 
-def test_each_sample_is_shown_its_own_draw(tmp_path: Path) -> None:
-    said = rows({"ann": range(10), "bob": range(10)})
-    stated = {"history": write_history(tmp_path, said), "shots": 2, "dimensions": ANY_NUMBER, "samples": 2}
-    (trace,), bodies = score_with(by_examples(), judge_use("personalized", **stated), task("ann"))
-    draws = [[one.item for one in verdict.examples] for verdict in trace.verdicts]
-    assert [verdict.sample for verdict in trace.verdicts] == [0, 1]
-    assert draws[0] != draws[1]
-    assert len(bodies) == 2
-
-
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 def test_more_samples_than_draws_are_refused(tmp_path: Path, kind: str) -> None:
     known = {"history": write_history(tmp_path, rows({"ann": range(10), "bob": range(10)}))}
@@ -402,32 +319,6 @@ def test_more_samples_than_draws_are_refused(tmp_path: Path, kind: str) -> None:
         made.check(question.model_copy(update={"samples": samples}))
     with pytest.raises(ConfigError, match=said):
         made.check(question.model_copy(update={"samples": 3}))
-
-
-@pytest.mark.parametrize("kind", ["zero-shot", "aggregate", "personalized"])
-def test_without_examples_any_number_of_samples_is_allowed(kind: str) -> None:
-    (trace,), _ = score_with(by_examples(), judge_use(kind, shots=0) | {"samples": 3}, task("ann"))
-    assert len(trace.verdicts) == 3
-
-
-def test_the_order_of_the_file_changes_no_plan() -> None:
-    said = rows({"ann": (1, 2, 3, 4, 5), "bob": (5, 4, 3, 2, 1), "cyd": (2, 2, 2)})
-    for kind in WITH_EXAMPLES:
-        assert frozen_question(kind, said, 3) == frozen_question(kind, said[::-1], 3)
-
-
-@pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_a_question_depends_on_the_relations_that_drop_examples(kind: str) -> None:
-    said = rows({"ann": (1, 2, 3), "bob": (5, 4, 3)})
-    related = row("zoe", "i0", 99, group="g")
-    assert (
-        frozen_question(kind, said, 2).params["relations"]
-        != frozen_question(kind, [*said, related], 2).params["relations"]
-    )
-    scored_anew = [{**one, "score": 1} for one in said]
-    assert (
-        frozen_question(kind, said, 2).params["relations"] == frozen_question(kind, scored_anew, 2).params["relations"]
-    )
 
 
 def test_a_spare_replaces_a_dropped_example(tmp_path: Path) -> None:
@@ -443,20 +334,6 @@ def test_a_spare_replaces_a_dropped_example(tmp_path: Path) -> None:
         (items[2], True),
     ]
     assert len(examples_shown(body)) == 2
-
-
-def test_fewer_remaining_examples_are_shown_and_none_abstains(tmp_path: Path) -> None:
-    text = "We take the small ferry to the island before noon."
-    near = [row(who, f"{who}{n}", n, text=f"{text}{'!' * n}") for who in ("ann", "bob") for n in range(4)]
-    for more, count in (([], 0), (rows({"ann": (9,), "bob": (9,)}), 1)):
-        stated = {"history": write_history(tmp_path, [*near, *more]), "shots": 4, "dimensions": ANY_NUMBER}
-        (trace,), bodies = score_with(by_examples(), judge_use("personalized", **stated), task("ann"), response(text))
-        (verdict,) = trace.verdicts
-        assert [len(examples_shown(body)) for body in bodies] == ([count] if count else [])
-        assert verdict.status == ("ok" if count else "abstained")
-        if not count:
-            assert verdict.reason == "no rating of 'quality' by reviewer 'ann' can be shown; 4 were dropped"
-        assert sum(one.dropped is not None for one in verdict.examples) == 4
 
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)

@@ -19,7 +19,6 @@ from tests.judges.pairwise.groups import (
     bounds,
     by_rank,
     combine_group,
-    frozen_combiner,
     lists,
     pairs,
     values,
@@ -44,26 +43,10 @@ def test_the_share_of_wins_goes_by_both_orders() -> None:
     assert values("win-share", group) == [0.75, 0.25, 0.5]
 
 
-def test_a_preference_with_a_tie_counts_as_a_tie() -> None:
-    assert values("win-share", pairs({"ab": 1, "ba": 0.5})) == [0.5, 0.5]
-
-
-def test_a_clear_order_is_the_order_of_the_values() -> None:
-    assert values("win-share", by_rank("dbca")) == [0.0, 0.666666666667, 0.333333333333, 1.0]
-    likely = combine_group("bradley-terry", by_rank("dbca")).value
-    assert np.argsort(likely).tolist() == [0, 2, 1, 3]
-
-
 def test_diagnostics_report_flips_and_preference_for_the_first() -> None:
     group = pairs({"ab": 1, "ba": 1, "ac": 1, "ca": 0, "bc": 0, "cb": 0})
     assert diagnostic(group, "flips") == [0.5, 1.0, 0.5]
     assert diagnostic(group, "first") == [0.75, 0.5, 0.25]
-
-
-def test_undecided_pairs_have_no_position_bias() -> None:
-    group = pairs({"ab": 0.5, "ba": 0.5})
-    assert diagnostic(group, "first") == [0.5, 0.5]
-    assert diagnostic(group, "flips") == [0.0, 0.0]
 
 
 @every_pairs
@@ -85,14 +68,6 @@ def test_bradley_terry_is_the_mean_probability_to_win() -> None:
     assert found.diagnostics["strength"] == pytest.approx(p, abs=1e-12)
 
 
-@pytest.mark.parametrize("prior", [0.01, 0.1, 5.0])
-def test_bradley_terry_draws_the_share_of_wins_to_the_middle(prior: float) -> None:
-    group = by_rank("cab")
-    found = combine_group("bradley-terry", group, prior=prior)
-    expected = (combine_group("win-share", group).value * 2 + prior * (1 - found.diagnostics["strength"])) / 2
-    assert found.value == pytest.approx(expected, abs=1e-10)
-
-
 # Listings
 
 
@@ -100,13 +75,6 @@ def test_the_share_of_places_goes_by_both_listings() -> None:
     assert values("rank-share", lists("abc", "abc")) == [1.0, 0.5, 0.0]
     assert values("rank-share", lists("abc", "bac")) == [0.75, 0.75, 0.0]
     assert values("rank-share", lists("abc", "cba")) == [0.5, 0.5, 0.5]
-
-
-def test_flips_of_listings() -> None:
-    group = lists("abc", "bac")
-    for name, params in LISTING:
-        assert diagnostic(group, "flips", name, **params) == [0.5, 0.5, 0.0]
-        assert "first" not in combine_group(name, group, **params).diagnostics
 
 
 def test_a_ranking_equals_its_pairs() -> None:
@@ -137,11 +105,6 @@ def test_a_missing_order_gives_no_wins() -> None:
     assert values("win-share", pairs({"ab": 0.5, "ba": None})) == [0.5, 0.5]
     assert values("win-share", pairs({"ab": None, "ba": None})) == [0.0, 0.0]
     assert values("rank-share", lists("abc", None)) == [0.5, 0.25, 0.0]
-
-
-def test_a_penalty_that_is_not_judged_counts_in_full() -> None:
-    group = pairs({"ab": 1, "ba": None})
-    assert combine_group("win-share", group, direction=-1).value.tolist() == [1.0, 0.5]
 
 
 def test_diagnostics_cover_only_judged_verdicts() -> None:
@@ -182,19 +145,9 @@ def test_gated_responses_in_listings_behave_like_those_in_pairs(
     assert dict(zip("abcd", found.value, strict=True)) == pytest.approx({**alone, stopped: 0.0}, abs=1e-12)
 
 
-def test_gated_responses_are_no_opponents() -> None:
-    assert values("win-share", by_rank("bc", stopped="ad")) == [0.0, 1.0, 0.0, 0.0]
-
-
 @every_pairs
 def test_if_all_responses_are_gated_all_score_0(name: str, params: dict[str, Any]) -> None:
     assert combine_group(name, Group("abc", {}, "abc"), **params).value.tolist() == [0.0, 0.0, 0.0]
-
-
-def test_without_anything_to_compare_there_is_no_component() -> None:
-    nobody = Group("a", {})
-    for name in ("win-share", "rank-share", "bradley-terry"):
-        assert combine_group(name, nobody).present.tolist() == [False]
 
 
 # Bounds
@@ -261,14 +214,6 @@ def test_no_response_gains_by_its_own_unjudged_pairs_in_bradley_terry(data: st.D
     )
 
 
-@pytest.mark.parametrize(("name", "params"), [*COMPARING, ("rank-share", {})], ids=str)
-def test_the_bounds_of_a_fully_judged_component_equal_its_value(name: str, params: dict[str, Any]) -> None:
-    group = lists("abc", "bac", stopped="d") if name == "rank-share" else by_rank("bca", stopped="d")
-    least, greatest = bounds(name, group, **params)
-    value = combine_group(name, group, **params).value
-    assert least.tobytes() == greatest.tobytes() == value.tobytes()
-
-
 # Any group
 
 
@@ -299,11 +244,6 @@ def test_it_reads_one_question() -> None:
     for name in ("win-share", "rank-share", "bradley-terry"):
         with pytest.raises(PlanError, match="reads the verdicts of one question, not of 2"):
             load_combiner(name).freeze({"e": ComponentInput(questions=("q", "r"), weights=(1.0, 1.0))}, {})
-
-
-def test_a_plan_contains_everything_that_scoring_needs() -> None:
-    assert frozen_combiner("bradley-terry")[1] == {"prior": 0.1, "shown": "pairs"}
-    assert frozen_combiner("win-share")[1] == {}
 
 
 def test_pairs_and_listings_are_not_confused() -> None:

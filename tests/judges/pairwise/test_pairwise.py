@@ -7,7 +7,7 @@ import pytest
 
 from jurygraph import Response, Task
 from jurygraph.agents.registry import load_evaluator
-from jurygraph.prompts import RenderOptions, load_prompt
+from jurygraph.prompts import load_prompt
 from jurygraph.schema import EvaluatorUse, RecordedVerdict
 from tests.judges.pairwise.comparisons import (
     LONGER,
@@ -66,16 +66,6 @@ def test_the_prompt_shows_both_responses_before_the_criterion() -> None:
     assert bodies[0]["messages"][0] == bodies[1]["messages"][0]
 
 
-def test_without_a_reminder_the_criterion_comes_first() -> None:
-    _, bodies = score_by_script(
-        judge_script(longest), TWO, safety={"reminder": False}, criterion="Which one is kinder?"
-    )
-    assert all(
-        body["messages"][1]["content"].index("kinder?") < body["messages"][1]["content"].index("# Response A")
-        for body in bodies
-    )
-
-
 def test_a_reference_is_shown_where_the_task_has_one() -> None:
     task = Task(id="letter", query="Write.", reference="Dear Ann, …")
     for shown in (task, Task(id="letter", query="Write.")):
@@ -103,18 +93,6 @@ def test_its_version_names_the_prompt() -> None:
     pair, comparison = load_prompt("pair"), load_prompt("comparison")
     known = load_evaluator(EvaluatorUse(use="pairwise")).version
     assert known == f"1 prompt {pair.version} in comparison {comparison.version}"
-
-
-@pytest.mark.parametrize("compact", [True, False])
-@pytest.mark.parametrize("fence", [True, False])
-def test_the_system_message_depends_only_on_the_fence(fence: bool, compact: bool) -> None:
-    shown: dict[str, Any] = {"query": "q", "reference": None, "criterion": "better?", "compact": compact}
-    told = [
-        load_prompt("pair").render(RenderOptions(fence), responses=({"name": "A", "text": text},), **shown).messages[0]
-        for text in ("one", "other")
-    ]
-    assert told[0] == told[1]
-    assert ("between two marks" in told[0].content) == fence
 
 
 # On what it rests
@@ -153,27 +131,11 @@ def test_a_preference_without_a_quotation_is_a_tie_or_stands(rule: str, mark: st
     assert [trace.reward.value for trace in traces] == ([0.5, 0.5] if rule == "required" else [0.0, 1.0])
 
 
-def test_a_repaired_reply_counts() -> None:
-    def script(body: dict[str, Any], number: int) -> Answer:
-        mended = len(body["messages"]) > 2
-        return reply_with(json.dumps(reply(body, longest) | ({} if mended else {"quotes": ["never written"]})))
-
-    traces, bodies = score_by_script(script, TWO)
-    assert [trace.reward.value for trace in traces] == [0.0, 1.0]
-    assert len(bodies) == 4
-
-
 def test_one_verified_quotation_is_enough_and_the_others_are_reported_as_lost() -> None:
     traces, bodies = score_by_script(constant_judge(quotes=["come at nine", "never written"]), TWO)
     found = verdicts(traces)["b", "a"]
     assert (found.score, [one.quote for one in found.evidence]) == (1.0, ["come at nine"])
     assert found.reason.startswith("so it is [lost: 'never written' (in no response")
-    assert len(bodies) == 2
-
-
-def test_a_preference_needs_no_quotation_if_evidence_is_disabled() -> None:
-    traces, bodies = score_by_script(constant_judge(quotes=[]), TWO, safety={"evidence": "off"})
-    assert [trace.reward.value for trace in traces] == [0.0, 1.0]
     assert len(bodies) == 2
 
 

@@ -16,7 +16,6 @@ from jurygraph.schema import ComponentInput
 from tests.examples import at_most
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
-Grid = Sequence[Any]
 
 
 def matrix(value: Any, judged: Any = True, live: Any = True) -> ScoreMatrix:
@@ -79,10 +78,6 @@ def test_the_value_is_the_weighted_mean_of_utilities() -> None:
     assert component.diagnostics["weight of a"][0] == pytest.approx(0.67, abs=1e-15)
 
 
-def test_weights_count_relative_to_their_sum() -> None:
-    assert value(matrix([1.0, 0.0]), matrix([0.2, 0.2])) == 0.5
-
-
 def test_weights_that_sum_to_0_give_0() -> None:
     assert value(matrix([1.0, 1.0]), matrix([0.0, 0.0])) == 0.0
 
@@ -94,24 +89,12 @@ def test_a_person_of_whom_one_half_does_not_apply_is_left_out() -> None:
     assert (nobody.present.tolist(), nobody.value.tolist()) == ([False], [0.0])
 
 
-def test_a_sample_that_does_not_apply_leaves_the_mean_over_samples() -> None:
-    utility = matrix([1.0, 0.0, 0.5, 0.0], live=[True, False, True, False])
-    component = adaptive(utility, matrix([0.5, 0.0, 0.5, 0.0]), "ab")
-    assert (component.value[0], component.parts["a"][0], component.parts["b"][0]) == (0.75, 1.0, 0.5)
-
-
 def test_each_sample_is_weighted_separately() -> None:
     component = adaptive(matrix([1.0, 0.0, 0.0, 1.0]), matrix([1.0, 0.0, 0.0, 1.0]), "ab")
     assert (component.value[0], component.diagnostics["weight of a"][0]) == (1.0, 0.5)
 
 
 # What was not judged
-
-
-def test_an_unjudged_utility_counts_with_its_fill_value() -> None:
-    utility = matrix([0.0, 0.5], judged=[False, True])
-    assert value(utility, matrix([0.5, 0.5])) == 0.25
-    assert bounds_of(utility, matrix([0.5, 0.5])) == (0.25, 0.75)
 
 
 def test_a_stakeholder_with_an_unjudged_weight_still_counts() -> None:
@@ -133,11 +116,6 @@ def test_an_unjudged_weight_of_a_penalty_counts_the_worst_case() -> None:
     """Where more of the component means less reward, unjudged cells are filled by 1."""
     assert value(matrix([0.1, 0.9]), matrix([0.5, 1.0], judged=[True, False])) == pytest.approx((0.05 + 0.9) / 1.5)
     assert value(matrix([0.9, 0.1]), matrix([0.5, 1.0], judged=[True, False])) == pytest.approx(0.9)
-
-
-def test_a_response_that_a_gate_stopped_gets_nothing_and_a_penalty_in_full() -> None:
-    assert value(matrix([0.0, 0.0], judged=False), matrix([0.0, 0.0], judged=False)) == 0.0
-    assert value(matrix([1.0, 1.0], judged=False), matrix([1.0, 1.0], judged=False)) == 1.0
 
 
 unit = st.floats(0.0, 1.0)
@@ -229,30 +207,6 @@ def _one_row(one: ScoreMatrix, row: int) -> ScoreMatrix:
     return ScoreMatrix(
         one.value[rows], one.met[rows], one.judged[rows], one.applicable[rows], one.weight, one.input_weight
     )
-
-
-@settings(max_examples=at_most(50), deadline=None)
-@given(draw_groups(), st.randoms())
-def test_the_order_of_people_changes_nothing_but_the_last_bits(
-    drawn: tuple[int, list[dict[str, ScoreMatrix]]], shuffled: Any
-) -> None:
-    people, (low, _, _) = drawn
-    order = list(range(people))
-    shuffled.shuffle(order)
-    one = AdaptiveSum().combine(low, {"people": [str(place) for place in range(people)]})
-    turned = {name: _permuted(each, order) for name, each in low.items()}
-    other = AdaptiveSum().combine(turned, {"people": [str(place) for place in order]})
-    assert one.value == pytest.approx(other.value, abs=1e-12)
-    assert {name: part.tolist() for name, part in one.parts.items()} == {
-        name: part.tolist() for name, part in other.parts.items()
-    }
-
-
-def _permuted(one: ScoreMatrix, order: Sequence[int]) -> ScoreMatrix:
-    samples = one.value.shape[1] // len(order)
-    columns = [place * samples + sample for place in order for sample in range(samples)]
-    shown = (array[:, columns] for array in (one.value, one.met, one.judged, one.applicable))
-    return ScoreMatrix(*shown, one.weight, one.input_weight)
 
 
 # Plans

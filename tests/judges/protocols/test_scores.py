@@ -10,7 +10,6 @@ from jurygraph import Task, Trace
 from tests.agents.judging.scripted_judge import reply_in_turn
 from tests.judges.protocols.trip import (
     ADAPTIVE,
-    ALL,
     CHECKLIST,
     DIRECT,
     HOMES,
@@ -20,7 +19,6 @@ from tests.judges.protocols.trip import (
     checklist,
     decomposed,
     direct,
-    find_everything,
     rubric,
     score_protocol,
     trip,
@@ -131,16 +129,6 @@ def test_decomposed_uniform_is_the_mean_of_the_same_utilities(number: int) -> No
     assert (trace.reward.weights_fixed, len(bodies)) == (True, 1)
 
 
-def test_all_five_protocols_run_together_and_zero_weights_leave_the_reward_unchanged() -> None:
-    def reward(counts: float) -> Any:
-        settings = {"reward": {**dict.fromkeys(HOMES.values(), 1.0), HOMES[ADAPTIVE]: counts}}
-        trace, _ = score_protocol(find_everything, DIRECT, trip(3), settings=settings | {"evaluators": list(ALL)})
-        return trace.reward
-
-    assert reward(1.0).value == pytest.approx(5.0)
-    assert (reward(1.0).weights_fixed, reward(0.0).weights_fixed) == (False, True)
-
-
 # Who is there
 
 
@@ -155,13 +143,6 @@ def test_without_stakeholders_the_checklist_has_no_items_on_people_or_fairness()
     assert {one.subject[0] for one in trace.verdicts} == set("BCE")
     shown = body["messages"][1]["content"]
     assert ("A. Hard" in shown, "D. Fairness" in shown, "# For whom" in shown) == (False, False, False)
-
-
-@pytest.mark.parametrize(("use", "reply"), [(DIRECT, direct(5.5)), (RUBRIC, rubric([5.5] * 5))])
-def test_direct_and_rubric_work_without_people(use: str, reply: Any) -> None:
-    trace, (body,) = score_protocol(reply, use, task_without_people())
-    assert_score(trace, use, Fraction("5.5"))
-    assert "# For whom" not in body["messages"][1]["content"]
 
 
 @pytest.mark.parametrize("use", [ADAPTIVE, UNIFORM])

@@ -38,17 +38,6 @@ def embed_texts(remembering: CachingEmbedder, *texts: str) -> list[Floats | Faul
     return asyncio.run(remembering.embed(texts))
 
 
-def test_a_text_is_embedded_once() -> None:
-    counting = Counting()
-    remembering = CachingEmbedder(counting)
-    first = embed_texts(remembering, "tea", "sea", "tea")
-    again = embed_texts(remembering, "sea", "eat", "tea")
-    assert counting.asked == [["tea", "sea"], ["eat"]]
-    assert [np.asarray(one).tolist() for one in (first[0], first[1])] == [
-        np.asarray(one).tolist() for one in (again[2], again[0])
-    ]
-
-
 def test_many_texts_are_requested_in_batches() -> None:
     counting = Counting()
     embed_texts(CachingEmbedder(counting), *(f"text {n}" for n in range(2 * BATCH_SIZE + 1)))
@@ -82,15 +71,6 @@ def test_an_internal_failure_fails_the_whole_batch_and_is_not_cached() -> None:
     assert [one.kind for one in faults if isinstance(one, Fault)] == ["connection", "connection"]
     counting.faults = {}
     assert not any(isinstance(one, Fault) for one in embed_texts(remembering, "a", "t"))
-
-
-def test_closing_clears_the_cache() -> None:
-    counting = Counting()
-    remembering = CachingEmbedder(counting)
-    embed_texts(remembering, "a")
-    remembering.close()
-    embed_texts(remembering, "a")
-    assert (counting.asked, counting.closed) == ([["a"], ["a"]], 1)
 
 
 @given(st.lists(st.lists(st.sampled_from("aeion"), max_size=6), max_size=6), st.integers(1, 5))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,11 +19,6 @@ def test_an_unknown_name_is_refused_with_the_valid_ones(opened: Callable[[str], 
     with pytest.raises(ConfigError, match="sentence-transformers:NAME_OR_FOLDER, litellm:provider/model") as caught:
         opened(stated)
     assert "key@" not in str(caught.value)
-
-
-def test_a_gguf_file_is_no_reranker() -> None:
-    with pytest.raises(ConfigError, match="ranker: gguf: names no model"):
-        open_reranker("gguf:model.gguf")
 
 
 @both
@@ -64,18 +58,6 @@ def test_a_possible_key_or_overlong_name_is_not_repeated(opened: Callable[[str],
     assert "sesame" not in str(caught.value)
 
 
-def test_an_overlong_name_is_reported_by_its_length() -> None:
-    with pytest.raises(ConfigError, match=r"5,022 characters; name a model in 4,096 or fewer"):
-        open_embedder("sentence-transformers:" + "x" * 5_000)
-
-
-@both
-def test_a_folder_in_the_home_of_an_unknown_user_is_refused(opened: Callable[[str], Any]) -> None:
-    pytest.importorskip("safetensors", reason="the extra `embeddings` is not installed")
-    with pytest.raises(ConfigError, match="a user who is not known"):
-        opened("sentence-transformers:~no-such-user/model")
-
-
 @both
 def test_the_version_names_the_model_and_its_library_or_server(opened: Callable[[str], Any]) -> None:
     assert opened("openai-compatible:http://host/v1/#tiny").version == "openai-compatible tiny at http://host/v1"
@@ -108,14 +90,6 @@ def test_a_folder_that_does_not_exist_is_refused(opened: Callable[[str], Any], f
     pytest.importorskip("safetensors", reason="the extra `embeddings` is not installed")
     with pytest.raises(ConfigError, match="there is no such folder"):
         opened(f"sentence-transformers:{folder}")
-
-
-@both
-def test_a_file_is_no_folder(opened: Callable[[str], Any], tmp_path: Path) -> None:
-    pytest.importorskip("safetensors", reason="the extra `embeddings` is not installed")
-    (tmp_path / "model").write_text("weights")
-    with pytest.raises(ConfigError, match="there is no such folder"):
-        opened(f"sentence-transformers:{tmp_path / 'model'}")
 
 
 @both

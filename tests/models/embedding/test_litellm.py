@@ -13,7 +13,7 @@ from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
 from tests.models.embedding.server import embeddings_reply, ranking_reply, run_embedding_server, vector
-from tests.models.server import Answer, Script, Server, raw_body, status
+from tests.models.server import Script, Server, raw_body, status
 
 pytestmark = [
     pytest.mark.heavy,
@@ -69,39 +69,6 @@ def test_retries_happen_only_in_the_gateway(monkeypatch: pytest.MonkeyPatch) -> 
     assert server.count == 3
 
 
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [
-        (status(401), "unauthorised"),
-        (status(404), "unknown-model"),
-        (status(503), "server"),
-        (raw_body('{"object": "list", "model": "tiny", "data": []}'), "unreadable"),
-        (raw_body('{"object": "list", "model": "tiny", "data": [{"index": 1, "embedding": [1.0]}]}'), "unreadable"),
-    ],
-)
-def test_each_fault_of_an_embedder_is_named(monkeypatch: pytest.MonkeyPatch, answer: Answer, kind: str) -> None:
-    with pytest.raises(Fault) as caught:
-        embed_texts(lambda body, number: answer, monkeypatch, "a")
-    assert (caught.value.kind, caught.value.cause) == (kind, "infrastructure")
-    assert KEY not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [
-        (status(401), "unauthorised"),
-        (status(503), "server"),
-        (raw_body('{"id": "1", "results": []}'), "unreadable"),
-        (raw_body('{"id": "1", "results": [{"index": 0, "relevance_score": 0.5}]}'), "unreadable"),
-        (ranking_reply([0.5, float("nan")]), "unreadable"),
-    ],
-)
-def test_each_fault_of_a_reranker_is_named(monkeypatch: pytest.MonkeyPatch, answer: Answer, kind: str) -> None:
-    with pytest.raises(Fault) as caught:
-        score_documents(lambda body, number: answer, monkeypatch, "a", "b")
-    assert (caught.value.kind, caught.value.cause) == (kind, "infrastructure")
-
-
 def entry(index: Any, value: Any, key: str) -> dict[str, Any]:
     return {"object": "embedding", "index": index, key: value}
 
@@ -123,20 +90,6 @@ def test_a_value_that_is_not_a_number_is_refused(
         with pytest.raises(Fault) as caught:
             asked(lambda body, number, told=answer: raw_body(json.dumps(told)), monkeypatch, "a", "b")
         assert (caught.value.kind, caught.value.cause) == ("unreadable", "infrastructure")
-
-
-def test_without_a_key_nothing_is_sent_and_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(Fault) as caught:
-        embed_texts(embeddings_reply, monkeypatch, "a")
-    assert caught.value.kind == "unauthorised"
-
-
-def test_an_overlong_text_is_a_fault_of_the_response(monkeypatch: pytest.MonkeyPatch) -> None:
-    error = {"code": "context_length_exceeded", "message": "This model's maximum context length is 8192 tokens"}
-    with pytest.raises(Fault) as caught:
-        embed_texts(lambda body, number: status(400, body={"error": error}), monkeypatch, "a")
-    assert (caught.value.kind, caught.value.cause) == ("overflowed", "response")
 
 
 def test_a_provider_that_litellm_does_not_know_is_refused() -> None:

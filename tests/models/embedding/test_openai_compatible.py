@@ -13,9 +13,8 @@ from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
 from tests.models.embedding.server import embeddings_reply, ranking_reply, run_embedding_server, vector
-from tests.models.server import Answer, cut_off, hang, huge, raw_body, reset, status
+from tests.models.server import Answer, cut_off, raw_body, reset, status
 from tests.rows import all_rows
-from tests.virtual_time import run_held
 
 TEXTS = ("eat", "tea on sea", "stone")
 DOCUMENTS = ("a", "b", "c")
@@ -93,17 +92,6 @@ def test_embeddings_that_do_not_match_the_texts_are_refused(data: Any) -> None:
     assert (caught.value.kind, caught.value.cause) == ("unreadable", "infrastructure")
 
 
-def test_a_vector_that_is_not_finite_is_refused() -> None:
-    body = '{"data": [{"index": 0, "embedding": [1.0, %s]}]}'
-    for number in ("NaN", "Infinity", "1e999"):
-        with (
-            run_embedding_server(lambda _, __, told=number: raw_body(body % told)) as server,
-            pytest.raises(Fault) as caught,
-        ):
-            embed_texts(server.url, "a")
-        assert caught.value.kind == "unreadable"
-
-
 @all_rows(
     "results",
     [
@@ -129,62 +117,8 @@ def test_scores_that_do_not_match_the_documents_are_refused(results: Any) -> Non
     assert (caught.value.kind, caught.value.cause) == ("unreadable", "infrastructure")
 
 
-OVERFLOWED = status(400, body={"error": {"code": "context_length_exceeded", "message": "too much"}})
-
-
-@pytest.mark.parametrize(
-    ("answer", "kind", "cause", "count"),
-    [
-        (status(401), "unauthorised", "infrastructure", 1),
-        (status(404), "unknown-model", "infrastructure", 1),
-        (status(400), "rejected", "infrastructure", 1),
-        (OVERFLOWED, "overflowed", "response", 1),
-        (status(503), "server", "infrastructure", 3),
-        (reset(), "connection", "infrastructure", 3),
-        (huge(9), "too-large", "infrastructure", 1),
-    ],
-)
-def test_each_fault_is_named(answer: Answer, kind: str, cause: str, count: int) -> None:
-    with run_embedding_server(lambda body, number: answer) as server:
-        for asked in (embed_texts, score_documents):
-            before = server.count
-            with pytest.raises(Fault) as caught:
-                asked(server.url, "a")
-            assert (caught.value.kind, caught.value.cause, server.count - before) == (kind, cause, count)
-
-
-@pytest.mark.parametrize("code", [302, 307, 308])
-def test_redirects_are_not_followed(code: int) -> None:
-    with (
-        run_embedding_server(embeddings_reply) as other,
-        run_embedding_server(lambda body, _: status(code, {"Location": other.url})) as server,
-    ):
-        for asked in (embed_texts, score_documents):
-            with pytest.raises(Fault):
-                asked(server.url, "a")
-        assert other.count == 0
-
-
-def test_a_request_that_hangs_times_out() -> None:
-    with run_embedding_server(lambda body, number: hang(passing=remote.TIMEOUT)) as server:
-        embedder = open_embedder(f"openai-compatible:{server.url}#tiny")
-        with pytest.raises(Fault) as caught:
-            run_held(embedder.embed("a"))
-    assert caught.value.kind == "timeout"
-
-
 def test_text_that_is_not_utf_8_is_not_sent() -> None:
     with run_embedding_server(embeddings_reply) as server:
         with pytest.raises(Fault) as caught:
             embed_texts(server.url, "\ud800")
         assert (caught.value.kind, server.count) == ("rejected", 0)
-
-
-def test_concurrent_requests_get_their_own_embeddings() -> None:
-    async def many(url: str) -> list[Floats]:
-        embedder = open_embedder(f"openai-compatible:{url}#tiny")
-        return await asyncio.gather(*(embedder.embed([text]) for text in TEXTS * 5))
-
-    with run_embedding_server(embeddings_reply) as server:
-        rows = asyncio.run(many(server.url))
-    assert [row.tolist() for row in rows[:3]] == [row.tolist() for row in rows[12:]]

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from jurygraph import Jury, Response, Task
-from jurygraph.models.embedding.factory import open_reranker
 from jurygraph.models.faults import Fault
 from tests.models.embedding import tiny
 from tests.models.embedding.test_sentence_transformer import scores
@@ -69,11 +68,6 @@ def test_a_conversion_to_a_classifier_scores_the_same(folder: Path, tmp_path: Pa
     assert scores(converted, QUERY, *DOCUMENTS) == pytest.approx(scores(folder, QUERY, *DOCUMENTS), abs=1e-5)
 
 
-def test_a_folder_without_any_template_gets_that_of_the_model_card(folder: Path, tmp_path: Path, library: None) -> None:
-    bare = tiny.write_qwen3_reranker(tmp_path / "bare")
-    assert scores(bare, QUERY, *DOCUMENTS).tolist() == scores(folder, QUERY, *DOCUMENTS).tolist()
-
-
 def test_a_template_of_the_folder_for_query_and_document_is_kept(folder: Path, tmp_path: Path) -> None:
     own = "{% for m in messages %}{{ m.role }} {{ m.content }};{% endfor %}{# query, document #}"
     templated = tiny.write_qwen3_reranker(tmp_path / "own", own)
@@ -95,7 +89,3 @@ def test_another_language_model_without_a_template_is_refused(library: None, tmp
     config.write_text(config.read_text().replace("Qwen3ForCausalLM", "Qwen2ForCausalLM").replace("qwen3", "qwen2"))
     with pytest.raises(Fault, match="a language model without a template for a query and a document"):
         scores(folder, "q", "a")
-
-
-def test_the_paper_s_ranker_is_named_without_loading_it() -> None:
-    assert open_reranker("sentence-transformers:Qwen/Qwen3-Reranker-0.6B").name == "Qwen/Qwen3-Reranker-0.6B"

@@ -48,29 +48,6 @@ def test_the_vector_of_a_text_does_not_depend_on_other_texts_or_time(embedder_fo
     assert embed_texts(embedder_folder, TEXTS[1]).tolist() == together[1:2].tolist()
 
 
-def test_a_model_may_be_called_concurrently(embedder_folder: Path) -> None:
-    embedder = open_embedder(f"sentence-transformers:{embedder_folder}")
-
-    async def many() -> list[Floats]:
-        return await asyncio.gather(*(embedder.embed([text]) for text in TEXTS * 3))
-
-    try:
-        assert (
-            np.concatenate(asyncio.run(many())[: len(TEXTS)]).tolist() == embed_texts(embedder_folder, *TEXTS).tolist()
-        )
-    finally:
-        embedder.close()
-
-
-def test_a_closed_model_is_loaded_again_at_the_next_request(embedder_folder: Path) -> None:
-    embedder = open_embedder(f"sentence-transformers:{embedder_folder}")
-    first = asyncio.run(embedder.embed(["a"]))
-    embedder.close()
-    embedder.close()
-    assert asyncio.run(embedder.embed(["a"])).tolist() == first.tolist()
-    embedder.close()
-
-
 def test_the_version_of_a_folder_contains_its_name_and_a_digest(embedder_folder: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(embedder_folder, tmp_path / embedder_folder.name)
     one, other = (
@@ -96,21 +73,10 @@ def test_a_cross_encoder_returns_logits_whatever_activation_its_config_sets(cros
     assert open_reranker(f"sentence-transformers:{cross_encoder_folder}").logits
 
 
-def test_the_score_of_a_document_does_not_depend_on_the_others(cross_encoder_folder: Path) -> None:
-    together = scores(cross_encoder_folder, "what is the answer", *TEXTS)
-    assert scores(cross_encoder_folder, "what is the answer", TEXTS[4]).tolist() == together[4:5].tolist()
-
-
 def test_a_classifier_with_several_labels_is_refused_as_a_reranker(library: None, tmp_path: Path) -> None:
     folder = tiny.write_cross_encoder(tmp_path / "classes", labels=3)
     with pytest.raises(Fault, match="gives 3 numbers for a document") as caught:
         scores(folder, "q", "a")
-    assert (caught.value.kind, caught.value.cause) == ("unknown-model", "infrastructure")
-
-
-def test_a_folder_without_a_model_is_an_infrastructure_fault(library: None, tmp_path: Path) -> None:
-    with pytest.raises(Fault, match="cannot load it") as caught:
-        embed_texts(tmp_path, "a")
     assert (caught.value.kind, caught.value.cause) == ("unknown-model", "infrastructure")
 
 
@@ -152,29 +118,3 @@ def test_an_unreachable_hub_is_reported_by_the_fault_and_not_logged(
         scores(Path("nobody/there"), "q", "a")
     assert told == [False] * len(loggers)
     assert [logger.isEnabledFor(logging.ERROR) for logger in loggers] == before
-
-
-def test_a_failed_load_is_retried_after_closing(embedder_folder: Path, tmp_path: Path) -> None:
-    embedder = open_embedder(f"sentence-transformers:{tmp_path}")
-    with pytest.raises(Fault):
-        asyncio.run(embedder.embed(["a"]))
-    shutil.copytree(embedder_folder, tmp_path, dirs_exist_ok=True)
-    with pytest.raises(Fault, match="cannot load it"):
-        asyncio.run(embedder.embed(["a"]))
-    embedder.close()
-    assert asyncio.run(embedder.embed(["a"])).shape == (1, 32)
-    embedder.close()
-
-
-def test_an_unreachable_hub_is_an_infrastructure_fault(
-    library: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(Fault, match="cannot load it") as caught:
-        scores(Path("nobody/no-such-model"), "q", "a")
-    assert (caught.value.kind, caught.value.cause) == ("unknown-model", "infrastructure")
-
-
-def test_no_progress_bar_is_drawn_while_a_model_loads(embedder_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    embed_texts(embedder_folder, "a")
-    assert capfd.readouterr() == ("", "")
