@@ -33,7 +33,6 @@ _INTERVAL_SOURCES = {
 }
 _RATES = ("accuracy", "leniency", "strictness")
 Figures = dict[str, Any]
-Interval = tuple[float, float]
 
 
 def vote_figures(ballots: VoteColumns, values: Sequence[float], credited: Credited) -> Figures:
@@ -63,7 +62,7 @@ def vote_figures(ballots: VoteColumns, values: Sequence[float], credited: Credit
     }
 
 
-def annotator_figures(quality: AnnotatorQuality, intervals: Sequence[Interval] = ()) -> Figures:
+def annotator_figures(quality: AnnotatorQuality, intervals: Sequence[Sequence[float]] = ()) -> Figures:
     """Return the error rates of an annotator, with the 95 % `intervals` of refits; None without refits."""
     figures: Figures = {name: getattr(quality, name) for name in (*_RATES, "labels")}
     known = [ends if np.isfinite(ends).all() else None for ends in intervals] or [None] * len(_RATES)
