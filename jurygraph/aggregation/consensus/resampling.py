@@ -276,8 +276,7 @@ def refit_intervals(
     agents = len(grouping.agents)
     worth = credit_values(votes, values)
     credit = fitted.posterior @ worth
-    k = len(votes.classes)
-    model = Model(fitted.prior, np.ascontiguousarray(fitted.confusion.transpose(1, 0, 2)).reshape(k, -1))
+    model = Model(fitted.prior, fitted.confusion.transpose(1, 0, 2).reshape(len(fitted.prior), -1))
     work = partial(_refit, fitted, None if as_published else model, grouping, worth)
     prompts = grouping.prompt
     draws = _published_resamples(len(prompts)) if as_published else _draw_resamples(prompts, resamples, seed)
