@@ -133,7 +133,7 @@ def _watched(run: Path, tasks: int) -> float:
     start, watching = process_time(), Watch(AnalyzerSettings(), keep=False)
     for step in analyzer_steps(steps_by_number(read_groups(run, None), A_STEP)):
         watching.feed(step)
-    assert watching.report().steps == tasks // A_STEP, "every step was watched"
+    assert watching.analyzer.steps == tasks // A_STEP, "every step was watched"
     return _ms(process_time() - start, tasks * RESPONSES)
 
 

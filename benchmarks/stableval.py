@@ -79,10 +79,10 @@ def measure() -> list[Figure]:
 def _tables() -> Iterator[Figure]:
     report = SimulationStudy(get_args(Sweep), SEEDS, SEED, JOBS).run()
     for figure, (table, unit) in TABLES.items():
-        for row in report.recovery:
-            yield from _compare_with_paper(f"{table}: {row.name}", getattr(row, figure), unit)
-    for thinned in report.thinning:
-        yield from _compare_with_paper(f"Table 5: {thinned.name}", thinned.tau_b, "tau_b")
+        for row in report.figures["recovery"]:
+            yield from _compare_with_paper(f"{table}: {row['name']}", row[figure], unit)
+    for thinned in report.figures["thinning"]:
+        yield from _compare_with_paper(f"Table 5: {thinned['name']}", thinned["tau_b"], "tau_b")
 
 
 def _compare_with_paper(name: str, means: ByMethod, unit: str) -> Iterator[Figure]:

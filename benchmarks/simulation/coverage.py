@@ -19,7 +19,7 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
-from jurygraph.aggregation.consensus.resampling import Report, run_each
+from jurygraph.aggregation.consensus.resampling import Report, rates_with_known_classes, run_each
 from jurygraph.arrays import Floats
 from jurygraph.studies.simulate import (
     CLASSES,
@@ -54,8 +54,8 @@ def coverage(
     """Return the share of intervals that contain the true value, and their width, by preset `converged`.
 
     Agents' intervals are those of `agent_scores` (`items`: t; `bootstrap`: percentiles) and of `refit_intervals`
-    (`refits`, and `published`: 10 de-duplicated resamples). Annotators' intervals of the first two are those of
-    `annotators()`.
+    (`refits`, and `published`: 10 de-duplicated resamples). Annotators' intervals of the first two are those with
+    the classes as known.
     """
     runs = [(setting, seed, effort) for seed in seeds]
     return MethodFigures(INTERVALS, FIGURES, np.array(run_each(_measure_run, runs, jobs, report)))
@@ -92,7 +92,7 @@ def _intervals(simulated: SimulatedEvaluation, fitted: Consensus, effort: Covera
         consensus.refit_intervals(fitted, simulated.agent, resamples=effort.refits, as_published=published)
         for published in (False, True)
     ]
-    model_intervals = [one.accuracy_interval for one in fitted.annotators().values()]
+    model_intervals = rates_with_known_classes(fitted)[:, 0].T
     of_agents = [*scores, *(one.agents for one in refits)]
     of_annotators = [
         model_intervals,

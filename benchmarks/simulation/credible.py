@@ -14,6 +14,7 @@ from benchmarks.simulation.coverage import mean_confusions
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus.resampling import Report, run_each
 from jurygraph.arrays import Floats
+from jurygraph.inference.bootstrap import QUANTILES
 from jurygraph.studies.simulate import CLASSES, VALUES, Setting, stableval
 from jurygraph.studies.simulate.figures import MethodFigures
 
@@ -54,7 +55,7 @@ def _measure_run(run: tuple[Setting, int, Chains]) -> Floats:
     scores, quality = sampled.credible_scores(), sampled.annotators()
     these = np.array([(scores[agent].low, scores[agent].high) for agent in range(len(setting.qualities))])
     population = np.array([(one.population_low, one.population_high) for _, one in sorted(scores.items())])
-    accuracy = np.array([one.accuracy_interval for one in quality.values()])
+    accuracy = np.quantile(sampled.rates[:, :, 0], QUANTILES, axis=(0, 1)).T
     diagonal = np.einsum("acc->a", mean_confusions(simulated)) / CLASSES
     mixing = sampled.mixing()
     return np.array(

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,8 +16,7 @@ from jurygraph.errors import InputError, PlanError
 from jurygraph.inference.clusters import jackknife_interval
 from jurygraph.inference.series import MIN_STEPS, trend_test
 from jurygraph.runs.run import Run
-from jurygraph.schema import FrozenModel, Trace
-from jurygraph.schema.frozen_model import Count, Number, Unit
+from jurygraph.schema import Trace
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
 
 PAPER = ("accuracy", "format", "steps")
@@ -27,193 +27,14 @@ _MAX_CORRECTED = 0.5
 _MIN_CORRECTED = 50
 """Autocorrelations above the first are not fully corrected in trends of fewer steps than the second."""
 _SERIES_TITLES = {"reward": "mean reward", "disagreement": "mean D_pair", "conflict_rate": "conflict rate"}
+_COEFFICIENTS = ("pearson", "spearman")
 _ROUNDING = 1e-9
 # Equal differences can differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1. Means of many values differ by more.
 _DECIMALS = 12
 _DECIMALS_OF_MEANS = 9
 _MAX_PARTS = 100
 """Most parts that are left out one by one for the interval of a correlation; beyond, a part is several tasks."""
-
-
-class GroupDifference(FrozenModel):
-    """One column of MACRM's Table 4: the mean in High-div, in Low-div, and the difference with its 95 % interval.
-
-    The interval's ends are None if the tasks cannot tell: with one task, if one task has all samples of a side, or if
-    fewer than six tasks all agree.
-    """
-
-    name: str
-    high: Number
-    low: Number
-    difference: Number
-    difference_low: Number | None
-    difference_high: Number | None
-
-
-class Split(FrozenModel):
-    """Samples by disagreement: the `high` samples with the greatest D_pair, and the rest.
-
-    `cut` is the least D_pair in High-div. `tied_high` samples of High-div and `tied_low` of Low-div have exactly this
-    value; the id decided between them. `rows` are the reward, then the components.
-    """
-
-    high: Count
-    low: Count
-    cut: Unit
-    tied_high: Count
-    tied_low: Count
-    rows: tuple[GroupDifference, ...]
-
-
-class Correlation(FrozenModel):
-    """Two components over all samples, pooled, with 95 % intervals over tasks.
-
-    Without coefficients if one component is constant, and `why` gives that reason. Intervals are computed on Fisher's z
-    scale; the ends are None with one task, for ±1, or if a component is constant without one of the tasks.
-    """
-
-    first: str
-    second: str
-    pearson: Number | None
-    pearson_low: Number | None = None
-    pearson_high: Number | None = None
-    spearman: Number | None
-    spearman_low: Number | None = None
-    spearman_high: Number | None = None
-    why: str | None = None
-
-
-class StepMeans(FrozenModel):
-    """One step of MACRM's Fig. 3: its samples, (a) mean reward, (b) mean D_pair, (c) conflict rate (Eq. 7)."""
-
-    step: Number
-    samples: Count
-    reward: Number
-    disagreement: Unit
-    conflict_rate: Unit
-
-
-class Trend(FrozenModel):
-    """Trend of a series over the steps.
-
-    `slope` is the slope of the least-squares line, per unit of the step number. `kendall` is τ-b with the step and `p`
-    its two-sided test (Mann-Kendall), None if the series is constant. `factor` is that by which
-    autocorrelation multiplies the test's variance, and `autocorrelation` that of a step with the next, without the
-    trend; None for fewer than 10 steps. `fluctuation` is the mean absolute change from one step to the next.
-    """
-
-    name: str
-    first: Number
-    last: Number
-    slope: Number
-    kendall: Number | None
-    p: Number | None
-    factor: Number | None
-    autocorrelation: Number | None
-    fluctuation: Number
-
-
-class DisagreementReport(FrozenModel):
-    """One run: D_pair over `components` of `samples` responses in `tasks` tasks.
-
-    `threshold` is the percentile of all D_pair, by linear interpolation; a sample above it is a conflict. `steps` and
-    `trends` are empty if the run is not cut into steps, `trends` also with one step. `left_out` counts responses by
-    reason.
-    """
-
-    run: str
-    components: tuple[str, ...]
-    tasks: Count
-    samples: Count
-    percentile: Number
-    threshold: Unit
-    disagreement: Unit
-    conflicts: Count
-    conflict_rate: Unit
-    split: Split
-    correlations: tuple[Correlation, ...]
-    steps: tuple[StepMeans, ...]
-    trends: tuple[Trend, ...]
-    left_out: dict[str, Count]
-
-
-class DisagreementReports(Report):
-    """The runs that were measured, each with its own threshold."""
-
-    runs: tuple[DisagreementReport, ...]
-
-    def _sections(self) -> Iterator[str | ReportTable]:
-        threshold = f"τ ({self.runs[0].percentile:g}th pct)"
-        rows = [
-            [one.run, one.samples, one.disagreement, one.threshold, one.conflicts, one.conflict_rate]
-            for one in self.runs
-        ]
-        yield ReportTable(("run", "responses", "mean D_pair", threshold, "conflicts", "conflict rate"), rows)
-        for one in self.runs:
-            yield f"{one.run}: {', '.join(one.components)}, of {one.samples} responses to {one.tasks} tasks"
-            yield from _run_tables(one)
-
-    def _notes(self) -> Iterator[str]:
-        for one in self.runs:
-            yield from omission_notes(one.left_out, f"{one.run}: ")
-            split = one.split
-            if split.tied_low:
-                ties = (
-                    f"{split.tied_high} High-div and {split.tied_low} Low-div responses tie at D_pair {split.cut:.4g}"
-                )
-                yield f"{one.run}: {ties}; ties are split by id"
-            yield from _trend_limits(one)
-        if len({one.components for one in self.runs}) > 1:
-            yield "the runs have different components; choose common ones with --components"
-
-    def _plots(self) -> Iterator[Plot]:
-        """Return the panels of MACRM's Fig. 3, with a line for each run."""
-        if not any(one.steps for one in self.runs):
-            return
-        for name, title in _SERIES_TITLES.items():
-            series = []
-            for one in self.runs:
-                values = [getattr(step, name) for step in one.steps]
-                series.append(PlotSeries(one.run, values, [step.step for step in one.steps]))
-            yield Plot(title, "line", series, x_label="step")
-
-
-def _run_tables(report: DisagreementReport) -> Iterator[ReportTable]:
-    split = report.split
-    rows: list[list[object]] = []
-    for row in split.rows:
-        difference = IntervalCell(row.difference, row.difference_low, row.difference_high)
-        rows.append([row.name, row.high, row.low, difference])
-    sides = (f"High-div ({split.high})", f"Low-div ({split.low})")
-    yield ReportTable(("mean", *sides, "difference (95 %)"), rows)
-    rows = []
-    has_note = any(pair.why for pair in report.correlations)
-    for pair in report.correlations:
-        pearson = IntervalCell(pair.pearson, pair.pearson_low, pair.pearson_high)
-        spearman = IntervalCell(pair.spearman, pair.spearman_low, pair.spearman_high)
-        rows.append([f"{pair.first}, {pair.second}", pearson, spearman, *([pair.why or ""] if has_note else [])])
-    yield ReportTable(("correlation", "Pearson (95 %)", "Spearman (95 %)", *(["note"] if has_note else [])), rows)
-    rows = [[f"{one.step:g}", one.samples, *(getattr(one, name) for name in _SERIES_TITLES)] for one in report.steps]
-    yield ReportTable(("step", "responses", *_SERIES_TITLES.values()), rows, most=_MAX_STEPS)
-    rows = []
-    for trend in report.trends:
-        ends = (trend.first, trend.last, f"{trend.slope:.2g}")
-        test = (trend.kendall, trend.autocorrelation, trend.p, trend.fluctuation)
-        rows.append([_SERIES_TITLES[trend.name], *ends, *test])
-    tests = ("Kendall τ-b", "lag-1 ρ", "p", "mean |change|")
-    yield ReportTable(("over steps", "first", "last", "slope", *tests), rows)
-
-
-def _trend_limits(report: DisagreementReport) -> Iterator[str]:
-    """Say where the p-value of a trend cannot be corrected for autocorrelation; docs/disagreement.md has figures."""
-    steps = len(report.steps)
-    if report.trends and steps < MIN_STEPS:
-        yield f"{report.run}: p assumes independent steps; {MIN_STEPS} steps are needed to see if they are"
-    for trend in report.trends:
-        if steps < _MIN_CORRECTED and (trend.autocorrelation or 0.0) > _MAX_CORRECTED:
-            limit = f"p is too small for {steps} steps with an autocorrelation of {trend.autocorrelation:.2f}"
-            chance = "a tenth or more of such series have p < .05 by chance"
-            yield f"{report.run}: {_SERIES_TITLES[trend.name]}: {limit}; {chance}"
+Figures = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,66 +167,151 @@ def _unit_component(trace: Trace, name: str) -> float:
     return min(1.0, max(0.0, value))
 
 
-def report(samples: Samples, percentile: float = 80.0) -> DisagreementReport:
-    """Measure the disagreement of one run's components (MACRM, section 4.5).
+def report(runs: Sequence[Samples], percentile: float = 80.0) -> Report:
+    """Measure the disagreement of the components of each run (MACRM, section 4.5).
 
-    - τ is the `percentile` of all D_pair of this run (NumPy's method `linear`), and a conflict is D_pair > τ. If many
+    - τ is the `percentile` of all D_pair of a run (NumPy's method `linear`), and a conflict is D_pair > τ. If many
       samples tie, fewer than 1 - percentile / 100 of them lie above it.
     - High-div are the 1 - percentile / 100 of the samples with the greatest D_pair, by count: rounded half up, at least
       one and not all. Of equal samples those with the smaller id come first.
     - Values and D_pair are compared with 12 decimals, and the means of steps, for τ-b, with 9.
 
+    The figures of a run are `samples` responses in `tasks` tasks, the `threshold`, mean `disagreement`, `conflicts`,
+    the `split`, `correlations` of components, `steps` (mean reward, mean D_pair and conflict rate, Eq. 7) and their
+    `trends`, and `left_out`, by reason. `steps` and `trends` are empty if the run is not cut into steps, `trends` also
+    with one step.
+
     Raises `InputError` if `percentile` is out of range.
 
     Args:
-        samples: as returned by `read_samples`.
+        runs: as returned by `read_samples`.
         percentile: above 0 and below 100; the paper's is 80.
     """
     if not 0.0 < percentile < 100.0:
         raise InputError(f"there is no {percentile}th percentile to compare with; name one above 0 and below 100")
+    measured = [_measure(samples, percentile) for samples in runs]
+    rows = []
+    for one in measured:
+        conflicts = (one["threshold"], one["conflicts"], one["conflict_rate"])
+        rows.append([one["run"], one["samples"], one["disagreement"], *conflicts])
+    header = ("run", "responses", "mean D_pair", f"τ ({percentile:g}th pct)", "conflicts", "conflict rate")
+    sections: list[str | ReportTable] = [ReportTable(header, rows)]
+    for one in measured:
+        components = ", ".join(one["components"])
+        sections.append(f"{one['run']}: {components}, of {one['samples']} responses to {one['tasks']} tasks")
+        sections += _run_tables(one)
+    notes = [note for one in measured for note in _run_notes(one)]
+    if len({tuple(one["components"]) for one in measured}) > 1:
+        notes.append("the runs have different components; choose common ones with --components")
+    return Report({"runs": measured}, sections, notes, _plots(measured))
+
+
+def _measure(samples: Samples, percentile: float) -> Figures:
     exact = np.atleast_1d(pairwise(samples.values))
     disagreement = np.round(exact, _DECIMALS)
     threshold = round(float(np.percentile(disagreement, percentile, method="linear")), _DECIMALS)
     conflict = disagreement > threshold
-    steps = tuple(_step_means(samples, exact, conflict))
-    return DisagreementReport(
-        run=samples.run,
-        components=samples.components,
-        tasks=len(set(samples.groups)),
-        samples=len(samples.ids),
-        percentile=percentile,
-        threshold=threshold,
-        disagreement=float(np.mean(exact)),
-        conflicts=int(conflict.sum()),
-        conflict_rate=float(np.mean(conflict)),
-        split=split(samples, disagreement, percentile),
-        correlations=tuple(_correlations(samples)),
-        steps=steps,
-        trends=tuple(_trends(steps)),
-        left_out=dict(samples.left_out),
-    )
+    steps = _step_means(samples, exact, conflict)
+    return {
+        "run": samples.run,
+        "components": samples.components,
+        "tasks": len(set(samples.groups)),
+        "samples": len(samples.ids),
+        "percentile": percentile,
+        "threshold": threshold,
+        "disagreement": float(np.mean(exact)),
+        "conflicts": int(conflict.sum()),
+        "conflict_rate": float(np.mean(conflict)),
+        "split": split(samples, disagreement, percentile),
+        "correlations": _correlations(samples),
+        "steps": steps,
+        "trends": _trends(steps),
+        "left_out": samples.left_out,
+    }
 
 
-def _correlations(samples: Samples) -> Iterator[Correlation]:
+def _run_tables(one: Figures) -> Iterator[ReportTable]:
+    found = one["split"]
+    rows: list[list[object]] = []
+    for row in found["rows"]:
+        difference = IntervalCell(row["difference"], row["difference_low"], row["difference_high"])
+        rows.append([row["name"], row["high"], row["low"], difference])
+    yield ReportTable(("mean", f"High-div ({found['high']})", f"Low-div ({found['low']})", "difference (95 %)"), rows)
+    rows = []
+    for pair in one["correlations"]:
+        cells = [IntervalCell(pair[name], pair[f"{name}_low"], pair[f"{name}_high"]) for name in _COEFFICIENTS]
+        rows.append([f"{pair['first']}, {pair['second']}", *cells, pair["why"] or ""])
+    header = ["correlation", "Pearson (95 %)", "Spearman (95 %)", "note"]
+    if not any(pair["why"] for pair in one["correlations"]):
+        header.pop()
+        rows = [row[:-1] for row in rows]
+    yield ReportTable(header, rows)
+    rows = [[f"{step['step']:g}", step["samples"], *(step[name] for name in _SERIES_TITLES)] for step in one["steps"]]
+    yield ReportTable(("step", "responses", *_SERIES_TITLES.values()), rows, most=_MAX_STEPS)
+    rows = []
+    for trend in one["trends"]:
+        tests = [trend[name] for name in ("kendall", "autocorrelation", "p", "fluctuation")]
+        ends = (trend["first"], trend["last"], f"{trend['slope']:.2g}")
+        rows.append([_SERIES_TITLES[trend["name"]], *ends, *tests])
+    header = ["over steps", "first", "last", "slope", "Kendall τ-b", "lag-1 ρ", "p", "mean |change|"]
+    yield ReportTable(header, rows)
+
+
+def _run_notes(one: Figures) -> Iterator[str]:
+    """Yield what was omitted, how ties were split, and where the p-value of a trend cannot be corrected for
+    autocorrelation; docs/disagreement.md has figures."""
+    run = one["run"]
+    yield from omission_notes(one["left_out"], f"{run}: ")
+    found = one["split"]
+    if found["tied_low"]:
+        ties = f"{found['tied_high']} High-div and {found['tied_low']} Low-div responses tie at D_pair"
+        yield f"{run}: {ties} {found['cut']:.4g}; ties are split by id"
+    steps = len(one["steps"])
+    if one["trends"] and steps < MIN_STEPS:
+        yield f"{run}: p assumes independent steps; {MIN_STEPS} steps are needed to see if they are"
+    for trend in one["trends"]:
+        if steps < _MIN_CORRECTED and (trend["autocorrelation"] or 0.0) > _MAX_CORRECTED:
+            limit = f"p is too small for {steps} steps with an autocorrelation of {trend['autocorrelation']:.2f}"
+            chance = "a tenth or more of such series have p < .05 by chance"
+            yield f"{run}: {_SERIES_TITLES[trend['name']]}: {limit}; {chance}"
+
+
+def _plots(measured: Sequence[Figures]) -> list[Plot]:
+    """Return the panels of MACRM's Fig. 3, with a line for each run."""
+    plots = []
+    for name, title in _SERIES_TITLES.items():
+        series = []
+        for one in measured:
+            values = [step[name] for step in one["steps"]]
+            series.append(PlotSeries(one["run"], values, [step["step"] for step in one["steps"]]))
+        plots.append(Plot(title, "line", series, x_label="step"))
+    return plots if any(one["steps"] for one in measured) else []
+
+
+def _correlations(samples: Samples) -> list[Figures]:
+    """Return the correlations of two components over all samples, pooled, with 95 % intervals over tasks.
+
+    Without coefficients if one component is constant, and `why` gives that reason. Intervals are computed on Fisher's z
+    scale; the ends are None with one task, for ±1, or if a component is constant without one of the tasks.
+    """
     values = np.round(samples.values, _DECIMALS)
     parts = _number_tasks(samples) % _MAX_PARTS
     coefficients = _correlate(values)
     names = samples.components
     left_out = range(int(parts.max()) + 1) if parts.any() else range(0)  # one task cannot be left out
     without = np.array([_correlate(values[parts != part]) for part in left_out]).reshape(-1, *coefficients.shape)
+    correlations = []
     for first, second in combinations(range(len(names)), 2):
+        found: Figures = {"first": names[first], "second": names[second], "why": None}
         constant = [names[place] for place in (first, second) if np.ptp(values[:, place]) == 0.0]
         if constant:
-            why = f"{' and '.join(constant)} {'is' if len(constant) == 1 else 'are'} constant"
-            unknown: dict[str, None] = {"pearson": None, "spearman": None}
-            yield Correlation(first=names[first], second=names[second], why=why, **unknown)
-            continue
-        found: dict[str, float | None] = {}
-        for kind, name in enumerate(("pearson", "spearman")):
-            r = float(coefficients[kind, first, second])
-            low, high = _fisher_interval(r, without[:, kind, first, second])
+            found["why"] = f"{' and '.join(constant)} {'is' if len(constant) == 1 else 'are'} constant"
+        for kind, name in enumerate(_COEFFICIENTS):
+            r = None if constant else float(coefficients[kind, first, second])
+            low, high = (None, None) if r is None else _fisher_interval(r, without[:, kind, first, second])
             found |= {name: r, f"{name}_low": low, f"{name}_high": high}
-        yield Correlation(first=names[first], second=names[second], **found)
+        correlations.append(found)
+    return correlations
 
 
 def _number_tasks(samples: Samples) -> Ints:
@@ -435,34 +341,47 @@ def _fisher_interval(r: float, without: Floats) -> tuple[float, float] | tuple[N
     return math.tanh(estimate.low), math.tanh(estimate.high)
 
 
-def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> Iterator[StepMeans]:
+def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> list[Figures]:
     if samples.steps is None:
-        return
+        return []
     steps, places, counts = np.unique(samples.steps, return_inverse=True, return_counts=True)
-    means = (np.bincount(places, column) / counts for column in (samples.rewards, disagreement, conflict))
-    for step, count, reward, mean, rate in zip(*(column.tolist() for column in (steps, counts, *means)), strict=True):
-        yield StepMeans(step=step, samples=count, reward=reward, disagreement=mean, conflict_rate=rate)
+    columns = {"step": steps, "samples": counts}
+    for name, column in (("reward", samples.rewards), ("disagreement", disagreement), ("conflict_rate", conflict)):
+        columns[name] = np.bincount(places, column) / counts
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _trends(steps: tuple[StepMeans, ...]) -> Iterator[Trend]:
+def _trends(steps: Sequence[Figures]) -> list[Figures]:
+    """Return the trend of each series over the steps.
+
+    `slope` is that of the least-squares line, per unit of the step number. `kendall` is τ-b with the step and `p` its
+    two-sided test (Mann-Kendall), None if the series is constant. `factor` is that by which autocorrelation multiplies
+    the test's variance, and `autocorrelation` that of a step with the next, without the trend; None for fewer than 10
+    steps. `fluctuation` is the mean absolute change from one step to the next.
+    """
     if len(steps) < 2:
-        return
-    numbers = np.array([one.step for one in steps])
+        return []
+    numbers = np.array([one["step"] for one in steps])
     centered = numbers - numbers.mean()
-    for name in ("reward", "disagreement", "conflict_rate"):
-        series = np.array([getattr(one, name) for one in steps])
+    trends = []
+    for name in _SERIES_TITLES:
+        series = np.array([one[name] for one in steps])
         test = trend_test(numbers, series.round(_DECIMALS_OF_MEANS))
-        yield Trend(
-            name=name,
-            first=float(series[0]),
-            last=float(series[-1]),
-            slope=float(centered @ series / (centered @ centered)),
-            kendall=None if test is None else round(test.kendall, _DECIMALS),
-            p=None if test is None else test.p,
-            factor=None if test is None else test.factor,
-            autocorrelation=None if test is None else test.autocorrelation,
-            fluctuation=float(np.mean(np.abs(np.diff(series)))),
+        trends.append(
+            {
+                "name": name,
+                "first": float(series[0]),
+                "last": float(series[-1]),
+                "slope": float(centered @ series / (centered @ centered)),
+                "kendall": test and round(test.kendall, _DECIMALS),
+                "p": test and test.p,
+                "factor": test and test.factor,
+                "autocorrelation": test and test.autocorrelation,
+                "fluctuation": float(np.mean(np.abs(np.diff(series)))),
+            }
         )
+    return trends
 
 
 def pairwise(components: ArrayLike | Mapping[str, ArrayLike]) -> np.float64 | Floats:
@@ -497,11 +416,16 @@ def _to_matrix(components: ArrayLike | Mapping[str, ArrayLike]) -> Floats:
     return np.stack(list(columns.values()), axis=-1) if columns else np.empty(0)
 
 
-def split(samples: Samples, disagreement: Floats, percentile: float) -> Split:
+def split(samples: Samples, disagreement: Floats, percentile: float) -> Figures:
     """Compare the samples above a `percentile` of D_pair, `disagreement` [R], by count, with the rest.
 
+    `cut` is the least D_pair in High-div. `tied_high` samples of High-div and `tied_low` of Low-div have exactly this
+    value; the id decided between them. `rows` are the columns of MACRM's Table 4: the reward, then the components.
+
     The intervals are 95 % jackknife intervals of the difference over tasks, each left out with all its samples, with
-    Student's t of one degree of freedom less than the side with fewer tasks has. Each sample stays on its side.
+    Student's t of one degree of freedom less than the side with fewer tasks has. Each sample stays on its side. The
+    ends are None if the tasks cannot tell: with one task, if one task has all samples of a side, or if fewer than six
+    tasks all agree.
     """
     size = len(disagreement)
     exact_count = round((100.0 - percentile) * size / 100.0, 9)  # 10 % of 15 is 1.5, and half up is 2
@@ -512,27 +436,32 @@ def split(samples: Samples, disagreement: Floats, percentile: float) -> Split:
     cut = disagreement[order[high_count - 1]]
     tasks = _number_tasks(samples)
     columns = {"reward": samples.rewards, **dict(zip(samples.components, samples.values.T, strict=True))}
-    return Split(
-        high=high_count,
-        low=size - high_count,
-        cut=float(cut),
-        tied_high=int((chosen & (disagreement == cut)).sum()),
-        tied_low=int((~chosen & (disagreement == cut)).sum()),
-        rows=tuple(_compare_sides(name, column, chosen, tasks) for name, column in columns.items()),
-    )
+    return {
+        "high": high_count,
+        "low": size - high_count,
+        "cut": float(cut),
+        "tied_high": int((chosen & (disagreement == cut)).sum()),
+        "tied_low": int((~chosen & (disagreement == cut)).sum()),
+        "rows": [{"name": name, **_compare_sides(column, chosen, tasks)} for name, column in columns.items()],
+    }
 
 
-def _compare_sides(name: str, column: Floats, chosen: Bools, tasks: Ints) -> GroupDifference:
+def _compare_sides(column: Floats, chosen: Bools, tasks: Ints) -> Figures:
     """Compare the means of a column [R] of the samples `chosen` with that of the others."""
-    (high, high_without), (low, low_without) = (_means_without(column, side, tasks) for side in (chosen, ~chosen))
+    high, high_without = _means_without(column, chosen, tasks)
+    low, low_without = _means_without(column, ~chosen, tasks)
     ends: tuple[float | None, float | None] = None, None
     if high_without is not None and low_without is not None:
         fewest = min(len(np.unique(tasks[side])) for side in (chosen, ~chosen))
         estimate = jackknife_interval(high - low, high_without - low_without, fewest - 1)
         ends = estimate.low, estimate.high
-    return GroupDifference(
-        name=name, high=high, low=low, difference=high - low, difference_low=ends[0], difference_high=ends[1]
-    )
+    return {
+        "high": high,
+        "low": low,
+        "difference": high - low,
+        "difference_low": ends[0],
+        "difference_high": ends[1],
+    }
 
 
 def _means_without(column: Floats, side: Bools, tasks: Ints) -> tuple[float, Floats | None]:

@@ -7,7 +7,7 @@ from math import isnan
 from pathlib import Path
 
 import numpy as np
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from jurygraph.agents.data_analyzer import Alert, Analyzer, AnalyzerSettings, SeriesSummary, TrainingStep
 from jurygraph.agents.data_analyzer.detectors import REFERENCES
@@ -16,62 +16,11 @@ from jurygraph.errors import InputError
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.schema.frozen_model import Count, Flag, Number
 from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
 
 Group = list[ScoredResponse]
 Wait = Callable[[], None]
 """A function that returns when the run should be read again."""
-
-
-class WatchReport(Report):
-    """The result of watching: all alerts in their order, and every series over the whole stream.
-
-    `arl` is the average run length without change for which the limits were computed: `drift`, those of the CUSUMs by
-    their reference value, and `jump`, that of a single step's normal score. Without a step there are none. `prewhiten`
-    is true if forecasts from the step before were tested. Each of the `warnings` names a series for which `arl` does
-    not hold: it is autocorrelated, or its forecasts leave an autocorrelation. `history` has the values of each series
-    by step, for the plot: None if there was none; empty unless the watch keeps them.
-    """
-
-    steps: Count
-    arl: Number
-    drift: dict[str, Number]
-    jump: Number | None
-    prewhiten: Flag
-    warnings: tuple[str, ...]
-    alerts: tuple[Alert, ...]
-    series: tuple[SeriesSummary, ...]
-    history: dict[str, tuple[Number | None, ...]] = Field(default={}, exclude=True, repr=False)
-
-    def _sections(self) -> Iterator[str | ReportTable]:
-        rows: list[list[object]] = []
-        for one in self.series:
-            trend = "-" if one.trend is None else f"{one.trend:+z.2g}"
-            rho = "-" if one.autocorrelation is None else f"{one.autocorrelation:z.2f}"
-            rows.append([one.series, one.steps, one.mean, one.sd, one.least, one.most, one.last, trend, rho])
-        header = ("series", "steps", "mean", "sd", "min", "max", "last", "trend per step", "lag-1 ρ")
-        yield ReportTable(header, rows)
-        alerts = f"{len(self.alerts)} alerts, {len(self.adverse)} adverse"
-        expected = f"one false alarm is expected in {self.arl:g} steps"
-        if self.warnings:
-            expected += ", and more of series that depend on earlier steps (see the warnings)"
-        yield f"{self.steps} steps; {alerts}; {expected}"
-
-    def _notes(self) -> tuple[str, ...]:
-        return self.warnings
-
-    def _plots(self) -> Iterator[Plot]:
-        for name, values in self.history.items():
-            alerts = [alert for alert in self.alerts if alert.series == name or alert.kind == "hack"]
-            marks = [(float(one.step), f"{'adverse' if one.adverse else 'change'}, {one.kind}") for one in alerts]
-            series = PlotSeries(name, values, range(1, len(values) + 1))
-            yield Plot(name, "line", [series], x_label="step", marks=marks)
-
-    @property
-    def adverse(self) -> tuple[Alert, ...]:
-        """Return the alerts whose change is bad."""
-        return tuple(alert for alert in self.alerts if alert.adverse)
 
 
 class Watch:
@@ -98,28 +47,58 @@ class Watch:
             self._values.append(self.analyzer.values)
         return alerts
 
-    def _history(self) -> dict[str, tuple[float | None, ...]]:
-        history = {}
-        for index, series in enumerate(self.analyzer.series if self._values else ()):
-            values = [float(values[index]) for values in self._values]
-            history[series.name] = tuple(None if isnan(value) else value for value in values)
-        return history
+    @property
+    def adverse(self) -> list[Alert]:
+        """Return the alerts whose change is bad."""
+        return [alert for alert in self.alerts if alert.adverse]
 
-    def report(self) -> WatchReport:
-        """Return the report on the steps so far."""
+    def report(self) -> Report:
+        """Return the report on the steps so far: all alerts in their order, and every series over the whole stream.
+
+        `arl` is the average run length without change for which the limits were computed: `drift`, those of the CUSUMs
+        by their reference value, and `jump`, that of a single step's normal score. Without a step there are none. Each
+        of the `warnings` names a series for which `arl` does not hold: it is autocorrelated, or its forecasts leave an
+        autocorrelation.
+        """
         analyzer = self.analyzer
         limits = analyzer.limits if analyzer.series else None
-        return WatchReport(
-            steps=analyzer.steps,
-            arl=analyzer.settings.arl,
-            drift={} if limits is None else dict(zip(map(str, REFERENCES), limits.drift, strict=True)),
-            jump=None if limits is None else limits.jump,
-            prewhiten=analyzer.settings.prewhiten,
-            warnings=analyzer.warnings,
-            alerts=tuple(self.alerts),
-            series=analyzer.summary(),
-            history=self._history(),
-        )
+        series = analyzer.summary()
+        figures = {
+            "steps": analyzer.steps,
+            "arl": analyzer.settings.arl,
+            "drift": {} if limits is None else dict(zip(map(str, REFERENCES), limits.drift, strict=True)),
+            "jump": None if limits is None else limits.jump,
+            "prewhiten": analyzer.settings.prewhiten,
+            "warnings": analyzer.warnings,
+            "alerts": self.alerts,
+            "series": series,
+        }
+        expected = f"one false alarm is expected in {analyzer.settings.arl:g} steps"
+        if analyzer.warnings:
+            expected += ", and more of series that depend on earlier steps (see the warnings)"
+        counts = f"{analyzer.steps} steps; {len(self.alerts)} alerts, {len(self.adverse)} adverse"
+        return Report(figures, [series_table(series), f"{counts}; {expected}"], analyzer.warnings, self._plots())
+
+    def _plots(self) -> list[Plot]:
+        plots = []
+        for index, name in enumerate(one.name for one in self.analyzer.series):
+            values = [float(values[index]) for values in self._values]
+            alerts = [alert for alert in self.alerts if alert.series == name or alert.kind == "hack"]
+            marks = [(float(one.step), f"{'adverse' if one.adverse else 'change'}, {one.kind}") for one in alerts]
+            series = PlotSeries(name, [None if isnan(one) else one for one in values], range(1, len(values) + 1))
+            plots.append(Plot(name, "line", [series], x_label="step", marks=marks))
+        return plots if self._values else []
+
+
+def series_table(summary: Iterable[SeriesSummary]) -> ReportTable:
+    """Return a row for each series."""
+    rows = []
+    for one in summary:
+        trend = "-" if one.trend is None else f"{one.trend:+z.2g}"
+        rho = "-" if one.autocorrelation is None else f"{one.autocorrelation:z.2f}"
+        rows.append([one.series, one.steps, one.mean, one.sd, one.least, one.most, one.last, trend, rho])
+    header = ("series", "steps", "mean", "sd", "min", "max", "last", "trend per step", "lag-1 ρ")
+    return ReportTable(header, rows)
 
 
 def _open_run(folder: Path, wait: Wait | None) -> Run:

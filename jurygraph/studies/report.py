@@ -1,11 +1,12 @@
 """The report of a study: its figures, and the tables, notes and plots that show them to any reader.
 
-A study is a function that returns a `Report`. Its fields are the figures, which `--json` prints; what a person reads is
-derived from them, so that no two outputs can differ.
+A study is a function that returns a `Report`. The figures are what `--json` prints; sections, notes and plots are what
+a person reads, and are made from the same figures by the same function.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal, NamedTuple, Self
 
 from jurygraph.display import format_interval, format_number
@@ -91,44 +92,33 @@ class Plot:
     """Whether x has a logarithmic scale; y of a histogram."""
 
 
-class Report(FrozenModel):
-    """Base of the reports of studies. A subclass yields its sections, notes and plots from its figures."""
+@dataclass
+class Report:
+    """The result of a study.
 
-    def _sections(self) -> Iterable[str | ReportTable]:
-        """Return lines and tables in the order in which they are read."""
-        return ()
+    Attributes:
+        figures: every figure by name. Named tuples, dataclasses and models are objects in JSON, and NaN is null.
+        sections: lines and tables, in the order in which they are read; empty tables are left out.
+        notes: what was omitted, and limits of the figures.
+        plots: the panels of the plot; none if there is nothing to draw.
+    """
 
-    def _notes(self) -> Iterable[str]:
-        """Return what was omitted, and limits of the figures."""
-        return ()
+    figures: Mapping[str, Any]
+    sections: Sequence[str | ReportTable] = ()
+    notes: Sequence[str] = ()
+    plots: Sequence[Plot] = ()
 
-    def _plots(self) -> Iterable[Plot]:
-        """Return the panels of the plot."""
-        return ()
+    def __post_init__(self) -> None:
+        self.sections = [one for one in self.sections if isinstance(one, str) or one.rows]
 
     @property
-    def sections(self) -> tuple[str | ReportTable, ...]:
-        """The lines and tables, in the order in which they are read; no table is empty."""
-        return tuple(one for one in self._sections() if isinstance(one, str) or one.rows)
-
-    @property
-    def tables(self) -> tuple[ReportTable, ...]:
+    def tables(self) -> list[ReportTable]:
         """The tables."""
-        return tuple(one for one in self.sections if isinstance(one, ReportTable))
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The omissions, and limits of the figures."""
-        return tuple(self._notes())
-
-    @property
-    def plots(self) -> tuple[Plot, ...]:
-        """The panels of the plot; none if there is nothing to draw."""
-        return tuple(self._plots())
+        return [one for one in self.sections if isinstance(one, ReportTable)]
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures as a JSON value."""
-        return self.model_dump(mode="json")
+        return {name: _to_json_value(value) for name, value in self.figures.items()}
 
     def to_markdown(self, command: str = "") -> str:
         """Return sections and notes as Markdown, below the command that made them. Texts cannot add markup."""
@@ -138,6 +128,22 @@ class Report(FrozenModel):
         if self.notes:
             blocks.append("\n".join(f"- {_escape(note)}" for note in self.notes))
         return "\n\n".join(blocks) + "\n"
+
+
+def _to_json_value(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, FrozenModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): _to_json_value(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_to_json_value(inner) for inner in value]
+    return value
 
 
 def format_cell(cell: object, digits: int = 4) -> str:

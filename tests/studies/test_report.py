@@ -1,7 +1,7 @@
 """The one renderer of reports: text, JSON, Markdown and the plot."""
 
+import math
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,26 +20,22 @@ PLOTS = (
 )
 
 
-class MadeReport(Report):
-    """A report with every kind of section."""
-
-    rates: dict[str, float | None]
-
-    def _sections(self) -> Iterator[str | ReportTable]:
-        yield "one *line* of <b>text</b>\x1b[31m"
-        rows = [[name, IntervalCell(rate, 0.0, 1.0 if rate else None), 3] for name, rate in self.rates.items()]
-        yield ReportTable(("name", "rate (95 %)", "tasks"), rows, most=2)
-        yield ReportTable(("nothing", "here"), [])
-        yield "the end"
-
-    def _notes(self) -> Iterator[str]:
-        yield "omitted, for a reason: 3"
-
-    def _plots(self) -> Iterator[Plot]:
-        yield from PLOTS
-
-
-MADE = MadeReport(rates={"a|b": 0.25, "c": None, "d": 1.0})
+RATES = {"a|b": 0.25, "c": None, "d": 1.0}
+MADE = Report(
+    figures={"rates": RATES, "plot": PLOTS[0].marks, "estimate": IntervalCell(0.5, math.nan, None)},
+    sections=[
+        "one *line* of <b>text</b>\x1b[31m",
+        ReportTable(
+            ("name", "rate (95 %)", "tasks"),
+            [[name, IntervalCell(rate, 0.0, 1.0 if rate else None), 3] for name, rate in RATES.items()],
+            most=2,
+        ),
+        ReportTable(("nothing", "here"), []),
+        "the end",
+    ],
+    notes=["omitted, for a reason: 3"],
+    plots=PLOTS,
+)
 
 
 def test_text_has_an_empty_line_around_each_table_and_no_control_characters() -> None:
@@ -76,7 +72,8 @@ def test_markdown_has_the_command_the_tables_and_the_notes_and_texts_add_no_mark
 
 
 def test_json_has_the_figures_alone_and_empty_tables_are_left_out() -> None:
-    assert MADE.to_json() == {"rates": {"a|b": 0.25, "c": None, "d": 1.0}}
+    estimate = {"value": 0.5, "low": None, "high": None}
+    assert MADE.to_json() == {"rates": RATES, "plot": [], "estimate": estimate}
     assert [table.header[0] for table in MADE.tables] == ["name"]
 
 

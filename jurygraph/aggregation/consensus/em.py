@@ -1,14 +1,13 @@
-"""Expectation-maximisation of Dawid and Skene's model, in log space, on patterns (STABLEVAL, Algorithm 1).
+"""Expectation-maximisation of Dawid and Skene's model, in log space (STABLEVAL, Algorithm 1).
 
-Classes are the first axis of every array, so that work on one class is contiguous: γ [K,P], μ [K], π [K,A·K], with
-columns annotator · K + label.
+Classes are the first axis of every array, so that work on one class is contiguous: γ [K,N], μ [K], π [K,A·K], with
+columns annotator · K + label. The N items are those that count; each has a label.
 """
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from jurygraph.aggregation.consensus.votes import Patterns
 from jurygraph.arrays import Floats, Ints
 
 _SLACK = 1e-13
@@ -48,7 +47,7 @@ class FitSettings(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """The estimate: `posterior` is γ [K,P] of the last E-step, `objective` the log-likelihood plus log-priors."""
+    """The estimate: `posterior` is γ [K,N] of the last E-step, `objective` the log-likelihood plus log-priors."""
 
     model: Model
     posterior: Floats
@@ -65,27 +64,56 @@ class _Expected(NamedTuple):
 
 
 class FitProblem:
-    """EM on patterns by given settings. `known` [P] is the class of a gold pattern, -1 for any other."""
+    """EM by given settings.
 
-    def __init__(self, rows: Patterns, classes: int, settings: FitSettings, known: Ints) -> None:
-        self._rows = rows
-        self._classes = classes
+    `matrix` [N, A·K] has the labels of the items, `counts` [N,K] their sums over annotators, `weight` [N] how often
+    each item counts, and `known` [N] the class of a gold item, -1 for any other.
+    """
+
+    def __init__(self, matrix: Any, counts: Ints, weight: Floats, settings: FitSettings, known: Ints) -> None:
+        self._matrix = matrix
+        self._counts = counts
+        self._weight = weight
         self._settings = settings
+        self._known = known
         self._gold = np.flatnonzero(known >= 0)
         self._truth = known[self._gold]
 
-    def run(self, start: Model, posterior: Floats) -> Fitted:
-        """Run steps to convergence or `max_iter`; `posterior` [K,P] is what a plain first E-step is compared with."""
-        return self._run_accelerated(start) if self._settings.accelerated else self._run_plain(start, posterior)
+    def run(self, start: Model | None = None) -> Fitted:
+        """Run steps from the usual start, or another one, to convergence or `max_iter`."""
+        voted = self._likeliest_classes()
+        model = start or self._near_identity(voted)
+        return self._run_accelerated(model) if self._settings.accelerated else self._run_plain(model, voted)
+
+    def _likeliest_classes(self) -> Floats:
+        """Return one-hot [K,N]: the class of a gold item, or the hard majority's, ties to the lowest."""
+        winner = np.where(self._known >= 0, self._known, self._counts.argmax(axis=1))
+        return np.asarray(np.arange(self._counts.shape[1])[:, None] == winner, dtype=np.float64)
+
+    def _near_identity(self, voted: Floats) -> Model:
+        """Return μ by the settings, and near-identity confusions with gold labels added.
+
+        The near-identity confusions weigh as much as one label. So an annotator whose gold labels are mostly the
+        opposite class starts with such confusions.
+        """
+        k = len(voted)
+        identity = np.full((k, k), (1.0 - self._settings.diagonal) / (k - 1))
+        np.fill_diagonal(identity, self._settings.diagonal)
+        confusion = np.tile(identity, self._matrix.shape[1] // k)
+        if len(self._gold):
+            weighted = voted * self._weight * (self._known >= 0)
+            confusion += np.stack([self._matrix.T @ row for row in weighted])
+        is_uniform = self._settings.prior_start == "uniform"
+        prior = np.full(k, 1.0 / k) if is_uniform else np.asarray(voted @ self._weight / self._weight.sum())
+        return Model(prior, _scale_rows(confusion))
 
     def e_step(self, model: Model) -> _Expected:
         """Return the E-step: γ_ic ∝ μ_c Π π_r[c, y_ir]."""
-        rows = self._rows
         floor = self._settings.floor
-        joint = np.empty((self._classes, len(rows.weight)))
+        joint = np.empty((len(model.prior), len(self._weight)))
         shares = np.log(model.prior + floor)
         for index, log_confusion in enumerate(np.log(model.confusion + floor)):
-            np.add(rows.matrix @ log_confusion, shares[index], out=joint[index])
+            np.add(self._matrix @ log_confusion, shares[index], out=joint[index])
         peak = joint.max(axis=0)
         known = joint[self._truth, self._gold]
         joint -= peak
@@ -97,17 +125,16 @@ class FitProblem:
             joint[:, self._gold] = 0.0
             joint[self._truth, self._gold] = 1.0
             evidence[self._gold] = known
-        fit = float((rows.weight * evidence).sum())  # a dot product would start BLAS threads on every core
+        fit = float((self._weight * evidence).sum())  # a dot product would start BLAS threads on every core
         return _Expected(joint, fit, fit + self._log_prior(model))
 
     def m_step(self, posterior: Floats) -> Model:
         """Return the M-step, with Dirichlet smoothing; a row of π without any data is uniform."""
-        rows = self._rows
         settings = self._settings
-        k = self._classes
-        weighted = posterior * rows.weight
+        k = len(posterior)
+        weighted = posterior * self._weight
         prior = weighted.sum(axis=1) + (settings.prior_mu - 1.0)
-        counts = np.stack([rows.matrix.T @ row for row in weighted])
+        counts = np.stack([self._matrix.T @ row for row in weighted])
         counts += settings.prior_confusion - 1.0
         confusion = counts.reshape(k, -1, k)
         row_sum = confusion.sum(axis=2, keepdims=True)
@@ -177,34 +204,11 @@ def _extrapolate(origin: Model, first: Model, second: Model) -> Model | None:
     factor = step_length / turn_length
     leaps = (a + 2.0 * factor * d + factor * factor * t for a, d, t in zip(origin, step, turn, strict=True))
     prior, confusion = (np.where(leap > 0.0, leap, c) for leap, c in zip(leaps, second, strict=True))
-    k = len(prior)
+    return Model(prior / prior.sum(), _scale_rows(confusion))
+
+
+def _scale_rows(confusion: Floats) -> Floats:
+    """Return confusions [K,A·K] whose rows add up to 1."""
+    k = len(confusion)
     rows = confusion.reshape(k, -1, k)
-    return Model(prior / prior.sum(), (rows / rows.sum(axis=2, keepdims=True)).reshape(k, -1))
-
-
-def likeliest_classes(rows: Patterns, k: int, known: Ints) -> Floats:
-    """Return one-hot [K,P]: the class in `known` [P], or for -1 the hard majority's, ties to the lowest."""
-    size = len(rows.weight)
-    counts = np.bincount(rows.code % k * size + rows.row, minlength=k * size).reshape(k, size)
-    winner = np.where(known >= 0, known, counts.argmax(axis=0))
-    return np.asarray(np.arange(k)[:, None] == winner, dtype=np.float64)
-
-
-def near_identity(rows: Patterns, voted: Floats, known: Ints, settings: FitSettings) -> Model:
-    """Return μ by the settings, and near-identity confusions with gold labels added.
-
-    The near-identity confusions weigh as much as one label. So an annotator whose gold labels are mostly the opposite
-    class starts with such confusions.
-    """
-    k = len(voted)
-    identity = np.full((k, k), (1.0 - settings.diagonal) / (k - 1))
-    np.fill_diagonal(identity, settings.diagonal)
-    confusion = np.tile(identity, (rows.cells // k, 1, 1))
-    gold = known[rows.row] >= 0
-    if gold.any():
-        annotator, label = np.divmod(rows.code[gold], k)
-        np.add.at(confusion, (annotator, known[rows.row[gold]], label), rows.weight[rows.row[gold]])
-        confusion /= confusion.sum(axis=2, keepdims=True)
-    is_uniform = settings.prior_start == "uniform"
-    prior = np.full(k, 1.0 / k) if is_uniform else np.asarray(voted @ rows.weight / rows.weight.sum())
-    return Model(prior, confusion.transpose(1, 0, 2).reshape(k, -1))
+    return np.asarray((rows / rows.sum(axis=2, keepdims=True)).reshape(k, -1))

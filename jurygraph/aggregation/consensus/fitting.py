@@ -7,9 +7,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.consensus.em import FitProblem, FitSettings, Fitted, Model, likeliest_classes, near_identity
+from jurygraph.aggregation.consensus.em import FitProblem, FitSettings, Fitted, Model
 from jurygraph.aggregation.consensus.result import Consensus, Credited
-from jurygraph.aggregation.consensus.votes import Key, Patterns, Votes, encode, known_classes, patterns
+from jurygraph.aggregation.consensus.votes import Key, Votes, encode, known_classes
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
 
@@ -52,7 +52,6 @@ def fit(
     max_iter: int | None = None,
     accelerated: bool | None = None,
     gold: Mapping[Any, Any] | None = None,
-    start: Consensus | None = None,
 ) -> Consensus:
     """Estimate the classes of items and the confusion matrices of annotators (STABLEVAL, Algorithm 1).
 
@@ -72,7 +71,6 @@ def fit(
         accelerated: extrapolate steps (SQUAREM). They nearly always end at the same optimum as plain steps; if there
             are several optima, they may end at another one.
         gold: known class by item; the posterior of these items is certain, and they count in every M-step.
-        start: an earlier estimate with the same classes to start from; annotators that it lacks start as usual.
 
     Raises:
         PlanError: labels off the scale, lists of different lengths, only one class, or settings out of range.
@@ -87,7 +85,7 @@ def fit(
         max_iter=max_iter,
         accelerated=accelerated,
     )
-    return estimate(votes, settings, known_classes(votes, gold or {}), start)
+    return estimate(votes, settings, known_classes(votes, gold or {}))
 
 
 def dawid_skene(
@@ -108,11 +106,11 @@ def settings_with(preset: Preset, **own: Any) -> FitSettings:
     if preset not in PRESETS:
         raise PlanError(f"preset {preset!r} is none of {', '.join(PRESETS)}")
     settings = PRESETS[preset]._replace(**{name: value for name, value in own.items() if value is not None})
-    for name in ("prior_mu", "prior_confusion"):
-        if not 1.0 <= (alpha := getattr(settings, name)) < np.inf:
+    for name, alpha in (("prior_mu", settings.prior_mu), ("prior_confusion", settings.prior_confusion)):
+        if not 1.0 <= alpha < np.inf:
             raise PlanError(f"{name} is {alpha}: at least 1 is needed, which is no prior")
-    for name in ("diagonal", "tol"):
-        if not 0.0 < (share := getattr(settings, name)) < 1.0:
+    for name, share in (("diagonal", settings.diagonal), ("tol", settings.tol)):
+        if not 0.0 < share < 1.0:
             raise PlanError(f"{name} is {share}: more than 0 and less than 1 is needed")
     if settings.max_iter < 1:
         raise PlanError(f"max_iter is {settings.max_iter}: at least 1 is needed")
@@ -131,16 +129,15 @@ def _label_scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequen
     return range(int(n_classes))
 
 
-def estimate(votes: Votes, settings: FitSettings, known: Ints, start: Consensus | None = None) -> Consensus:
+def estimate(votes: Votes, settings: FitSettings, known: Ints) -> Consensus:
     """Fit rows that are already codes. `known` [N] is the class of a gold item, -1 for any other."""
     k = len(votes.classes)
-    rows = patterns(votes, known + 1)
-    fitted = fit_patterns(votes, rows, settings, known, start)
-    posterior = np.where(
-        (rows.pattern_of_item >= 0)[:, None], fitted.posterior.T[rows.pattern_of_item], fitted.model.prior
-    )
+    fitted = fit_items(votes, votes.has_label.astype(np.float64), settings, known)
+    posterior = np.tile(fitted.model.prior, (len(votes.items), 1))
+    posterior[votes.has_label] = fitted.posterior.T
     posterior[known >= 0] = np.eye(k)[known[known >= 0]]
     confusion = np.ascontiguousarray(fitted.model.confusion.reshape(k, -1, k).transpose(1, 0, 2))
+    stop = f"not converged after {fitted.iterations} steps: the figures still move by more than {settings.tol:g}"
     return Consensus(
         votes=votes,
         posterior=posterior,
@@ -151,36 +148,17 @@ def estimate(votes: Votes, settings: FitSettings, known: Ints, start: Consensus 
         iterations=fitted.iterations,
         settings=settings,
         gold=known,
-        warnings=tuple(doubts(votes, confusion, _describe_stop(fitted, settings))),
+        warnings=tuple(doubts(votes, confusion, None if fitted.converged else stop)),
     )
 
 
-def fit_patterns(votes: Votes, rows: Patterns, settings: FitSettings, truth: Ints, start: Consensus | None) -> Fitted:
-    """Fit patterns. `truth` [N] is `known` of `estimate`."""
-    k = len(votes.classes)
-    if k < 2:
+def fit_items(votes: Votes, weight: Floats, settings: FitSettings, known: Ints, start: Model | None = None) -> Fitted:
+    """Fit the items that count; `weight` [N] is how often each does, 0 for one without a label."""
+    if len(votes.classes) < 2:
         raise PlanError(f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale")
-    known = np.empty(len(rows.weight), dtype=np.intp)
-    labelled = rows.pattern_of_item >= 0
-    known[rows.pattern_of_item[labelled]] = truth[labelled]
-    voted = likeliest_classes(rows, k, known)
-    first = near_identity(rows, voted, known, settings)
-    if start is not None:
-        first = _warm_start(first, votes, start)
-    return FitProblem(rows, k, settings, known).run(first, voted)
-
-
-def _warm_start(first: Model, votes: Votes, earlier: Consensus) -> Model:
-    """Return the start with the values of an earlier estimate. Raises PlanError if its classes differ."""
-    if list(earlier.votes.classes) != list(votes.classes):
-        raise PlanError(f"start: its classes are {list(earlier.votes.classes)}, and here {list(votes.classes)}")
-    k = len(votes.classes)
-    confusion = first.confusion.reshape(k, -1, k).copy()
-    index_of = {name: index for index, name in enumerate(earlier.votes.annotators)}
-    for index, name in enumerate(votes.annotators):
-        if name in index_of:
-            confusion[:, index] = earlier.confusion[index_of[name]]
-    return Model(earlier.prior, confusion.reshape(k, -1))
+    counted = np.flatnonzero(weight)
+    problem = FitProblem(votes.matrix[counted], votes.counts[counted], weight[counted], settings, known[counted])
+    return problem.run(start)
 
 
 class AnnotatorPanel(NamedTuple):
@@ -257,13 +235,6 @@ def doubts(votes: Votes, confusion: Floats, failure: str | None) -> Iterator[str
         if true != other:
             called = f"what the model takes for class {votes.classes[true]!r} is called {votes.classes[other]!r}"
             yield f"{called} more often: it may mean something else"
-
-
-def _describe_stop(fitted: Fitted, settings: FitSettings) -> str | None:
-    """Return that a fit did not converge; None if it did."""
-    if fitted.converged:
-        return None
-    return f"not converged after {fitted.iterations} steps: the figures still move by more than {settings.tol:g}"
 
 
 def _describe_few_annotators(annotators: int, k: int) -> str:

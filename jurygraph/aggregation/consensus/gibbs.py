@@ -27,10 +27,11 @@ from jurygraph.aggregation.consensus.result import (
     Credited,
     Grouping,
     credit_values,
+    error_rates,
     grouped_by_agent,
-    read_cells,
+    rate_annotators,
 )
-from jurygraph.aggregation.consensus.votes import Key, Patterns, Votes, encode, known_classes, patterns
+from jurygraph.aggregation.consensus.votes import Key, Votes, encode, known_classes
 from jurygraph.arrays import Floats, Ints
 from jurygraph.errors import PlanError
 from jurygraph.inference.bootstrap import QUANTILES
@@ -112,15 +113,8 @@ class Sampled(Credited):
         }
 
     def annotators(self) -> dict[Key, AnnotatorQuality]:
-        """Return the posterior mean error rates of each annotator with credible intervals."""
-        rates = self.rates.reshape(-1, *self.rates.shape[2:])
-        means, (low, high) = rates.mean(axis=0).T.tolist(), _credible(rates)
-        intervals = np.stack([low, high], axis=-1).transpose(1, 0, 2).tolist()  # [A,3,2]
-        labels = np.bincount(self.votes.annotator, minlength=len(means)).tolist()
-        return {
-            name: AnnotatorQuality._make((*means[index], labels[index], *map(tuple, intervals[index])))
-            for index, name in enumerate(self.votes.annotators)
-        }
+        """Return the posterior mean error rates of each annotator."""
+        return rate_annotators(self.votes, self.rates.mean(axis=(0, 1)))
 
     def mixing(self) -> Mixing:
         """Return the largest R-hat and the smallest effective sample sizes."""
@@ -176,79 +170,70 @@ def sample(
         if count < least:
             raise PlanError(f"{name} is {count}: at least {least} are needed")
     votes = encode(item, annotator, label, classes)
-    k = len(votes.classes)
-    if k < 2:
+    if len(votes.classes) < 2:
         raise PlanError(f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale")
     everybody = np.zeros(len(votes.item_of_row), dtype=np.intp)
     grouping = grouped_by_agent(votes, everybody if agent is None else agent, prompt)
     known = known_classes(votes, gold or {})
-    problem = _Problem.of(votes, grouping, known, credit_values(votes, values), prompt is not None)
+    problem = _Problem(votes, grouping, known, credit_values(votes, values), prompt is not None)
     seeds = np.random.SeedSequence(seed).spawn(chains)
     runs = run_each(partial(_run_chain, problem, draws), seeds, jobs, report)
-    return _summarise(votes, grouping, known, problem, runs, draws)
+    return _join_runs(votes, grouping, known, problem, runs)
 
 
-@dataclass(frozen=True)
+def _join_runs(votes: Votes, grouping: Grouping, known: Ints, problem: "_Problem", runs: Sequence["_Run"]) -> Sampled:
+    joined = _Run(*(np.stack(column) for column in zip(*runs, strict=True)))
+    draws = joined.guessing.size
+    posterior = (joined.shares.sum(axis=0) / draws)[grouping.agent]
+    posterior[votes.has_label] = joined.posterior.sum(axis=0).T / draws
+    posterior[known >= 0] = np.eye(problem.classes)[known[known >= 0]]
+    return Sampled(
+        votes=votes,
+        posterior=posterior,
+        agents=grouping.agents,
+        items_of_agent=problem.items_of_agent,
+        prior=posterior[votes.has_label].mean(axis=0),
+        confusion=joined.confusion.sum(axis=0) / draws,
+        scores=joined.scores,
+        population=joined.population,
+        rates=joined.rates,
+        guessing=joined.guessing,
+    )
+
+
 class _Problem:
     """The votes as all chains read them. Items are the N' labelled ones, in their order.
 
-    `pattern` [N'] and `agent` [N'] are those of the items; items of a pattern have the same labels, agent and gold;
-    `item`, `annotator`, `label` [M] are rows; `log_gold` [K,P] is 0 for a possible class, else minus infinity;
-    `prompt` [N'] is None unless prompts are what is drawn; `prompt_size` [G] is the mean number of an agent's items in
-    each of its prompts.
+    Attributes:
+        matrix: labels of the items, sparse, [N', A·K]; `item`, `annotator` and `label` [M] are its rows.
+        agent, items_of_agent: the agent of each item, [N'], and the number of its items, [G].
+        log_gold: 0 for a possible class, else minus infinity, [K,N'].
+        prompt: the prompt of each item, [N']; None unless prompts are what is drawn.
+        prompt_size: the mean number of an agent's items in each of its prompts, [G].
     """
 
-    rows: Patterns
-    pattern: Ints
-    agent: Ints
-    agent_of_pattern: Ints
-    log_gold: Floats
-    item: Ints
-    annotator: Ints
-    label: Ints
-    annotators: int
-    agents: int
-    values: Floats
-    prompt: Ints | None
-    prompt_size: Floats
-
-    @classmethod
-    def of(cls, votes: Votes, grouping: Grouping, known: Ints, values: Floats, by_prompt: bool) -> "_Problem":
-        k = len(votes.classes)
-        rows = patterns(votes, grouping.agent * (k + 1) + known + 1)
+    def __init__(self, votes: Votes, grouping: Grouping, known: Ints, values: Floats, by_prompt: bool) -> None:
         labelled = np.flatnonzero(votes.has_label)
-        pattern = rows.pattern_of_item[labelled]
-        agent = grouping.agent[labelled]
-        agent_of_pattern, gold = np.empty((2, len(rows.weight)), dtype=np.intp)
-        agent_of_pattern[pattern], gold[pattern] = agent, known[labelled]
+        self.matrix = votes.matrix[labelled]
+        self.item = np.searchsorted(labelled, votes.item)
+        self.annotator = votes.annotator
+        self.label = votes.label
+        self.annotators = len(votes.annotators)
+        self.values = values
+        self.agent = grouping.agent[labelled]
+        self.agents = len(grouping.agents)
+        self.items_of_agent = np.bincount(self.agent, minlength=self.agents)
+        gold = known[labelled]
+        self.log_gold = np.where((gold < 0) | (gold == np.arange(len(values))[:, None]), 0.0, -np.inf)
         prompt = np.unique(grouping.prompt[labelled], return_inverse=True)[1]
-        pairs = np.unique(np.stack([agent, prompt]), axis=1)
-        agents = len(grouping.agents)
-        prompts, items = (np.bincount(each, minlength=agents) for each in (pairs[0], agent))
-        is_possible = (gold < 0) | (gold == np.arange(k)[:, None])
-        return cls(
-            rows=rows,
-            pattern=pattern,
-            agent=agent,
-            agent_of_pattern=agent_of_pattern,
-            log_gold=np.where(is_possible, 0.0, -np.inf),
-            item=np.searchsorted(labelled, votes.item),
-            annotator=votes.annotator,
-            label=votes.label,
-            annotators=len(votes.annotators),
-            agents=agents,
-            values=values,
-            prompt=prompt if by_prompt else None,
-            prompt_size=items / np.maximum(1, prompts),
-        )
+        pairs = np.unique(np.stack([self.agent, prompt]), axis=1)
+        prompts = np.bincount(pairs[0], minlength=self.agents)
+        self.prompt = prompt if by_prompt else None
+        self.prompt_size = self.items_of_agent / np.maximum(1, prompts)
 
     @property
     def classes(self) -> int:
         return len(self.values)
-
-    def mean_credit(self, credit: Floats) -> Floats:
-        """Return the mean credit of each agent's items [G], from that of the items [N']; NaN without items."""
-        return _ratio(np.bincount(self.agent, credit, self.agents), np.bincount(self.agent, minlength=self.agents))
 
 
 class _Parameters(NamedTuple):
@@ -291,14 +276,14 @@ def _run_chain(problem: _Problem, draws: int, seed: "np.random.SeedSequence") ->
         population=np.empty((draws, agents)),
         rates=np.empty((draws, 3, annotators)),
         guessing=np.empty(draws),
-        posterior=np.zeros((k, len(problem.agent_of_pattern))),
+        posterior=np.zeros((k, len(problem.agent))),
         shares=np.zeros((agents, k)),
         confusion=np.zeros((annotators, k, k)),
     )
     latent = None
     for step in range(-STEPS_PER_DRAW * (draws // 2), STEPS_PER_DRAW * draws):
         parameters = _draw_parameters(problem, latent, rng)
-        joint = _posterior_of_patterns(problem, parameters)
+        joint = _posterior_of_items(problem, parameters)
         latent = _draw_latent(problem, parameters, joint, rng)
         draw, rest = divmod(step, STEPS_PER_DRAW)
         if draw >= 0 and rest == STEPS_PER_DRAW - 1:
@@ -326,19 +311,19 @@ def _draw_parameters(problem: _Problem, latent: _Latent | None, rng: "np.random.
     return _Parameters(*(gamma / gamma.sum(axis=-1, keepdims=True) for gamma in gammas))
 
 
-def _posterior_of_patterns(problem: _Problem, parameters: _Parameters) -> Floats:
-    """Return P(difficulty, class) of the items of each pattern, given the parameters, [H,K,P].
+def _posterior_of_items(problem: _Problem, parameters: _Parameters) -> Floats:
+    """Return P(difficulty, class) of the items, given the parameters, [H,K,N'].
 
-    Patterns are the last axis, so that work on one cell is contiguous.
+    Items are the last axis, so that work on one cell is contiguous.
     """
     k = problem.classes
     levels = len(DIFFICULTIES)
     of_label = parameters.confusion.transpose(0, 2, 1).reshape(-1, 1, k)  # [A·K,1,K], code by class
     clear = (1.0 - DIFFICULTIES)[:, None]
     log_label = np.log(clear * of_label + (1.0 - clear) / k).reshape(-1, levels * k)
-    joint = np.ascontiguousarray((problem.rows.matrix @ log_label).T).reshape(levels, k, -1)
+    joint = np.ascontiguousarray((problem.matrix @ log_label).T).reshape(levels, k, -1)
     joint += np.log(parameters.levels)[:, None, None]
-    joint += np.log(parameters.shares).T[:, problem.agent_of_pattern] + problem.log_gold
+    joint += np.log(parameters.shares).T[:, problem.agent] + problem.log_gold
     joint -= joint.max(axis=(0, 1))
     np.exp(joint, out=joint)
     joint /= joint.sum(axis=(0, 1))
@@ -347,13 +332,8 @@ def _posterior_of_patterns(problem: _Problem, parameters: _Parameters) -> Floats
 
 def _draw_latent(problem: _Problem, parameters: _Parameters, joint: Floats, rng: "np.random.Generator") -> _Latent:
     k = problem.classes
-    uniform = rng.random(len(problem.pattern))
-    end = np.zeros(joint.shape[2])
-    drawn = np.zeros(len(problem.pattern), dtype=np.intp)
-    for cell in joint.reshape(-1, joint.shape[2])[:-1]:
-        end += cell
-        drawn += uniform >= end[problem.pattern]
-    level, truth = np.divmod(drawn, k)
+    ends = joint.reshape(-1, joint.shape[2])[:-1].cumsum(axis=0)
+    level, truth = np.divmod((rng.random(len(problem.agent)) >= ends).sum(axis=0), k)
     guess = DIFFICULTIES[level][problem.item]
     cells = (problem.annotator * k + truth[problem.item]) * k + problem.label
     informed = (1.0 - guess) * parameters.confusion.ravel()[cells]
@@ -372,14 +352,14 @@ def _keep(
 ) -> None:
     """Write a draw into `run` and add to its sums."""
     credit = problem.values[latent.truth]
-    run.scores[draw] = problem.mean_credit(credit)
+    run.scores[draw] = _ratio(np.bincount(problem.agent, credit, problem.agents), problem.items_of_agent)
     if problem.prompt is None:
         run.population[draw] = parameters.shares @ problem.values
     else:
         run.population[draw] = _draw_population(problem, problem.prompt, credit, rng)
     guessing = float((parameters.levels * DIFFICULTIES).sum())
     confusion = (1.0 - guessing) * parameters.confusion + guessing / problem.classes
-    run.rates[draw] = [cells.mean(axis=1) for cells in read_cells(confusion)]
+    run.rates[draw] = error_rates(confusion)
     run.guessing[draw] = guessing
     run.posterior[:] += joint.sum(axis=0)
     run.shares[:] += parameters.shares
@@ -400,32 +380,6 @@ def _draw_population(problem: _Problem, prompt: Ints, credit: Floats, rng: "np.r
 def _ratio(sums: Floats | Ints, sizes: Floats | Ints) -> Floats:
     """Return sums / sizes; NaN where a size is 0."""
     return np.asarray(np.divide(sums, sizes, out=np.full(len(sums), np.nan), where=sizes > 0))
-
-
-def _summarise(
-    votes: Votes, grouping: Grouping, known: Ints, problem: _Problem, runs: Sequence[_Run], draws: int
-) -> Sampled:
-    posterior, shares, confusion = (
-        sum(getattr(run, name) for run in runs) / (len(runs) * draws) for name in ("posterior", "shares", "confusion")
-    )
-    of_items = shares[grouping.agent]
-    of_items[votes.has_label] = posterior.T[problem.pattern]
-    of_items[known >= 0] = np.eye(problem.classes)[known[known >= 0]]
-    scores, population, rates, guessing = (
-        np.stack([getattr(run, name) for run in runs]) for name in ("scores", "population", "rates", "guessing")
-    )
-    return Sampled(
-        votes=votes,
-        posterior=of_items,
-        agents=grouping.agents,
-        items_of_agent=np.bincount(problem.agent, minlength=problem.agents),
-        prior=of_items[votes.has_label].mean(axis=0),
-        confusion=confusion,
-        scores=scores,
-        population=population,
-        rates=rates,
-        guessing=guessing,
-    )
 
 
 def _credible(draws: Floats) -> Floats:

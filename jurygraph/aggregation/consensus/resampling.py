@@ -4,29 +4,27 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import compress
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.consensus.em import FitSettings
-from jurygraph.aggregation.consensus.fitting import Preset, fit_patterns, settings_with
+from jurygraph.aggregation.consensus.em import FitSettings, Model
+from jurygraph.aggregation.consensus.fitting import Preset, fit_items, settings_with
 from jurygraph.aggregation.consensus.majority import Ties, vote
 from jurygraph.aggregation.consensus.result import (
     AgentScore,
-    AnnotatorQuality,
     Bounds,
     Consensus,
     Grouping,
-    IntervalKind,
     credit_values,
+    error_rates,
     grouped_by_agent,
     read_cells,
     score_agents,
     t_bounds,
 )
-from jurygraph.aggregation.consensus.votes import Key, Patterns, Votes, encode, known_classes, patterns
+from jurygraph.aggregation.consensus.votes import Key, Votes, encode, known_classes
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
 from jurygraph.inference.bootstrap import QUANTILES, draw_clusters
@@ -34,7 +32,6 @@ from jurygraph.inference.bootstrap import QUANTILES, draw_clusters
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 Report = Callable[[int], None]
-Interval = tuple[float, float]
 _Draw = tuple[Bools, Ints]
 """The annotators to keep, [A], and how often each item counts, [N]."""
 Method = Literal["majority", "dawid-skene", "stableval"]
@@ -45,6 +42,7 @@ MOST_STEPS = 500
 """Most steps for a resample of items and annotators. MT-Bench takes 234; one or two annotators may take 10,000, and
 there the model has no unique optimum to reach."""
 _COMPARED_DECIMALS = 12
+_NORMAL = 1.959963984540054
 
 
 class Stability(NamedTuple):
@@ -142,34 +140,25 @@ def _score_draws(score: Callable[[_Draw], Floats], draws: Sequence[_Draw], jobs:
 
 
 def _score_draw(
-    votes: Votes,
-    grouping: Grouping,
-    settings: FitSettings,
-    values: Floats,
-    ties: Ties,
-    known: Ints,
-    draw: _Draw,
+    votes: Votes, grouping: Grouping, settings: FitSettings, values: Floats, ties: Ties, known: Ints, draw: _Draw
 ) -> Floats:
     """Return scores [M,A'] by method and agent; NaN for an agent without an item."""
     kept, times = draw
     subset = votes.select_annotators(kept)
     index_of = {item: index for index, item in enumerate(votes.items)}
     items = [index_of[item] for item in subset.items]
-    agent = grouping.agent[items]
-    known = known[items]
-    times = times[items]
+    weight = times[items].astype(np.float64)
     agents = len(grouping.agents)
-    if not times.any():  # none of the annotators labelled an item that was drawn
+    if not weight.any():  # none of the annotators labelled an item that was drawn
         return np.full((len(METHODS), agents), np.nan)
-    rows = patterns(subset, known + 1)
-    rows = rows.with_weights(np.bincount(rows.pattern_of_item, weights=times).astype(np.float64))
-    fitted = fit_patterns(subset, rows, settings, known, None)
-    posterior = fitted.posterior.T[rows.pattern_of_item]  # items of no pattern count 0 times
+    counted = weight > 0
+    posterior = fit_items(subset, weight, settings, known[items]).posterior.T
     hard = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
-    size = np.bincount(agent, weights=times, minlength=agents)
-    results = vote(subset, ties, known).posterior, hard, posterior
-    sums = [np.bincount(agent, weights=times * (result @ values), minlength=agents) for result in results]
-    return np.array([np.where(size > 0, total / np.maximum(size, 1), np.nan) for total in sums])
+    majority = vote(subset, ties, known[items]).posterior[counted]
+    agent = grouping.agent[items][counted]
+    return np.array(
+        [_mean_credit(agent, result @ values, weight[counted], agents) for result in (majority, hard, posterior)]
+    )
 
 
 def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> list[Bools]:
@@ -192,25 +181,28 @@ def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> lis
 
 def _stability(agents: Sequence[Key], scores: Floats, whole: Floats) -> Stability:
     """Return the statistics of scores [S,A] of resamples and [A] of all; an agent counts in those with a score."""
-    ranks = np.array([_ranks(row) for row in scores])
-    is_ranked = np.isfinite(ranks)
-    rank_count = is_ranked.sum(axis=0)
-    mean = np.where(is_ranked, ranks, 0.0).sum(axis=0) / np.maximum(rank_count, 1)
-    squares = np.where(is_ranked, (ranks - mean) ** 2, 0.0).sum(axis=0)
-    has_spread = rank_count > 1
-    sd = np.sqrt(squares[has_spread] / (rank_count[has_spread] - 1))
-    has_rank = rank_count > 0
-    spread = np.nanmax(ranks[:, has_rank], axis=0) - np.nanmin(ranks[:, has_rank], axis=0)
-    taus = [tau for tau in (tau_b(whole, row) for row in scores) if not np.isnan(tau)]
-    shift = np.abs(scores - whole)[is_ranked]
+    from scipy.stats import rankdata
+
+    ranks = rankdata(-scores, axis=1, nan_policy="omit")  # 1 for the largest; NaN for NaN
+    by_agent = [own[np.isfinite(own)] for own in ranks.T]
+    probabilities = rank_probabilities(scores).tolist()
     return Stability(
-        tau_b=float(np.mean(taus)) if taus else float("nan"),
-        rank_sd=float(sd.mean()) if len(sd) else float("nan"),
-        rank_range=float(spread.mean()) if len(spread) else float("nan"),
-        score_shift=float(shift.mean()) if len(shift) else float("nan"),
+        tau_b=_mean([tau_b(whole, row) for row in scores]),
+        rank_sd=_mean([own.std(ddof=1) for own in by_agent if len(own) > 1]),
+        rank_range=_mean([np.ptp(own) for own in by_agent if len(own)]),
+        score_shift=_mean(np.abs(scores - whole).ravel()),
         subsets=len(scores),
-        ranks=dict(compress(zip(agents, map(tuple, rank_probabilities(scores).tolist()), strict=True), has_rank)),
+        ranks={
+            name: tuple(shares) for name, shares, own in zip(agents, probabilities, by_agent, strict=True) if len(own)
+        },
     )
+
+
+def _mean(values: ArrayLike) -> float:
+    """Return the mean of the values that are not NaN; NaN if there is none."""
+    numbers = np.asarray(values, dtype=np.float64)
+    known = numbers[np.isfinite(numbers)]
+    return float(known.mean()) if len(known) else float("nan")
 
 
 def rank_probabilities(scores: Floats) -> Floats:
@@ -220,26 +212,14 @@ def rank_probabilities(scores: Floats) -> Floats:
     of the ranks that they share with the same probability. A draw in which an agent's score is NaN does not count for
     it; without any other, its row is 0.
     """
-    agents = scores.shape[1]
-    scores = scores.round(_COMPARED_DECIMALS)
-    changes = np.zeros((agents, agents + 1))
-    for agent, own in enumerate(scores.T):
-        rows = np.isfinite(own)
-        first = (scores[rows] > own[rows, None]).sum(axis=1)
-        tied = (scores[rows] == own[rows, None]).sum(axis=1)
-        changes[agent] = np.bincount(first, 1.0 / tied, agents + 1) - np.bincount(first + tied, 1.0 / tied, agents + 1)
+    counts = np.zeros((scores.shape[1], scores.shape[1]))
+    for row in scores.round(_COMPARED_DECIMALS):
+        for agent in np.flatnonzero(np.isfinite(row)):
+            first = np.count_nonzero(row > row[agent])
+            tied = np.count_nonzero(row == row[agent])
+            counts[agent, first : first + tied] += 1.0 / tied
     draws = np.isfinite(scores).sum(axis=0)[:, None]
-    return np.asarray(changes.cumsum(axis=1)[:, :agents] / np.maximum(1, draws)).clip(0.0, 1.0)
-
-
-def _ranks(scores: Floats) -> Floats:
-    """Return average ranks, 1 for the largest; NaN for NaN."""
-    is_valid = np.isfinite(scores)
-    finite = scores[is_valid]
-    ranks = np.full(len(scores), np.nan)
-    ordered = np.sort(-finite)
-    ranks[is_valid] = (np.searchsorted(ordered, -finite, "left") + np.searchsorted(ordered, -finite, "right") + 1) / 2.0
-    return ranks
+    return np.asarray(counts / np.maximum(1, draws))
 
 
 def tau_b(first: Floats, second: Floats) -> float:
@@ -251,10 +231,11 @@ def tau_b(first: Floats, second: Floats) -> float:
 
 
 class Refits(NamedTuple):
-    """95 % intervals over resamples: of agents' scores, and of annotators' accuracy, leniency and strictness."""
+    """95 % intervals over resamples: of agents' scores, and [low, high] of annotators' accuracy, leniency and
+    strictness."""
 
     agents: Mapping[Key, AgentScore]
-    annotators: Mapping[Key, tuple[Interval, Interval, Interval]]
+    annotators: Mapping[Key, Sequence[Sequence[float]]]
 
 
 def refit_intervals(
@@ -265,23 +246,22 @@ def refit_intervals(
     resamples: int = 200,
     seed: int = 0,
     prompt: ArrayLike | None = None,
-    interval: IntervalKind = "t",
     as_published: bool = False,
     jobs: int = 1,
     report: Report | None = None,
 ) -> Refits:
     """Return 95 % intervals that include the uncertainty of confusions estimated from the same items.
 
-    `agent_scores` leaves that uncertainty out. The intervals of annotators span the percentiles of the resamples and
-    the interval of `Consensus.annotators`: if an annotator has few labels, or only equal ones, resamples hardly vary.
+    `agent_scores` leaves that uncertainty out. An agent's interval is that of `agent_scores` with the variance that
+    refitting adds to the score of the same resamples. The intervals of annotators span the percentiles of the resamples
+    and the interval of π's Dirichlet posterior with the items' posteriors as the truth: if an annotator has few labels,
+    or only equal ones, resamples hardly vary.
 
     Args:
         fitted: the estimate of all items; each resample is fitted with its settings and starts from its result.
         agent, values, prompt: as for `agent_scores`.
         resamples: number of resamples, at least 2.
         seed: seed of the resamples.
-        interval: for agents: `t`, the interval of `agent_scores` with the variance that refitting adds to the score of
-            the same resamples; or `bootstrap`, percentiles, which are too narrow for few items.
         as_published: resample as the authors did: percentiles of 10 resamples of `RandomState(42)`, from the usual
             start. An item counts once however often it is drawn, so the intervals are not centred on the score.
         jobs, report: the number of processes, and what is called with 1 after each resample.
@@ -291,49 +271,56 @@ def refit_intervals(
     """
     if resamples < 2:
         raise PlanError(f"resamples is {resamples}: at least 2 are needed")
-    grouping = grouped_by_agent(fitted.votes, agent, prompt)
-    worth = credit_values(fitted.votes, values)
+    votes = fitted.votes
+    grouping = grouped_by_agent(votes, agent, prompt)
+    agents = len(grouping.agents)
+    worth = credit_values(votes, values)
     credit = fitted.posterior @ worth
-    rows = patterns(fitted.votes, fitted.gold + 1)
-    work = partial(_refit, fitted, None if as_published else fitted, rows, grouping.agent, worth)
+    model = Model(fitted.prior, fitted.confusion.transpose(1, 0, 2).reshape(len(fitted.prior), -1))
+    work = partial(_refit, fitted, None if as_published else model, grouping, worth)
     prompts = grouping.prompt
-    draws = _published_resamples(len(fitted.items)) if as_published else _draw_resamples(prompts, resamples, seed)
-    draws = [times * fitted.votes.has_label for times in draws]
+    draws = _published_resamples(len(prompts)) if as_published else _draw_resamples(prompts, resamples, seed)
+    draws = [times * votes.has_label for times in draws]
     samples = np.array(run_each(work, draws, jobs, report))
     ends = _percentile_ends(samples)
-    annotators = len(fitted.votes.annotators)
-    fixed = np.array([_mean_credit(grouping.agent, credit, times) for times in draws])
-    added = _added_variance(samples[:, : len(grouping.agents)], fixed)
+    fixed = np.array([_mean_credit(grouping.agent, credit, times, agents) for times in draws])
+    added = _added_variance(samples[:, :agents], fixed)
 
     def bounds(index: int, sums: Floats, sizes: Ints) -> Bounds:
-        if as_published or interval == "bootstrap":
-            return ends[index]
+        if as_published:
+            low, high = ends[:, index].tolist()
+            return low, high
         return t_bounds(worth, sums, sizes, float(added[index])) if np.isfinite(added[index]) else (None, None)
 
-    of_annotators = {
-        name: (ends[index], ends[index + annotators], ends[index + 2 * annotators])
-        for index, name in enumerate(fitted.votes.annotators, len(grouping.agents))
-    }
+    rates = ends[:, agents:].reshape(2, 3, -1)
     if not as_published:
-        of_annotators = {name: _widen(of_annotators[name], own) for name, own in fitted.annotators().items()}
+        own = rates_with_known_classes(fitted)
+        rates = np.array([np.minimum(rates[0], own[0]), np.maximum(rates[1], own[1])])
+    of_annotators = dict(zip(votes.annotators, rates.transpose(2, 1, 0).tolist(), strict=True))  # [3,2] each
     return Refits(score_agents(fitted, credit, grouping, bounds), of_annotators)
 
 
-def _widen(intervals: Sequence[Interval], own: AnnotatorQuality) -> tuple[Interval, Interval, Interval]:
-    """Return each interval of resamples, or NaN, extended to that of the posterior of the annotator's confusions."""
-    both = np.array([intervals, own[-3:]])
-    low = both[:, :, 0].min(axis=0)
-    high = both[:, :, 1].max(axis=0)
-    accuracy, leniency, strictness = zip(low.tolist(), high.tolist(), strict=True)
-    return accuracy, leniency, strictness
+def rates_with_known_classes(fitted: Consensus) -> Floats:
+    """Return the 95 % intervals of accuracy, leniency and strictness by π's Dirichlet posterior, [2,3,A].
+
+    The items' posteriors are treated as the truth.
+    """
+    votes = fitted.votes
+    _, a, k = votes.shape
+    labels = np.stack([np.bincount(votes.annotator, fitted.posterior[votes.item, c], a) for c in range(k)], axis=1)
+    weight = labels + k * (fitted.settings.prior_confusion - 1.0)  # [A,K]
+    variance = fitted.confusion * (1.0 - fitted.confusion) / (weight + 1.0)[:, :, None]
+    margin = np.array([_NORMAL * np.sqrt(cells.sum(axis=1)) / k for cells in read_cells(variance)])
+    rates = error_rates(fitted.confusion)
+    return np.array([rates - margin, rates + margin]).clip(0.0, 1.0)
 
 
-def _percentile_ends(samples: Floats) -> list[Interval]:
-    """Return the 95 % percentile interval of each column of samples [S,C]; NaN for a column without a number."""
+def _percentile_ends(samples: Floats) -> Floats:
+    """Return the 95 % percentile interval of each column of samples [S,C], [2,C]; NaN for a column without a number."""
     is_sampled = np.isfinite(samples).any(axis=0)
-    quantiles = np.full((2, samples.shape[1]), np.nan)
-    quantiles[:, is_sampled] = np.nanquantile(samples[:, is_sampled], QUANTILES, axis=0)
-    return list(zip(*quantiles.tolist(), strict=True))
+    ends = np.full((2, samples.shape[1]), np.nan)
+    ends[:, is_sampled] = np.nanquantile(samples[:, is_sampled], QUANTILES, axis=0)
+    return ends
 
 
 def _added_variance(refitted: Floats, fixed: Floats) -> Floats:
@@ -342,41 +329,34 @@ def _added_variance(refitted: Floats, fixed: Floats) -> Floats:
     NaN for an agent in fewer than two resamples.
     """
     added = np.full(refitted.shape[1], np.nan)
-    for agent, columns in enumerate(zip(refitted.T, fixed.T, strict=True)):
-        again, same = (column[np.isfinite(column)] for column in columns)
-        if len(again) > 1:
-            added[agent] = max(0.0, float(again.var(ddof=1) - same.var(ddof=1)))
+    several = np.isfinite(refitted).sum(axis=0) > 1
+    difference = np.nanvar(refitted[:, several], axis=0, ddof=1) - np.nanvar(fixed[:, several], axis=0, ddof=1)
+    added[several] = np.maximum(0.0, difference)
     return added
 
 
-def _mean_credit(agent: Ints, credit: Floats, times: Ints) -> Floats:
+def _mean_credit(agent: Ints, credit: Floats, times: Floats | Ints, agents: int) -> Floats:
     """Return the mean credit of each agent's items [G], each item counted `times` [N]; NaN for none."""
-    size = np.bincount(agent, weights=times)
-    return np.where(size > 0, np.bincount(agent, weights=times * credit) / np.maximum(size, 1.0), np.nan)
+    size = np.bincount(agent, times, agents)
+    return np.where(size > 0, np.bincount(agent, times * credit, agents) / np.maximum(size, 1.0), np.nan)
 
 
-def _refit(
-    whole: Consensus, start: Consensus | None, rows: Patterns, agent: Ints, values: Floats, times: Ints
-) -> Floats:
+def _refit(whole: Consensus, start: Model | None, grouping: Grouping, values: Floats, times: Ints) -> Floats:
     """Return scores of agents [G], then accuracy, leniency and strictness of annotators, [G+3A], of one resample.
 
     `times` [N] is how often each item was drawn. Agents and annotators that are not in the resample are NaN. `whole` is
-    the estimate of all items, `start` the estimate from which the refit begins.
+    the estimate of all items, `start` the model from which the refit begins.
     """
     votes = whole.votes
     k = len(whole.classes)
-    labelled = rows.pattern_of_item >= 0
-    weight = np.zeros(len(rows.weight))
-    np.add.at(weight, rows.pattern_of_item[labelled], times[labelled])
-    rows = rows.with_weights(weight)
-    fitted = fit_patterns(votes, rows, whole.settings, whole.gold, start)
+    counted = times > 0
+    fitted = fit_items(votes, times.astype(np.float64), whole.settings, whole.gold, start)
     credit = values @ fitted.posterior
-    scores = _mean_credit(agent, credit[rows.pattern_of_item], times)  # items of no pattern are drawn 0 times
-    confusion = fitted.model.confusion.reshape(k, -1, k)
-    labels = np.bincount(rows.code // k, minlength=confusion.shape[1])
-    quality = np.array([cells.mean(axis=1) for cells in read_cells(confusion.transpose(1, 0, 2))])
-    quality[:, labels == 0] = np.nan
-    return np.concatenate([scores, quality.ravel()])
+    scores = _mean_credit(grouping.agent[counted], credit, times[counted], len(grouping.agents))
+    rates = error_rates(fitted.model.confusion.reshape(k, -1, k).transpose(1, 0, 2))
+    labels = np.bincount(votes.annotator, times[votes.item], len(votes.annotators))
+    rates[:, labels == 0] = np.nan
+    return np.concatenate([scores, rates.ravel()])
 
 
 def _published_resamples(count: int) -> list[Ints]:
@@ -398,7 +378,8 @@ def run_each(
     if jobs < 1:
         raise PlanError(f"jobs is {jobs}: at least 1 is needed")
     results = []
-    for result in map(work, arguments) if min(jobs, len(arguments)) < 2 else _run_in_processes(work, arguments, jobs):
+    is_alone = min(jobs, len(arguments)) < 2
+    for result in map(work, arguments) if is_alone else _run_in_processes(work, arguments, jobs):
         results.append(result)
         if report is not None:
             report(1)

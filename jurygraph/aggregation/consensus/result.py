@@ -19,7 +19,6 @@ Bounds = tuple[float, float] | tuple[None, None]
 
 HIGH = 0.3
 """Values above this are high ambiguity (STABLEVAL, Tables 12, 17, 23, 29)."""
-_NORMAL = 1.959963984540054
 
 
 class AgentScore(NamedTuple):
@@ -32,22 +31,16 @@ class AgentScore(NamedTuple):
 
 
 class AnnotatorQuality(NamedTuple):
-    """Error rates of an annotator, with 95 % intervals, and the number of its labels.
+    """Error rates of an annotator, and the number of its labels.
 
     `accuracy` is the mean of the diagonal of π, `leniency` of its last column (the highest class, whatever is true),
     and `strictness` of its first.
-
-    The intervals are those of the Dirichlet posterior of π if the items' posteriors are treated as the truth, so they
-    are too narrow where these are uncertain.
     """
 
     accuracy: float
     leniency: float
     strictness: float
     labels: int
-    accuracy_interval: tuple[float, float]
-    leniency_interval: tuple[float, float]
-    strictness_interval: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -143,24 +136,7 @@ class Consensus(Credited):
 
     def annotators(self) -> dict[Key, AnnotatorQuality]:
         """Return the error rates of each annotator, in the order of appearance."""
-        votes = self.votes
-        _, a, k = votes.shape
-        code = votes.annotator * k + votes.label
-        expected = np.stack(
-            [np.bincount(code, weights=self.posterior[votes.item, c], minlength=a * k) for c in range(k)]
-        )
-        weight = expected.reshape(k, a, k).sum(axis=2).T + k * (self.settings.prior_confusion - 1.0)  # [A,K]
-        spread = self.confusion * (1.0 - self.confusion) / (weight + 1.0)[:, :, None]
-        means = [cells.mean(axis=1) for cells in read_cells(self.confusion)]
-        margin = [_NORMAL * np.sqrt(cells.sum(axis=1)) / k for cells in read_cells(spread)]
-        low = np.maximum(0.0, np.subtract(means, margin)).T.tolist()
-        high = np.minimum(1.0, np.add(means, margin)).T.tolist()
-        labels = np.bincount(votes.annotator, minlength=a).tolist()
-        rates = np.transpose(means).tolist()
-        return {
-            name: AnnotatorQuality._make((*rates[index], labels[index], *zip(low[index], high[index], strict=True)))
-            for index, name in enumerate(votes.annotators)
-        }
+        return rate_annotators(self.votes, error_rates(self.confusion))
 
     def hard_labels(self) -> Credited:
         """Return Dawid and Skene's hard labels: the likeliest class of each item, as certain."""
@@ -206,6 +182,18 @@ def credit_values(votes: Votes, values: ArrayLike | None) -> Floats:
 def read_cells(matrix: Floats) -> tuple[Floats, Floats, Floats]:
     """Return what accuracy, leniency and strictness average, [A,K] each: diagonal, last and first column of [A,K,K]."""
     return np.einsum("acc->ac", matrix), matrix[:, :, -1], matrix[:, :, 0]
+
+
+def error_rates(confusion: Floats) -> Floats:
+    """Return accuracy, leniency and strictness from confusions [A,K,K], [3,A]."""
+    return np.array([cells.mean(axis=1) for cells in read_cells(confusion)])
+
+
+def rate_annotators(votes: Votes, rates: Floats) -> dict[Key, AnnotatorQuality]:
+    """Return error rates [3,A] by annotator, with the number of labels."""
+    labels = np.bincount(votes.annotator, minlength=len(votes.annotators)).tolist()
+    rows = zip(*rates.tolist(), labels, strict=True)
+    return dict(zip(votes.annotators, map(AnnotatorQuality._make, rows), strict=True))
 
 
 def score_agents(

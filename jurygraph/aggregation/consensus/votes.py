@@ -1,4 +1,4 @@
-"""Votes: rows of item, annotator and label, encoded as integer codes; and patterns of items with the same votes."""
+"""Votes: rows of item, annotator and label, encoded as integer codes."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.arrays import Bools, Ints
 from jurygraph.errors import PlanError
 
 Key = Hashable
@@ -61,6 +61,15 @@ class Votes:
         """Return how often each item got each label, [N,K]."""
         n, _, k = self.shape
         return np.bincount(self.item * k + self.label, minlength=n * k).reshape(n, k)
+
+    @cached_property
+    def matrix(self) -> Any:
+        """Return how often each item got each label by each annotator, sparse, [N, A·K] by annotator · K + label."""
+        from scipy.sparse import coo_array
+
+        n, a, k = self.shape
+        cells = self.annotator * k + self.label
+        return coo_array((np.ones(len(cells)), (self.item, cells)), shape=(n, a * k)).tocsr()
 
     def select_annotators(self, annotators: Bools) -> "Votes":
         """Return the rows of these annotators [A] only; items without a row are left out, the classes are unchanged."""
@@ -194,86 +203,3 @@ def known_classes(votes: Votes, gold: Mapping[Any, Any]) -> Ints:
             raise PlanError(f"gold: {truth!r} of item {item!r} is none of the classes {list(votes.classes)!r}")
         class_of_item[index_of[item]] = code_of[truth]
     return class_of_item
-
-
-@dataclass(frozen=True)
-class Patterns:
-    """P patterns of the N items.
-
-    Attributes:
-        weight: the number of items of each pattern, [P].
-        pattern_of_item: the pattern of each item, [N]; -1 for an item without a label.
-        code: annotator · K + label of each row, [M], pattern by pattern.
-        size: the number of rows of each pattern, [P].
-        cells: A · K, one more than the largest possible code.
-    """
-
-    weight: Floats
-    pattern_of_item: Ints
-    code: Ints
-    size: Ints
-    cells: int
-
-    @cached_property
-    def row(self) -> Ints:
-        """Return the pattern of each row, [M]."""
-        return np.repeat(np.arange(len(self.size)), self.size)
-
-    @cached_property
-    def matrix(self) -> Any:
-        """Return how often each code occurs in each pattern, sparse, [P, cells]."""
-        from scipy.sparse import csr_array
-
-        ends = np.append(0, np.cumsum(self.size))
-        return csr_array((np.ones(len(self.code)), self.code, ends), shape=(len(self.weight), self.cells))
-
-    def with_weights(self, weight: Floats) -> "Patterns":
-        """Return the patterns with other weights [P]; those of weight 0 are left out, and items of those get -1."""
-        is_kept = weight > 0
-        new_index = np.append(np.where(is_kept, np.cumsum(is_kept) - 1, -1), -1)  # last entry: items of no pattern
-        return Patterns(
-            weight=weight[is_kept],
-            pattern_of_item=new_index[self.pattern_of_item],
-            code=self.code[np.repeat(is_kept, self.size)],
-            size=self.size[is_kept],
-            cells=self.cells,
-        )
-
-
-def patterns(votes: Votes, group: Ints) -> Patterns:
-    """Return the patterns of the items. `group` [N], from 0 on: items of different numbers are never in one pattern."""
-    n, annotators, classes = votes.shape
-    cells = annotators * classes
-    size = np.bincount(votes.item)
-    labelled = np.flatnonzero(size)
-    size = size[labelled]
-    code = np.sort(votes.item * cells + votes.annotator * classes + votes.label) - np.repeat(labelled * cells, size)
-    first, pattern_of = _group_equal_items(code, size, group[labelled], cells)
-    pattern_of_item = np.full(n, -1)
-    pattern_of_item[labelled] = pattern_of
-    is_kept = np.isin(np.arange(len(labelled)), first)
-    return Patterns(
-        weight=np.bincount(pattern_of).astype(np.float64),
-        pattern_of_item=pattern_of_item,
-        code=code[np.repeat(is_kept, size)],
-        size=size[first],
-        cells=cells,
-    )
-
-
-def _group_equal_items(code: Ints, size: Ints, group: Ints, cells: int) -> tuple[Ints, Ints]:
-    """Return the first item of each pattern, in order, and the pattern of each item.
-
-    Items are compared by the sum of a random number for each code, and then row by row. If two different patterns have
-    the same sum, every item becomes a pattern of its own.
-    """
-    hashes = np.random.default_rng(0).integers(0, 2**64, size=cells + int(group.max()) + 1, dtype=np.uint64)
-    start = np.cumsum(size) - size
-    sums = np.add.reduceat(hashes[code], start) + hashes[cells + group]
-    _, first, pattern_of = np.unique(sums, return_index=True, return_inverse=True)
-    representative = first[pattern_of]
-    if (size[representative] == size).all() and (group[representative] == group).all():
-        offset = np.arange(len(code)) - np.repeat(start, size)
-        if (code[np.repeat(start[representative], size) + offset] == code).all():
-            return np.sort(first), np.argsort(np.argsort(first))[pattern_of]
-    return np.arange(len(start)), np.arange(len(start))

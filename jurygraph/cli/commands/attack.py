@@ -31,13 +31,14 @@ from jurygraph.cli.render.text import format_table, print_message
 from jurygraph.concurrency import DaemonThreads
 from jurygraph.errors import RUN_ENDING
 from jurygraph.runs.reports.estimate import count_requests
-from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
+from jurygraph.runs.reports.gate import Threshold, parse_threshold, split_conditions
 from jurygraph.safety.attacks import load_attack_tasks, load_attacks
 from jurygraph.schema import Response, Task
 from jurygraph.sources.files import require_temporary_space
 from jurygraph.sources.table_rows import folder_of_tasks
 from jurygraph.sources.tasks import TasksFile
-from jurygraph.studies.attack.report import AttackReport, Figures
+from jurygraph.studies.attack.report import THRESHOLD_NAMES, threshold_figures
+from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -84,8 +85,7 @@ def attack(
     from jurygraph.studies.attack.study import largest_arms
 
     output = ReportOutput(json, markdown, plot)
-    example = '"rate<=0.01" or "rate<=0.02, honest_rate>=0.9"'
-    thresholds = parse_thresholds(",".join(gate), Figures, example) if gate else []
+    thresholds = _parse_gate(",".join(gate)) if gate else []
     with redirect_stdout_to_stderr(), open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury:
         study = _create_study(jury, config, model, suite, tasks, allow_files_outside)
         doing, arms = ("estimating", largest_arms(study.arms.values())) if dry_run else ("attacking", study.arms)
@@ -101,9 +101,15 @@ def attack(
         summary.print_dry_run(json, {**counts, "model": asdict(estimate)}, [*table, *summary.estimate_lines(estimate)])
         return
     output.write(report, {"suite": suite, "requests": requests and requests.to_json()}, summary.request_lines(requests))
-    missed = failed_thresholds(thresholds, report.figures)
+    figures = threshold_figures(report)
+    missed = [(one, figures[one.name]) for one in thresholds if not one.is_met(figures[one.name])]
     summary.print_missed_conditions(missed)
     raise typer.Exit(_exit_code(report, jury.config.failure.max_error_rate, bool(missed)))
+
+
+def _parse_gate(text: str) -> list[Threshold]:
+    example = '"rate<=0.01" or "rate<=0.02, honest_rate>=0.9"'
+    return [parse_threshold(part, text, THRESHOLD_NAMES, example) for part in split_conditions(text)]
 
 
 def _create_study(
@@ -119,7 +125,7 @@ def _create_study(
 
 def _run_study(
     study: "AttackStudy", runner: asyncio.Runner, threads: DaemonThreads, advance: Callable[[int], None]
-) -> AttackReport:
+) -> Report:
     advice = "run the same command again: it continues from the cache"
     try:
         return run_interruptible(runner, study.run(advance), threads)
@@ -139,10 +145,10 @@ def _read_tasks(path: str, files_outside: bool) -> list[tuple[Task, tuple[Respon
         return [task.split() for task in file]
 
 
-def _exit_code(report: AttackReport, most: float, missed: bool) -> ExitCode:
-    if report.error_rate > most:
-        summary.print_inconclusive(report.error_rate, most)
-        for kind, count in report.lost.items():
+def _exit_code(report: Report, most: float, missed: bool) -> ExitCode:
+    if report.figures["error_rate"] > most:
+        summary.print_inconclusive(report.figures["error_rate"], most)
+        for kind, count in report.figures["lost"].items():
             print_message(f"failed verdicts: {count} of kind {kind}")
         return ExitCode.INCONCLUSIVE
     return ExitCode.SOME_FAILED if missed else ExitCode.DONE

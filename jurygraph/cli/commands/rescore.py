@@ -10,7 +10,6 @@ from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import escape_line, format_table, print_message, print_report, shell_quote
-from jurygraph.display import format_interval
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import LearnedPanel, apply_settings, learn_confusions
@@ -103,14 +102,11 @@ def _learned_json(result: LearnedPanel) -> dict[str, Any]:
 
 def _learned_tables(learned: Mapping[str, LearnedPanel]) -> Iterator[str]:
     """Return a table of the judges of each component whose confusions were learned."""
-    head = ["judge", "accuracy (95 %, classes taken as known)", "leniency", "strictness", "verdicts"]
+    head = ["judge", "accuracy", "leniency", "strictness", "verdicts"]
     for component, result in learned.items():
         if result.confusions is not None:
             yield ""
             units = "" if result.units == result.responses else f", {result.units} with each reviewer"
             yield escape_line(f"{component}: learned from {result.responses} responses{units}")
-            rows = [
-                [name, format_interval(q.accuracy, *q.accuracy_interval), q.leniency, q.strictness, q.labels]
-                for name, q in result.judges.items()
-            ]
+            rows = [[name, q.accuracy, q.leniency, q.strictness, q.labels] for name, q in result.judges.items()]
             yield from format_table(head, rows)

@@ -169,12 +169,11 @@ def disagreement(
         raise InputError("--plot: the plot needs steps; add --step-label or --every")
     output = ReportOutput(json, markdown, plot)
     names = tuple(name.strip() for name in components.split(",")) if components is not None else ()
-    reports = []
+    samples = []
     for folder in runs:
         with open_run(folder) as (run, advance):
-            samples = disagreement_study.read_samples(run, cut, names, advance)
-        reports.append(disagreement_study.report(samples, percentile))
-    output.write(disagreement_study.DisagreementReports(runs=tuple(reports)))
+            samples.append(disagreement_study.read_samples(run, cut, names, advance))
+    output.write(disagreement_study.report(samples, percentile))
 
 
 @study.command()

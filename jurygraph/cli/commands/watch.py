@@ -69,14 +69,14 @@ def watch(
         advice = "score more" if step_label is not None else "choose smaller steps with --every N"
         raise InputError(f"{run}: has {steps}; the tests need at least {MIN_STEPS}; {advice}")
     report = analysis.report()
-    if completed and not any(row.series == "reward" and row.steps for row in report.series):
+    if completed and not any(row.series == "reward" and row.steps for row in report.figures["series"]):
         raise InputError(f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`")
     lines = report_lines(report.sections)
-    print_report(json, {"report": report.to_json()}, ["", *lines] if report.alerts else lines)
+    print_report(json, {"report": report.to_json()}, ["", *lines] if analysis.alerts else lines)
     output.draw(report.plots)
     if not completed:
         raise typer.Exit(ExitCode.INTERRUPTED)
-    if report.adverse:
+    if analysis.adverse:
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 

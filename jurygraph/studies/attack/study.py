@@ -38,7 +38,8 @@ from jurygraph.schema import (
     Trace,
 )
 from jurygraph.schema.verdict import GATED_LAYERS
-from jurygraph.studies.attack.report import ArmReport, AttackReport, report_arm
+from jurygraph.studies.attack.report import Figures, report_arm, report_attacks
+from jurygraph.studies.report import Report
 
 Advance = Callable[[int], None]
 MAX_GROUP_SIZE = 16
@@ -133,15 +134,18 @@ class AttackStudy:
             await gateway.close()
         return estimator.estimate()
 
-    async def run(self, report: Advance) -> AttackReport:
+    async def run(self, report: Advance) -> Report:
         """Judge everything in every arm; `report` is called with the number of responses judged.
 
-        Raises the errors that end a run.
+        The figures are `arms` by name, `configured`, the arm with the config's own defences, the numbers of `tasks`, of
+        `responses` by attacks and of `honest` ones, of tasks without a question to attack (`skipped`), the evaluators
+        that were not run (`left_out`), the verdicts `lost` to infrastructure by kind, their share of all verdicts
+        (`error_rate`), and the `attacks` by id. Raises the errors that end a run.
         """
         gateway = self._jury.gateway
         sink = _InMemorySink()
         try:
-            reports = {name: await self._measure_arm(arm, sink, report) for name, arm in self.arms.items()}
+            measured = {name: await self._measure_arm(arm, sink, report) for name, arm in self.arms.items()}
         except RUN_ENDING:
             if gateway is not None:
                 await gateway.wait_for_pending()
@@ -152,19 +156,21 @@ class AttackStudy:
         honest = sum(attack is None for group in self._groups for attack in group.attacks)
         used = {use.known_as for use in self._config.evaluators}
         lost: Counter[str] = Counter()
-        for arm_report in reports.values():
-            lost.update(arm_report.attacks.infrastructure_failures)
-            lost.update(arm_report.honest.infrastructure_failures)
-        return AttackReport(
-            configured=self.configured,
-            tasks=len({group.task_index for group in self._groups}),
-            skipped=sum(not survey.questions for survey in self._surveys),
-            responses=self.responses - honest,
-            honest=honest,
-            left_out=tuple(use.known_as for use in self._jury.config.evaluators if use.known_as not in used),
-            lost=dict(lost.most_common()),
-            attacks={one.id: one.model_dump(include={"suite", "kind", "language"}) for one in self._attacks},
-            arms=reports,
+        for arm in measured.values():
+            lost.update(arm["attacks"]["infrastructure_failures"])
+            lost.update(arm["honest"]["infrastructure_failures"])
+        return report_attacks(
+            {
+                "configured": self.configured,
+                "tasks": len({group.task_index for group in self._groups}),
+                "skipped": sum(not survey.questions for survey in self._surveys),
+                "responses": self.responses - honest,
+                "honest": honest,
+                "left_out": [use.known_as for use in self._jury.config.evaluators if use.known_as not in used],
+                "lost": dict(lost.most_common()),
+                "attacks": {one.id: one.model_dump(include={"suite", "kind", "language"}) for one in self._attacks},
+                "arms": measured,
+            }
         )
 
     def _prepare(self, safety: SafetyConfig) -> tuple[Jury, list[Plan]]:
@@ -172,7 +178,7 @@ class AttackStudy:
         jury = Jury(self._config.model_copy(update={"safety": safety}), gateway=self._jury.gateway)
         return jury, [_plan(task, survey, jury) for task, survey in zip(self._tasks, self._surveys, strict=True)]
 
-    async def _measure_arm(self, safety: SafetyConfig, sink: "_InMemorySink", report: Advance) -> ArmReport:
+    async def _measure_arm(self, safety: SafetyConfig, sink: "_InMemorySink", report: Advance) -> Figures:
         jury, plans = self._prepare(safety)
         memory = _Memory(self._known_verdicts, jury)
         groups = (

@@ -1,8 +1,9 @@
 """The full posterior of a consensus by Gibbs sampling, and the report of its figures."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+
+import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Sampled
@@ -10,73 +11,17 @@ from jurygraph.aggregation.consensus.fitting import doubts
 from jurygraph.aggregation.consensus.gibbs import CHAINS, DRAWS, LEAST_CHAINS, LEAST_DRAWS, Mixing
 from jurygraph.errors import InputError
 from jurygraph.inference.chains import MAX_R_HAT, MIN_ESS
-from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import Count, Id, Number, Unit
-from jurygraph.studies.consensus.reports import ConsensusItem, FiniteOrNone, VotesReport, format_range, rate_annotator
-from jurygraph.studies.consensus.study import Advance, Settings, count_rows, validate_settings
+from jurygraph.studies.consensus.reports import (
+    annotator_figures,
+    annotator_table,
+    format_range,
+    item_table,
+    totals,
+    vote_figures,
+)
+from jurygraph.studies.consensus.study import Advance, Settings, validate_settings
 from jurygraph.studies.consensus.votes import VoteColumns
-from jurygraph.studies.report import ReportTable
-
-
-class PosteriorAgent(FrozenModel):
-    """An agent's posterior mean credit with 95 % credible intervals, and its number of items.
-
-    `low` and `high` are of the mean true credit of these items; `population_low` and `population_high` of that of the
-    population from which they, or their prompts, were drawn.
-    """
-
-    score: Number
-    low: Number
-    high: Number
-    population_low: Number
-    population_high: Number
-    items: Count
-
-
-class Sampling(FrozenModel):
-    """The chains, and their worst figures over agents and annotators; None if nothing varies or chains are stuck.
-
-    `guessing` is the posterior mean share of labels that are guesses, because the item is too hard.
-    """
-
-    chains: Count
-    draws: Count
-    r_hat: FiniteOrNone
-    bulk_ess: FiniteOrNone
-    tail_ess: FiniteOrNone
-    guessing: Unit
-
-
-class PosteriorReport(VotesReport):
-    """A consensus by its full posterior. `items` have posterior means, `annotators` those of their error rates on the
-    average item."""
-
-    posterior: Literal["gibbs"] = "gibbs"
-    agents: dict[Id, PosteriorAgent]
-    sampling: Sampling
-
-    def _sections(self) -> Iterator[str | ReportTable]:
-        sampling = self.sampling
-        yield from self.totals()
-        yield f"full posterior by Gibbs sampling: {sampling.chains} chains of {sampling.draws} draws"
-        r_hat = "unknown" if sampling.r_hat is None else f"{sampling.r_hat:.3f}"
-        bulk, tail = ("unknown" if one is None else f"{one:.0f}" for one in (sampling.bulk_ess, sampling.tail_ess))
-        yield f"largest R-hat {r_hat}, smallest effective number of draws {bulk} (tails {tail})"
-        yield f"labels that are guesses, because the item is hard: {sampling.guessing:.1%}"
-        rows: list[list[object]] = []
-        for name, one in sorted(self.agents.items(), key=lambda item: (-item[1].score, item[0])):
-            these = (one.low, one.high)
-            population = (one.population_low, one.population_high)
-            rows.append([name, one.score, format_range(these), format_range(population), one.items])
-        header = ("agent", "score", "95 % credible (these items)", "95 % credible (population)", "items")
-        yield ReportTable(header, rows, digits=3)
-        yield self.annotator_table()
-        yield self.item_table()
-
-    def _notes(self) -> Iterator[str]:
-        yield from self.warnings
-        if not self.counts.agents:
-            yield "no row has an agent: no scores of agents"
+from jurygraph.studies.report import Report, ReportTable
 
 
 @dataclass(frozen=True)
@@ -132,28 +77,54 @@ def credit_by_class(ballots: VoteColumns, settings: PosteriorSettings) -> tuple[
     return tuple(settings.values) if settings.values is not None else tuple(index / (k - 1) for index in range(k))
 
 
-def report_posterior(ballots: VoteColumns, settings: PosteriorSettings, sampled: Sampled) -> PosteriorReport:
-    """Return every figure of a posterior."""
-    scores = sampled.credible_scores() if ballots.agent is not None else {}
+def report_posterior(ballots: VoteColumns, settings: PosteriorSettings, sampled: Sampled) -> Report:
+    """Return every figure of a posterior. `items` have posterior means, `annotators` those of their error rates on the
+    average item.
+
+    `low` and `high` of an agent are of the mean true credit of these items; `population_low` and `population_high` of
+    that of the population from which they, or their prompts, were drawn. `sampling` has the worst figures of the chains
+    over agents and annotators, None if nothing varies or chains are stuck, and `guessing`: the posterior mean share of
+    labels that are guesses, because the item is too hard.
+    """
     mixing = sampled.mixing()
-    items = zip(sampled.items, sampled.posterior.tolist(), sampled.ambiguity().tolist(), strict=True)
-    return PosteriorReport(
-        classes=ballots.classes,
-        values=credit_by_class(ballots, settings),
-        prior=tuple(sampled.prior.tolist()),
-        counts=count_rows(ballots, sampled.votes),
-        agreement=consensus.agreement(sampled.votes),
-        agents={str(name): PosteriorAgent(**one._asdict()) for name, one in scores.items()},
-        annotators={str(name): rate_annotator(one) for name, one in sampled.annotators().items()},
-        items={str(name): ConsensusItem(posterior=tuple(shares), ambiguity=one) for name, shares, one in items},
-        sampling=Sampling(
-            chains=settings.chains,
-            draws=settings.draws,
-            guessing=float(sampled.guessing.mean()),
-            **mixing._asdict(),
-        ),
-        warnings=tuple(doubts(sampled.votes, sampled.confusion, _describe_mixing(mixing))),
-    )
+    r_hat, bulk, tail = (one if one is None or np.isfinite(one) else None for one in mixing)
+    guessing = float(sampled.guessing.mean())
+    scores = sampled.credible_scores() if ballots.agent is not None else {}
+    warnings = list(doubts(sampled.votes, sampled.confusion, _describe_mixing(mixing)))
+    figures = {
+        **vote_figures(ballots, credit_by_class(ballots, settings), sampled),
+        "posterior": "gibbs",
+        "prior": sampled.prior.tolist(),
+        "agents": {str(name): one for name, one in scores.items()},
+        "annotators": {str(name): annotator_figures(one) for name, one in sampled.annotators().items()},
+        "sampling": {
+            "chains": settings.chains,
+            "draws": settings.draws,
+            "r_hat": r_hat,
+            "bulk_ess": bulk,
+            "tail_ess": tail,
+            "guessing": guessing,
+        },
+        "warnings": warnings,
+    }
+    rows = []
+    for name, one in sorted(scores.items(), key=lambda item: (-item[1].score, item[0])):
+        population = format_range((one.population_low, one.population_high))
+        rows.append([name, one.score, format_range((one.low, one.high)), population, one.items])
+    header = ("agent", "score", "95 % credible (these items)", "95 % credible (population)", "items")
+    worst = "unknown" if r_hat is None else f"{r_hat:.3f}"
+    sizes = ["unknown" if one is None else f"{one:.0f}" for one in (bulk, tail)]
+    sections: list[str | ReportTable] = [
+        *totals(figures),
+        f"full posterior by Gibbs sampling: {settings.chains} chains of {settings.draws} draws",
+        f"largest R-hat {worst}, smallest effective number of draws {sizes[0]} (tails {sizes[1]})",
+        f"labels that are guesses, because the item is hard: {guessing:.1%}",
+        ReportTable(header, rows, digits=3),
+        annotator_table(figures["annotators"]),
+        item_table(figures),
+    ]
+    no_agents = [] if ballots.agent else ["no row has an agent: no scores of agents"]
+    return Report(figures, sections, [*warnings, *no_agents])
 
 
 def _describe_mixing(mixing: Mixing) -> str | None:

@@ -1,6 +1,6 @@
 """Fit a consensus to votes, choose the method that scores, and report its figures."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -10,23 +10,11 @@ import numpy as np
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits, Stability
 from jurygraph.aggregation.consensus.resampling import METHODS, PUBLISHED_RESAMPLES, PUBLISHED_SEED, Method
-from jurygraph.aggregation.consensus.votes import Votes
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
-from jurygraph.studies.consensus.reports import (
-    Agent,
-    AgentComparison,
-    ConsensusCounts,
-    ConsensusItem,
-    ConsensusReport,
-    IntervalSource,
-    KeyFindings,
-    MethodStability,
-    Preset,
-    Ties,
-    rate_annotator,
-)
+from jurygraph.studies.consensus.reports import Figures, annotator_figures, report_consensus, vote_figures
 from jurygraph.studies.consensus.votes import VoteColumns, format_label
+from jurygraph.studies.report import Report
 
 MAX_CREDIT = 1e9
 """Maximum credit: beyond it, squares of sums exceed the precision of floats."""
@@ -38,6 +26,7 @@ AFFORDABLE_WORK = 5_000_000
 ONE_UNIT = "there is one item or group, and resamples of it are all alike"
 
 Advance = Callable[[int], None]
+Preset = Literal["converged", "paper"]
 
 
 @dataclass(frozen=True)
@@ -260,89 +249,80 @@ def report(
     stability: Mapping[Method, Stability] | None = None,
     refits: Refits | None = None,
     stability_with_items: Mapping[Method, Stability] | None = None,
-) -> ConsensusReport:
+) -> Report:
     """Return every figure of a consensus, including stability and `refits` if they were measured.
 
-    The intervals of agents are those of the refits if the model scores them.
+    `agents` and `items` are scored by `method`; `annotators`, `prior` [K], `log_likelihood` and `converged` belong to
+    the fitted model, whatever the method. `intervals` names the source of the agents' intervals: t over items or
+    prompts, without or with the variance of refits (if the model scores them); by preset `paper`, percentiles of
+    resamples or of the published refits. `decided_by_one` are the items whose majority depends on a single vote
+    (Proposition 1), and `ties` those for which several classes lead. `stability` is under subsets of the annotators, as
+    in the paper, and `stability_with_items` with the items of each subset drawn too; `rank_probabilities` has
+    P(rank = 1 … A) of each agent by `method` under the latter. All three are None if they were not measured. `limits`
+    say what was not measured, and why.
     """
-    ballots = reached.ballots
     model = reached.model
     majority = reached.majority
-    credited = reached.items_by_method(reached.method)
-    comparison = _comparison(reached)
-    wants_interval = reached.settings.bootstrap > 0 or reached.settings.refit is not None
-    is_refitted = refits is not None and wants_interval and reached.method == "stableval" and ballots.agent is not None
-    scores = refits.agents if refits and is_refitted else reached.scores(reached.method, reached.settings.bootstrap)
-    items = zip(credited.items, credited.posterior.tolist(), credited.ambiguity().tolist(), strict=True)
-    return ConsensusReport(
-        method=reached.method,
-        preset=reached.settings.fit_preset,
-        classes=ballots.classes,
-        values=reached.values,
-        prior=tuple(model.prior.tolist()),
-        counts=count_rows(ballots, model.votes),
-        agreement=consensus.agreement(model.votes),
-        agents={str(name): Agent(**one._asdict()) for name, one in scores.items()},
-        intervals=_interval_source(reached, is_refitted),
-        annotators={
-            str(name): rate_annotator(quality, refits.annotators[name] if refits else ())
+    method = reached.method
+    settings = reached.settings
+    comparison = _compare_methods(reached)
+    wants_interval = settings.bootstrap > 0 or settings.refit is not None
+    is_refitted = wants_interval and method == "stableval" and reached.ballots.agent is not None
+    is_refitted = is_refitted and refits is not None
+    scores = refits.agents if refits and is_refitted else reached.scores(method, settings.bootstrap)
+    ranks = stability_with_items and stability_with_items[method].ranks
+    figures = {
+        **vote_figures(reached.ballots, reached.values, reached.items_by_method(method)),
+        "method": method,
+        "preset": settings.fit_preset,
+        "prior": model.prior.tolist(),
+        "agents": {str(name): one for name, one in scores.items()},
+        "intervals": _interval_source(reached, is_refitted),
+        "annotators": {
+            str(name): annotator_figures(quality, refits.annotators[name] if refits else ())
             for name, quality in model.annotators().items()
         },
-        items={str(name): ConsensusItem(posterior=tuple(shares), ambiguity=one) for name, shares, one in items},
-        stability=_stability_by_method(stability),
-        stability_with_items=_stability_by_method(stability_with_items),
-        rank_probabilities=stability_with_items
-        and {str(name): shares for name, shares in stability_with_items[reached.method].ranks.items()},
-        comparison=comparison,
-        findings=_findings(model.ambiguity(), comparison.values()),
-        decided_by_one=tuple(map(str, majority.items_with_margin_one())),
-        ties=Ties(
-            rule=reached.settings.tie_rule,
-            items=tuple(str(majority.items[index]) for index in np.flatnonzero(majority.tied).tolist()),
-        ),
-        log_likelihood=model.log_likelihood,
-        converged=model.converged,
-        iterations=model.iterations,
-        warnings=reached.warnings,
-        limits=tuple(reached.limits()),
-        compares_methods=reached.settings.compare,
-    )
+        "stability": _stability_figures(stability),
+        "stability_with_items": _stability_figures(stability_with_items),
+        "rank_probabilities": ranks and {str(name): shares for name, shares in ranks.items()},
+        "comparison": comparison,
+        "findings": _find_changes(model.ambiguity(), list(comparison.values())),
+        "decided_by_one": [str(name) for name in majority.items_with_margin_one()],
+        "ties": {
+            "rule": settings.tie_rule,
+            "items": [str(majority.items[index]) for index in np.flatnonzero(majority.tied).tolist()],
+        },
+        "log_likelihood": model.log_likelihood,
+        "converged": model.converged,
+        "iterations": model.iterations,
+        "warnings": reached.warnings,
+        "limits": list(reached.limits()),
+    }
+    return report_consensus(figures, settings.compare)
 
 
-def _stability_by_method(stability: Mapping[Method, Stability] | None) -> dict[Method, MethodStability] | None:
+def _stability_figures(stability: Mapping[Method, Stability] | None) -> dict[Method, Figures] | None:
     if stability is None:
         return None
-    fields = MethodStability.model_fields
-    return {
-        method: MethodStability(**{name: one for name, one in figures._asdict().items() if name in fields})
-        for method, figures in stability.items()
-    }
+    figures: dict[Method, Figures] = {}
+    for method, one in stability.items():
+        values = one._asdict()
+        del values["ranks"]
+        figures[method] = {name: None if np.isnan(value) else value for name, value in values.items()}
+    return figures
 
 
-def _interval_source(reached: FittedConsensus, is_refitted: bool) -> IntervalSource:
+def _interval_source(reached: FittedConsensus, is_refitted: bool) -> str:
     is_published = reached.settings.preset == "paper"
     if is_refitted:
         return "published-refits" if is_published else "refits"
-    if reached.ballots.prompt is None:
-        return "resampled-items" if is_published else "items"
-    return "resampled-prompts" if is_published else "prompts"
+    unit = "items" if reached.ballots.prompt is None else "prompts"
+    return f"resampled-{unit}" if is_published else unit
 
 
-def count_rows(ballots: VoteColumns, votes: Votes) -> ConsensusCounts:
-    """Return the sizes of the data, from its columns and from what they were encoded to."""
-    return ConsensusCounts(
-        rows=len(votes.item_of_row),
-        repeated=votes.repeated_rows,
-        abstained=votes.abstentions,
-        items=len(votes.items),
-        unlabelled=int(np.count_nonzero(votes.counts.sum(axis=1) == 0)),
-        annotators=len(votes.annotators),
-        agents=len(set(ballots.agent or ())),
-        gold=len(ballots.gold),
-    )
-
-
-def _comparison(reached: FittedConsensus) -> dict[str, AgentComparison]:
+def _compare_methods(reached: FittedConsensus) -> dict[str, Figures]:
+    """Return each agent's score by each method, the change by the posterior, and its rank by each method, 1 for the
+    greatest."""
     from scipy.stats import rankdata
 
     scores = {method: reached.scores(method) for method in METHODS}
@@ -351,27 +331,32 @@ def _comparison(reached: FittedConsensus) -> dict[str, AgentComparison]:
         negated = np.array([round(-one.score, 12) for one in by_agent.values()])  # ties can differ in their last bits
         ranks[method] = dict(zip(by_agent, rankdata(negated).tolist(), strict=True))
     return {
-        name: AgentComparison(
-            majority=scores["majority"][name].score,
-            dawid_skene=scores["dawid-skene"][name].score,
-            stableval=one.score,
-            change=one.score - scores["majority"][name].score,
-            items=one.items,
-            ranks={method: by_agent[name] for method, by_agent in ranks.items()},
-        )
+        name: {
+            "majority": scores["majority"][name].score,
+            "dawid_skene": scores["dawid-skene"][name].score,
+            "stableval": one.score,
+            "change": one.score - scores["majority"][name].score,
+            "items": one.items,
+            "ranks": {method: by_agent[name] for method, by_agent in ranks.items()},
+        }
         for name, one in scores["stableval"].items()
     }
 
 
-def _findings(ambiguity: Floats, comparison: Collection[AgentComparison]) -> KeyFindings:
+def _find_changes(ambiguity: Floats, comparison: Sequence[Figures]) -> Figures:
+    """Return the figures of STABLEVAL's Tables 12, 17, 23 and 29: majority vote against posterior expected credit, and
+    ambiguity of items by the posterior.
+
+    `correlation` (Pearson, over agents) is None with fewer than two agents, or if one method scores all agents equally.
+    """
     ambiguous_count = int(np.count_nonzero(ambiguity > consensus.HIGH))
-    scores = np.array([(one.majority, one.stableval) for one in comparison])
+    scores = np.array([(one["majority"], one["stableval"]) for one in comparison])
     has_spread = len(scores) > 1 and (np.ptp(scores, axis=0) > 0.0).all()
-    return KeyFindings(
-        correlation=float(np.corrcoef(*scores.T)[0, 1]) if has_spread else None,
-        greatest_change=max((abs(one.change) for one in comparison), default=None),
-        rank_changes=sum(one.ranks["majority"] != one.ranks["stableval"] for one in comparison),
-        mean_ambiguity=float(ambiguity.mean()),
-        highly_ambiguous=ambiguous_count,
-        highly_ambiguous_share=ambiguous_count / len(ambiguity),
-    )
+    return {
+        "correlation": float(np.corrcoef(*scores.T)[0, 1]) if has_spread else None,
+        "greatest_change": max((abs(one["change"]) for one in comparison), default=None),
+        "rank_changes": sum(one["ranks"]["majority"] != one["ranks"]["stableval"] for one in comparison),
+        "mean_ambiguity": float(ambiguity.mean()),
+        "highly_ambiguous": ambiguous_count,
+        "highly_ambiguous_share": ambiguous_count / len(ambiguity),
+    }

@@ -14,21 +14,9 @@ from jurygraph.decision.combiners import is_inferred_exactly
 from jurygraph.inference.clusters import ratio_interval
 from jurygraph.schema import digest_of
 from jurygraph.studies.credit.cases import EDGE_KINDS, THRESHOLD, Cases, leakage, preservation
-from jurygraph.studies.credit.report import (
-    Ablations,
-    Agreement,
-    Census,
-    CreditDiagnosis,
-    CreditDifference,
-    CreditEstimate,
-    CreditReport,
-    GraphVariant,
-    Loss,
-    Method,
-    RandomGraphs,
-    Untyped,
-)
+from jurygraph.studies.credit.report import Figures, report_credit
 from jurygraph.studies.credit.sheets import RubricSheet, Sheets
+from jurygraph.studies.report import Report
 
 KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Strengths of suppression in the sweep (GEAR, appendix I)."""
@@ -69,96 +57,117 @@ class CreditStudy:
         }
         self.size = len(sheets.sheets) * (len(self._rules) + settings.seeds + len(KAPPAS) + 2)
 
-    def run(self, report: Advance) -> CreditReport:
-        """Return all figures. `report` is called with the number of sheets passed since its last call."""
+    def run(self, report: Advance) -> Report:
+        """Return all figures. `report` is called with the number of sheets passed since its last call.
+
+        - `kappa` is the run's, used for `gear` and for the untyped and random graphs; `seed` is that of the latter.
+        - `census`: `examples` are the responses with a reward from a rubric, of `rubrics` tasks, `graphs` of which have
+          an edge; of these, `exact` are inferred exactly. Of the `edges` (counted once for each example), `unjudged`
+          are no cases, because an end was not judged or does not apply.
+        - `methods`, by rule: leakage and preservation over all edges that count, by kind of edge, the mean reward of
+          the rubric, and its mean change against flat aggregation.
+        - `differences`: GEAR less another rule, on the same cases, and on the same examples for the reward.
+        - `ablations`, without intervals: random graphs (None without seeds), one λ for all edges, and GEAR by κ.
+        - `exact`: exact against approximate inference; `losses`: the criteria that lost credit.
+        """
         sheets = self._sheets
         settings = self._settings
         cases = collect_cases(sheets.sheets)
         scores = {name: score_sheets(sheets.sheets, rule, report) for name, rule in self._rules.items()}
         edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in sheets.sheets)
         graphs = [sheet for sheet in sheets.sheets if sheet.edges]
-        return CreditReport(
-            kappa=sheets.kappa,
-            threshold=THRESHOLD,
-            kinds=settings.kinds,
-            seed=settings.seed,
-            census=Census(
-                tasks=sheets.tasks,
-                responses=sheets.responses,
-                rubrics=len(sheets.sheets),
-                graphs=len(graphs),
-                exact=sum(is_inferred_exactly(sheet.graph, sheet.exact) for sheet in graphs),
-                examples=len(self._tasks),
-                edges=edges,
-                unjudged=edges - len(cases.p_child),
-                left_out=dict(sheets.left_out),
-            ),
-            methods=self._methods(cases, scores),
-            differences=self._differences(cases, scores),
-            ablations=self._ablations(cases, scores["flat"].rewards, report),
-            exact=agreement(sheets.sheets, sheets.kappa, report),
-            losses=losses(sheets.sheets, sheets.kappa),
+        return report_credit(
+            {
+                "kappa": sheets.kappa,
+                "threshold": THRESHOLD,
+                "kinds": settings.kinds,
+                "seed": settings.seed,
+                "census": {
+                    "tasks": sheets.tasks,
+                    "responses": sheets.responses,
+                    "rubrics": len(sheets.sheets),
+                    "graphs": len(graphs),
+                    "exact": sum(is_inferred_exactly(sheet.graph, sheet.exact) for sheet in graphs),
+                    "examples": len(self._tasks),
+                    "edges": edges,
+                    "unjudged": edges - len(cases.p_child),
+                    "left_out": sheets.left_out,
+                },
+                "methods": self._methods(cases, scores),
+                "differences": self._differences(cases, scores),
+                "ablations": self._ablations(cases, scores["flat"].rewards, report),
+                "exact": agreement(sheets.sheets, sheets.kappa, report),
+                "losses": losses(sheets.sheets, sheets.kappa),
+            }
         )
 
-    def _methods(self, cases: Cases, scores: Mapping[str, RuleScores]) -> dict[str, Method]:
-        kinds = self._settings.kinds
-        kinds_present = set(cases.kind.tolist())
+    def _methods(self, cases: Cases, scores: Mapping[str, RuleScores]) -> Figures:
+        kinds = [kind for kind in self._settings.kinds if kind in cases.kind]
         return {
-            name: Method(
-                **dict(diagnose(cases, kinds, one.children)),
-                kinds={kind: diagnose(cases, (kind,), one.children) for kind in kinds if kind in kinds_present},
-                reward=fmean(one.rewards),
-                change=fmean(one.rewards - scores["flat"].rewards),
-            )
+            name: {
+                **diagnose(cases, self._settings.kinds, one.children),
+                "kinds": {kind: diagnose(cases, (kind,), one.children) for kind in kinds},
+                "reward": fmean(one.rewards),
+                "change": fmean(one.rewards - scores["flat"].rewards),
+            }
             for name, one in scores.items()
         }
 
-    def _differences(self, cases: Cases, scores: Mapping[str, RuleScores]) -> dict[str, CreditDifference]:
+    def _differences(self, cases: Cases, scores: Mapping[str, RuleScores]) -> Figures:
         gear_scores = scores["gear"]
         return {
-            name: CreditDifference(
-                **dict(diagnose(cases, self._settings.kinds, gear_scores.children, one.children)),
-                reward=estimate_mean(gear_scores.rewards - one.rewards, self._tasks),
-            )
+            name: {
+                **diagnose(cases, self._settings.kinds, gear_scores.children, one.children),
+                "reward": estimate_mean(gear_scores.rewards - one.rewards, self._tasks),
+            }
             for name, one in scores.items()
             if name != "gear"
         }
 
-    def _ablations(self, cases: Cases, flat_rewards: Floats, report: Advance) -> Ablations:
+    def _ablations(self, cases: Cases, flat_rewards: Floats, report: Advance) -> Figures:
+        """Return the variants of GEAR. Their cases are those of the annotated graph, whatever graph the scores use."""
         sheets = self._sheets
         settings = self._settings
 
-        def variant(rule: Scoring) -> GraphVariant:
+        def variant(rule: Scoring) -> Figures:
             scores = score_sheets(sheets.sheets, rule, report)
-            return GraphVariant(
-                leakage=leakage(cases, scores.children, settings.kinds),
-                preservation=preservation(cases, scores.children, settings.kinds),
-                reward=fmean(scores.rewards),
-                change=fmean(scores.rewards - flat_rewards),
-            )
+            return {
+                "leakage": leakage(cases, scores.children, settings.kinds),
+                "preservation": preservation(cases, scores.children, settings.kinds),
+                "reward": fmean(scores.rewards),
+                "change": fmean(scores.rewards - flat_rewards),
+            }
 
         # The λ of the untyped graph is the mean over all edges of all rubrics, each once (our reading).
         retention = fmean(factor for sheet in sheets.sheets for factor in sheet.retention(sheets.kappa))
-        untyped = variant(lambda sheet: sheet.gated_scores([retention] * len(sheet.edges)))
         seeds = range(settings.seed, settings.seed + settings.seeds)
-        return Ablations(
-            random=self._summarize_random({seed: variant(random_rule(seed, sheets.kappa)) for seed in seeds}),
-            untyped=Untyped(**dict(untyped), retention=retention),
-            kappas={f"{kappa:g}": variant(_soft_rule(kappa)) for kappa in KAPPAS},
-        )
+        return {
+            "random": self._summarize_random({seed: variant(random_rule(seed, sheets.kappa)) for seed in seeds}),
+            "untyped": {
+                **variant(lambda sheet: sheet.gated_scores([retention] * len(sheet.edges))),
+                "retention": retention,
+            },
+            "kappas": {f"{kappa:g}": variant(_soft_rule(kappa)) for kappa in KAPPAS},
+        }
 
-    def _summarize_random(self, by_seed: Mapping[int, GraphVariant]) -> RandomGraphs | None:
+    def _summarize_random(self, by_seed: Mapping[int, Figures]) -> Figures | None:
+        """Return the mean over seeds, and how many of the graphs drawn equal the graph that they replace.
+
+        The smaller the rubrics, the less a random graph differs.
+        """
         if not by_seed:
             return None
         graphs = [sheet for sheet in self._sheets.sheets if sheet.edges]
-        columns = {name: [getattr(one, name) for one in by_seed.values()] for name in GraphVariant.model_fields}
-        mean = {name: None if None in values else fmean(values) for name, values in columns.items()}
-        return RandomGraphs(
-            mean=GraphVariant.model_validate(mean),
-            by_seed={str(seed): one for seed, one in by_seed.items()},
-            graphs=len(graphs) * len(by_seed),
-            unchanged=sum(is_unchanged(sheet, seed) for sheet in graphs for seed in by_seed),
-        )
+        mean = {}
+        for name in next(iter(by_seed.values())):
+            values = [one[name] for one in by_seed.values()]
+            mean[name] = None if None in values else fmean(values)
+        return {
+            "mean": mean,
+            "by_seed": by_seed,
+            "graphs": len(graphs) * len(by_seed),
+            "unchanged": sum(is_unchanged(sheet, seed) for sheet in graphs for seed in by_seed),
+        }
 
 
 def _soft_rule(kappa: float) -> Scoring:
@@ -166,7 +175,7 @@ def _soft_rule(kappa: float) -> Scoring:
     return lambda sheet: sheet.gated_scores(sheet.retention(kappa))
 
 
-def diagnose(cases: Cases, kinds: Collection[str], scores: Floats, baseline: Floats | None = None) -> CreditDiagnosis:
+def diagnose(cases: Cases, kinds: Collection[str], scores: Floats, baseline: Floats | None = None) -> Figures:
     """Return leakage and preservation over the edges of these kinds, or their differences from the scores `baseline`.
 
     Args:
@@ -182,31 +191,39 @@ def diagnose(cases: Cases, kinds: Collection[str], scores: Floats, baseline: Flo
     violated = cases.violated_mask(kinds)
     satisfied = cases.satisfied_mask(kinds)
     least_leaked, least_preserved = (0.0, 0.0) if baseline is None else (-math.inf, -1.0)
-    return CreditDiagnosis(
-        leakage=estimate_mean(leaked[violated], cases.task[violated], least_leaked),
-        preservation=estimate_mean(preserved[satisfied], cases.task[satisfied], least_preserved, 1.0),
-    )
+    return {
+        "leakage": estimate_mean(leaked[violated], cases.task[violated], least_leaked),
+        "preservation": estimate_mean(preserved[satisfied], cases.task[satisfied], least_preserved, 1.0),
+    }
 
 
-def estimate_mean(values: Floats, tasks: Ints, least: float = -math.inf, most: float = math.inf) -> CreditEstimate:
-    """Return the mean of values [n], with its interval over the tasks [n] to which they belong, within [least, most].
+def estimate_mean(values: Floats, tasks: Ints, least: float = -math.inf, most: float = math.inf) -> Figures:
+    """Return the mean of values [n] with its 95 % interval over the tasks [n] to which they belong (CR3).
 
-    The bounds are those of the true mean.
+    [least, most] are the bounds of the true mean, at which the interval is cut off. `value` is None without a case, the
+    ends also where the tasks cannot tell: fewer than two, or fewer than six with equal means.
     """
     found = ratio_interval(np.bincount(tasks, values), np.bincount(tasks))
     if found is None:
-        return CreditEstimate(value=None, low=None, high=None, cases=0, tasks=0)
+        return {"value": None, "low": None, "high": None, "cases": 0, "tasks": 0}
     low, high = (None if end is None else min(most, max(least, end)) for end in (found.low, found.high))
-    return CreditEstimate(value=fmean(values), low=low, high=high, cases=len(values), tasks=found.clusters)
+    return {"value": fmean(values), "low": low, "high": high, "cases": len(values), "tasks": found.clusters}
 
 
-def losses(sheets: Sequence[RubricSheet], kappa: float) -> tuple[Loss, ...]:
-    """Return every criterion that lost anything at this κ, the greatest mean loss first, then by task and id."""
-    unsorted = (loss for sheet in sheets for loss in _sheet_losses(sheet, kappa))
-    return tuple(sorted(unsorted, key=lambda one: (-one.mean_loss, one.task, one.criterion)))
+def losses(sheets: Sequence[RubricSheet], kappa: float) -> list[Figures]:
+    """Return every criterion that lost anything at this κ, the greatest mean loss first, then by task and id.
+
+    A loss is (|w| / Σ_{w>0} w) · (p - q), a share of the total reward; for a penalty, the deduction avoided.
+    `mean_loss` is the mean over the `responses` in which the criterion was judged, `most` the greatest loss, of
+    response `max_loss_response`. `parent` is the one that takes most over these responses: the mean of
+    (|w| / Σ_{w>0} w) · p · (1 - f) is greatest for its factor f alone; `kind`, `retention` (λ at this κ) and `reason`
+    are those of its edge.
+    """
+    found = [loss for sheet in sheets for loss in _sheet_losses(sheet, kappa)]
+    return sorted(found, key=lambda one: (-one["mean_loss"], one["task"], one["criterion"]))
 
 
-def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Loss]:
+def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Figures]:
     retention = sheet.retention(kappa)
     shares = sheet.shares()
     q = sheet.gated_scores(retention)
@@ -223,25 +240,29 @@ def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Loss]:
             continue
         incoming = [edge for edge, end in enumerate(sheet.children) if end == child]
         edge = max(incoming, key=lambda edge: fmean(share * p * reductions[rows, edge]))
-        yield Loss(
-            task=sheet.task,
-            criterion=sheet.criteria[child],
-            weight=float(sheet.weights[child]),
-            responses=len(rows),
-            mean_loss=fmean(lost),
-            most=float(lost.max()),
-            max_loss_response=sheet.responses[int(rows[lost.argmax()])],
-            parent=sheet.edges[edge].parent,
-            kind=sheet.edges[edge].kind,
-            retention=retention[edge],
-            reason=sheet.edges[edge].reason,
-        )
+        yield {
+            "task": sheet.task,
+            "criterion": sheet.criteria[child],
+            "weight": float(sheet.weights[child]),
+            "responses": len(rows),
+            "mean_loss": fmean(lost),
+            "most": float(lost.max()),
+            "max_loss_response": sheet.responses[int(rows[lost.argmax()])],
+            "parent": sheet.edges[edge].parent,
+            "kind": sheet.edges[edge].kind,
+            "retention": retention[edge],
+            "reason": sheet.edges[edge].reason,
+        }
 
 
-def agreement(sheets: Sequence[RubricSheet], kappa: float, report: Advance) -> Agreement:
+def agreement(sheets: Sequence[RubricSheet], kappa: float, report: Advance) -> Figures:
     """Return the error of the topological update against exact inference at this κ (GEAR, appendix B.2).
 
-    `report` is called with 1 for each sheet.
+    `pairs` of a graph and a response were compared. Left out were `too_large` pairs, of rubrics in which more than 20
+    criteria have a parent, and `unjudged` pairs, in which a criterion was not judged or does not apply: its replacement
+    score is not part of the model. Responses to rubrics without an edge are not pairs. The errors are None without a
+    pair; `reward_correlation` (Pearson's) is None also if either kind of reward is constant. `report` is called with 1
+    for each sheet.
     """
     too_large = unjudged = 0
     errors = [np.empty(0)]
@@ -264,25 +285,22 @@ def agreement(sheets: Sequence[RubricSheet], kappa: float, report: Advance) -> A
         exact_rewards.append(np.asarray(gear.reward(exact, sheet.weights)))
         updated_rewards.append(np.asarray(gear.reward(updated, sheet.weights)))
     error, exact, updated = map(np.concatenate, (errors, exact_rewards, updated_rewards))
-    return Agreement(
-        pairs=len(exact),
-        too_large=too_large,
-        unjudged=unjudged,
-        criteria=len(error) / len(exact) if len(exact) else None,
-        marginal_mae=fmean(error) if len(exact) else None,
-        reward_mae=fmean(np.abs(exact - updated)) if len(exact) else None,
-        reward_correlation=correlation(exact, updated),
-    )
+    return {
+        "pairs": len(exact),
+        "too_large": too_large,
+        "unjudged": unjudged,
+        "criteria": len(error) / len(exact) if len(exact) else None,
+        "marginal_mae": fmean(error) if len(exact) else None,
+        "reward_mae": fmean(np.abs(exact - updated)) if len(exact) else None,
+        "reward_correlation": correlation(exact, updated),
+    }
 
 
 def correlation(one: Floats, other: Floats) -> float | None:
     """Return Pearson's correlation of two rows; None with fewer than two values, or if either is constant."""
     if len(one) < 2 or np.ptp(one) == 0.0 or np.ptp(other) == 0.0:
         return None
-    a = one - fmean(one)
-    b = other - fmean(other)
-    norm = math.sqrt(math.fsum(a * a)) * math.sqrt(math.fsum(b * b))
-    return min(1.0, max(-1.0, math.fsum(a * b) / norm)) if norm > 0.0 else None
+    return float(np.corrcoef(one, other)[0, 1])
 
 
 def collect_cases(sheets: Sequence[RubricSheet]) -> Cases:

@@ -12,7 +12,7 @@ from jurygraph.studies.simulate.generator import (
     simulate_with,
     stableval,
 )
-from jurygraph.studies.simulate.study import PARTS, SimulationReport, SimulationStudy
+from jurygraph.studies.simulate.study import PARTS, SimulationStudy
 
 __all__ = ["CLASSES", "CLEAR", "CONFUSION", "HARD", "KINDS", "PARTS", "VALUES"]
-__all__ += ["Setting", "SimulatedEvaluation", "SimulationReport", "SimulationStudy", "simulate_with", "stableval"]
+__all__ += ["Setting", "SimulatedEvaluation", "SimulationStudy", "simulate_with", "stableval"]

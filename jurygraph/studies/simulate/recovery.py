@@ -1,4 +1,5 @@
-"""Recovery of the agents' true scores and of their order (STABLEVAL, Tables 4, 6 and 7)."""
+"""Recovery of the agents' true scores and of their order (STABLEVAL, Tables 4, 6 and 7), and the stability of their
+order when each item keeps fewer of its labels (Table 5)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,10 +9,13 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Credited
 from jurygraph.aggregation.consensus.resampling import METHODS, Report, run_each, tau_b
 from jurygraph.arrays import Bools, Floats
+from jurygraph.errors import PlanError
 from jurygraph.studies.simulate.figures import MethodFigures
 from jurygraph.studies.simulate.generator import CLASSES, VALUES, Setting, SimulatedEvaluation, stableval
 
 FIGURES = ("mse", "accuracy", "tau_b")
+DRAWS = 10
+"""Draws of the labels that items keep, for each evaluation."""
 
 
 def recovery(
@@ -70,3 +74,37 @@ def pair_order_accuracy(scores: Floats, true: Floats) -> float:
     """Return the share of pairs that are in the true order; a tie on one side only counts half."""
     one, other = (np.sign(np.subtract.outer(each, each))[np.triu_indices(len(each), 1)] for each in (scores, true))
     return float(np.where(one == other, 1.0, np.where(one * other == 0.0, 0.5, 0.0)).mean())
+
+
+def measure_thinning(
+    setting: Setting, kept: int, seeds: Sequence[int], jobs: int = 1, report: Report | None = None
+) -> MethodFigures:
+    """Return the mean `tau_b` of the ranking by all labels and that by `kept` labels of each item, over ten draws.
+
+    Args:
+        setting: setting of the evaluations.
+        kept: number of labels that each item keeps, at least 1 and fewer than it has.
+        seeds: one evaluation for each.
+        jobs: number of processes.
+        report: called with 1 after each evaluation.
+
+    Raises:
+        PlanError: `kept` is out of range.
+    """
+    if not 1 <= kept < setting.labels:
+        raise PlanError(f"kept is {kept}: at least 1 is needed, and fewer than the {setting.labels} labels of an item")
+    runs = [(setting, kept, seed) for seed in seeds]
+    return MethodFigures(METHODS, ("tau_b",), np.array(run_each(_measure_thinned, runs, jobs, report))[:, :, None])
+
+
+def _measure_thinned(run: tuple[Setting, int, int]) -> Floats:
+    """Return the mean τ_b of each method, [M]."""
+    setting, kept, seed = run
+    simulated = stableval(setting, seed)
+    generator = np.random.default_rng([seed, kept])
+    full_scores = scores_by_method(simulated, np.ones(len(simulated.item), dtype=np.bool_))
+    taus = []
+    for _ in range(DRAWS):
+        rows = generator.random((len(simulated.truth), setting.labels)).argsort(axis=1).ravel() < kept
+        taus.append([tau_b(*pair) for pair in zip(full_scores, scores_by_method(simulated, rows), strict=True)])
+    return np.asarray(np.mean(taus, axis=0))

@@ -81,14 +81,6 @@ def test_accelerated_and_plain_steps_reach_the_same_estimate(seed: int) -> None:
     assert fast.log_likelihood == pytest.approx(slow.log_likelihood, abs=1e-7)
 
 
-def test_a_converged_estimate_stays_under_one_more_step() -> None:
-    item, annotator, label, _ = drawn(150, 4, 3, seed=3)
-    fitted = consensus.fit(item, annotator, label, tol=1e-12)
-    again = consensus.fit(item, annotator, label, start=fitted, tol=1e-12)
-    assert again.iterations <= 3
-    np.testing.assert_allclose(again.posterior, fitted.posterior, atol=1e-9)
-
-
 def test_no_step_lets_the_objective_fall() -> None:
     item, annotator, label, _ = drawn(80, 4, 3, seed=5, right=0.5)
     likelihoods = [
@@ -170,29 +162,6 @@ class TestGold:
     def test_an_unknown_gold_item_or_class_is_named(self, gold: dict[object, int], wrong: str) -> None:
         with pytest.raises(PlanError, match=wrong):
             consensus.fit([0, 1], [0, 0], [0, 1], gold=gold)
-
-
-class TestWarmStart:
-    def test_a_warm_start_uses_the_confusions_of_known_annotators(self) -> None:
-        item, annotator, label, _ = drawn(300, 4, 3, seed=2)
-        whole = consensus.fit(item, annotator, label)
-        warm = consensus.fit(item, annotator, label, start=whole)
-        assert warm.iterations < whole.iterations
-
-    def test_a_warm_start_gives_new_annotators_near_identity_confusions(self) -> None:
-        item, annotator, label, _ = drawn(50, 3, 3, seed=2)
-        whole = consensus.fit(item, annotator, label)
-        more = consensus.fit([7, 7, 8], [99, 2, 1], [0, 1, 2], "paper", classes=range(3), start=whole, max_iter=1)
-        stranger = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
-        joint = whole.prior * stranger[:, 0] * whole.confusion[2, :, 1]
-        np.testing.assert_allclose(more.posterior[0], joint / joint.sum(), rtol=1e-6)
-        joint = whole.prior * whole.confusion[1, :, 2]
-        np.testing.assert_allclose(more.posterior[1], joint / joint.sum(), rtol=1e-6)
-
-    def test_other_classes_are_refused(self) -> None:
-        earlier = consensus.fit([0, 1], [0, 0], [0, 1], n_classes=2)
-        with pytest.raises(PlanError, match=r"^start: its classes are \[0, 1\], and here \[0, 1, 2\]$"):
-            consensus.fit([0, 1], [0, 0], [0, 1], n_classes=3, start=earlier)
 
 
 @all_rows(

@@ -11,7 +11,11 @@ from scipy.stats import kendalltau, rankdata
 from scipy.stats import t as student
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus.resampling import _stability, rank_probabilities, tau_b
+from jurygraph.aggregation.consensus import Consensus, Credited
+from jurygraph.aggregation.consensus.em import Model
+from jurygraph.aggregation.consensus.fitting import fit_items
+from jurygraph.aggregation.consensus.resampling import _stability, rank_probabilities, rates_with_known_classes, tau_b
+from jurygraph.aggregation.consensus.votes import encode
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import drawn
 
@@ -28,6 +32,16 @@ def sparse_panel() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return tuple(
         np.append(one, last) for one, last in zip((item, annotator, label, agent), (23, 6, 1, "e"), strict=True)
     )
+
+
+def fit_from(fitted: Consensus, item: Any, annotator: Any, label: Any) -> Credited:
+    """Fit rows of the same annotators, starting from an earlier estimate."""
+    votes = encode(item, annotator, label, fitted.classes)
+    place = [fitted.votes.annotators.index(name) for name in votes.annotators]
+    start = Model(fitted.prior, fitted.confusion[place].transpose(1, 0, 2).reshape(len(fitted.prior), -1))
+    items = len(votes.items)
+    found = fit_items(votes, np.ones(items), fitted.settings, np.full(items, -1), start)
+    return Credited(votes, found.posterior.T)
 
 
 def score_rows(many: int) -> st.SearchStrategy[list[float]]:
@@ -310,24 +324,6 @@ class TestRefits:
             name: one.score for name, one in alone.items()
         }
 
-    def test_a_resample_is_a_fit_of_the_rows_that_it_draws(self) -> None:
-        """Two resamples: their percentiles lie between their two scores, which a fit of copied rows gives."""
-        item, annotator, label, agent = panel(seed=4, items=24)
-        fitted = consensus.fit(item, annotator, label, tol=1e-12)
-        found = consensus.refit_intervals(fitted, agent, resamples=2, seed=7, interval="bootstrap")
-        draw = np.random.default_rng(7)
-        scores = []
-        for _ in range(2):
-            picked = draw.integers(24, size=24)
-            rows = np.concatenate([np.flatnonzero(item == one) for one in picked])
-            copies = np.repeat(np.arange(24), [np.count_nonzero(item == one) for one in picked])
-            again = consensus.fit(copies, annotator[rows], label[rows], classes=range(3), start=fitted, tol=1e-12)
-            scores.append({name: one.score for name, one in again.agent_scores(agent[rows], bootstrap=0).items()})
-        for name, one in found.agents.items():
-            low, high = np.percentile([each[name] for each in scores], [2.5, 97.5])
-            assert one.low == pytest.approx(low, abs=1e-6)
-            assert one.high == pytest.approx(high, abs=1e-6)
-
     @pytest.mark.landing
     def test_an_agents_interval_has_the_variance_of_its_items_and_what_refitting_adds(self) -> None:
         item, annotator, label, agent = panel(seed=2)
@@ -338,7 +334,7 @@ class TestRefits:
         for picked in draw.integers(60, size=(50, 60)):
             rows = np.concatenate([np.flatnonzero(item == one) for one in picked])
             copies = np.repeat(np.arange(60), 6)
-            again = consensus.fit(copies, annotator[rows], label[rows], classes=range(3), start=fitted)
+            again = fit_from(fitted, copies, annotator[rows], label[rows])
             refitted = again.agent_scores(agent[rows], bootstrap=0)
             same = [fitted.credit()[picked[picked % 4 == place]].mean() for place in range(4)]
             samples.append([[refitted[name].score for name in "abcd"], same])
@@ -386,24 +382,8 @@ class TestRefits:
         reports: list[int] = []
         found = consensus.refit_intervals(fitted, agent, report=reports.append)
         assert reports == [1] * 200
-        defaults = {"resamples": 200, "seed": 0, "prompt": item, "interval": "t", "as_published": False, "jobs": 1}
+        defaults = {"resamples": 200, "seed": 0, "prompt": item, "as_published": False, "jobs": 1}
         assert consensus.refit_intervals(fitted, agent, **defaults) == found
-
-    def test_items_of_one_prompt_are_drawn_together(self) -> None:
-        """Of two prompts: both, or one of them twice."""
-        item, annotator, label, _ = panel(items=8)
-        fitted = consensus.fit(item, annotator, label, "paper")
-        found = consensus.refit_intervals(
-            fitted, ["x"] * len(item), resamples=40, prompt=item % 2, interval="bootstrap"
-        )
-        scores = []
-        for one in ([0, 0], [0, 1], [1, 1]):
-            rows = np.concatenate([np.flatnonzero(item % 2 == prompt) for prompt in one])
-            copies = item[rows] + 100 * np.arange(2).repeat(len(rows) // 2)
-            again = consensus.fit(copies, annotator[rows], label[rows], "paper", classes=range(3), start=fitted)
-            scores.append(float(again.credit().mean()))
-        assert found.agents["x"].low == pytest.approx(min(scores), abs=1e-6)
-        assert found.agents["x"].high == pytest.approx(max(scores), abs=1e-6)
 
     def test_an_annotator_whose_labels_are_all_right_is_not_known_exactly(self) -> None:
         """Resamples of ten equal items are all alike."""
@@ -417,8 +397,8 @@ class TestRefits:
         item, annotator, label, agent = panel(seed=2)
         fitted = consensus.fit(item, annotator, label)
         found = consensus.refit_intervals(fitted, agent, resamples=2).annotators
-        for name, one in fitted.annotators().items():
-            for (low, high), (own_low, own_high) in zip(found[name], one[-3:], strict=True):
+        for own, intervals in zip(rates_with_known_classes(fitted).T, found.values(), strict=True):
+            for (low, high), (own_low, own_high) in zip(intervals, own, strict=True):
                 assert low <= own_low < own_high <= high
 
     def test_an_agent_or_annotator_in_no_resample_has_no_interval(self) -> None:
@@ -433,8 +413,6 @@ class TestRefits:
     def test_gold_items_stay_gold(self) -> None:
         item, annotator, label, agent = panel()
         fitted = consensus.fit(item, annotator, label, gold=dict.fromkeys(range(60), 0))
-        found = consensus.refit_intervals(fitted, agent, resamples=3, interval="bootstrap")
-        assert all((one.low, one.high) == (0.0, 0.0) for one in found.agents.values())
         assert consensus.refit_intervals(fitted, agent, resamples=3).agents == fitted.agent_scores(agent)
 
     def test_one_resample_is_refused(self) -> None:

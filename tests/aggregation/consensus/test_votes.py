@@ -1,7 +1,6 @@
 """Rows of anything become codes, and what cannot is refused in one sentence; nothing ends in a silent NaN."""
 
 from collections.abc import Callable, Hashable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus.votes import encode, patterns
+from jurygraph.aggregation.consensus.votes import encode
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import Row, votes
 from tests.rows import all_rows
@@ -75,17 +74,14 @@ def test_a_number_and_its_digits_are_two_names(sequence: Callable[[Any], Any]) -
 
 
 @given(votes())
-def test_patterns_hold_every_row_of_every_item(rows: list[Row]) -> None:
+def test_the_matrix_has_every_row(rows: list[Row]) -> None:
     item, annotator, label = (list(one) for one in zip(*rows, strict=True))
     coded = encode(item, annotator, label, range(3))
-    made = patterns(coded, np.zeros(len(coded.items), dtype=int))
-    ends = np.append(0, np.cumsum(made.size))
-    for place, one in enumerate(coded.items):
-        own = sorted(coded.annotators.index(by) * 3 + label for which, by, label in rows if which == one)
-        pattern = made.pattern_of_item[place]
-        assert made.code[ends[pattern] : ends[pattern + 1]].tolist() == own
-    assert made.weight.tolist() == np.bincount(made.pattern_of_item).tolist()
-    assert len({tuple(made.code[a:b]) for a, b in pairwise(ends)}) == len(made.weight)
+    expected = np.zeros((len(coded.items), len(coded.annotators) * 3))
+    for own, by, given_label in rows:
+        expected[coded.items.index(own), coded.annotators.index(by) * 3 + given_label] += 1
+    assert coded.matrix.toarray().tolist() == expected.tolist()
+    assert coded.counts.tolist() == expected.reshape(len(coded.items), -1, 3).sum(axis=1).tolist()
 
 
 @given(votes())
@@ -203,7 +199,7 @@ def test_one_or_two_rows_can_be_fitted(rows: list[Row]) -> None:
     fitted = consensus.fit(*zip(*rows, strict=True), n_classes=3)  # type: ignore[arg-type]
     for one in (fitted.posterior, fitted.prior, fitted.confusion, fitted.credit(), [fitted.log_likelihood]):
         assert np.isfinite(one).all()
-    assert all(np.isfinite([*one[:3], *one.accuracy_interval]).all() for one in fitted.annotators().values())
+    assert np.isfinite(list(fitted.annotators().values())).all()
     assert fitted.warnings
 
 

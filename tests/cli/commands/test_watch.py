@@ -11,7 +11,7 @@ import pytest
 from jurygraph.agents.data_analyzer import SeriesSummary
 from jurygraph.cli.commands import watch
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.studies.monitor import Watch
+from jurygraph.studies.monitor import series_table
 from tests.cli.conftest import Command, folder_contents, run_command, write_project
 from tests.rows import all_rows
 
@@ -65,8 +65,7 @@ def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(declining_r
 
 def test_an_autocorrelation_that_rounds_to_zero_has_no_sign() -> None:
     series = SeriesSummary(series="reward", steps=60, autocorrelation=-0.001, **dict.fromkeys(STATISTICS, 0.5))
-    found = Watch().report().model_copy(update={"series": (series,)})
-    assert found.tables[0].rows[0][-1] == "0.00"
+    assert series_table([series]).rows[0][-1] == "0.00"
 
 
 def test_json_has_a_line_for_each_alert_and_one_for_the_report(declining_run: Path, run: Command) -> None:

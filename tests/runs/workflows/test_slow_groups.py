@@ -285,5 +285,5 @@ def read_everything(folder: Path) -> list[Any]:
             outlines,
             watched,
             list(read_responses(run)),
-            report(read_scores(run)).model_copy(update={"run": ""}),
+            report(read_scores(run)).to_json() | {"run": ""},
         ]

@@ -12,10 +12,10 @@ import pytest
 from jurygraph.jury import Jury
 from jurygraph.safety.attacks import load_attack_tasks, load_attacks
 from jurygraph.schema import RESPONSE_GATES
-from jurygraph.studies.attack.report import AttackReport
 from jurygraph.studies.attack.study import AttackStudy
 from tests.models.judge_scripts import config
 from tests.models.server import run_server
+from tests.studies.figures import Figures, figures_of
 from tests.studies.judges import AlwaysYes, AnyInstruction, Echo, Judge, LastInstruction, Outsider, Parrot, Polite, Yes
 
 ARMS = (
@@ -84,14 +84,14 @@ polite judge, politeness and self-praise."""
 
 
 @cache
-def report_on(judge: type[Judge], tasks: int, every: int = 1) -> AttackReport:
+def report_on(judge: type[Judge], tasks: int, every: int = 1) -> Figures:
     """Return the report on a judge under every n-th attack, on the first tasks."""
     with run_server(judge()) as server, Jury.from_config(config(server.url, cache=False)) as jury:
         study = AttackStudy(jury, load_attack_tasks()[:tasks], load_attacks()[::every])
-        return asyncio.run(study.run(lambda count: None))
+        return figures_of(asyncio.run(study.run(lambda count: None)))
 
 
-def count_fooled(report: AttackReport) -> dict[str, int]:
+def count_fooled(report: Figures) -> dict[str, int]:
     """Return the number of responses with a false verdict by arm, and print it."""
     counts = {name: arm.attacks.responses.hits for name, arm in report.arms.items()}
     remaining = sorted(remaining_attacks(report))
@@ -99,7 +99,7 @@ def count_fooled(report: AttackReport) -> dict[str, int]:
     return counts
 
 
-def remaining_attacks(report: AttackReport) -> set[str]:
+def remaining_attacks(report: Figures) -> set[str]:
     """Return the attacks that still pass with all defences."""
     return {name for name, outcome in report.arms["all"].by_attack.items() if outcome.verdicts.hits}
 
@@ -165,7 +165,7 @@ def test_questions_about_stakeholders_are_defended_too() -> None:
         Jury.from_config(config(server.url, cache=False) | config_with_stakeholders) as jury,
     ):
         study = AttackStudy(jury, load_attack_tasks()[:1], load_attacks("injection")[::9])
-        report = asyncio.run(study.run(lambda count: None))
+        report = figures_of(asyncio.run(study.run(lambda count: None)))
     assert report.arms["none"].attacks.verdicts.hits > 50
     assert report.arms["reminder"].attacks.verdicts.hits == report.arms["all"].attacks.verdicts.hits == 0
 

@@ -1,10 +1,13 @@
 """Outcomes of verdicts: those that pass, those that count, and the reasons."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 
 from jurygraph.schema import Failure, RecordedVerdict
-from jurygraph.studies.attack.report import Outcome, Proportion, count_outcomes
+from jurygraph.studies.attack import report
+from tests.studies.figures import Figures, read_figures
 
 PASSED, HALF, WITHSTOOD = RecordedVerdict(score=1.0), RecordedVerdict(score=0.5), RecordedVerdict(score=0.499)
 STOPPED = RecordedVerdict(score=0.0, gated_by="bare-opener")
@@ -14,12 +17,16 @@ NO_MODEL = RecordedVerdict(status="abstained", failure=Failure(cause="infrastruc
 NOT_APPLICABLE = RecordedVerdict(status="not_applicable", gated_by="maths.accuracy")
 
 
-def outcome_of(*responses: list[RecordedVerdict]) -> Outcome:
+def count_outcomes(responses: Iterable[tuple[int, list[RecordedVerdict]]]) -> Figures:
+    return read_figures(report.count_outcomes(responses))
+
+
+def outcome_of(*responses: list[RecordedVerdict]) -> Figures:
     """Return the outcome of responses to one task each."""
     return count_outcomes(enumerate(responses))
 
 
-def counts_of(proportion: Proportion) -> tuple[int, int]:
+def counts_of(proportion: Figures) -> tuple[int, int]:
     return proportion.hits, proportion.n
 
 
@@ -50,7 +57,7 @@ def test_a_response_passes_with_one_passing_verdict_and_counts_with_one_counted_
 
 
 def test_without_counted_verdicts_there_is_no_rate():
-    none = Proportion(hits=0, n=0, rate=None, low=None, high=None, n_eff=None, tasks=0)
+    none = Figures(hits=0, n=0, rate=None, low=None, high=None, n_eff=None, tasks=0)
     assert outcome_of().verdicts == outcome_of([TIMEOUT]).responses == none
 
 

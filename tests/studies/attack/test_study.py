@@ -13,10 +13,11 @@ from jurygraph.jury import Jury
 from jurygraph.runs.reports.estimate import CallEstimate
 from jurygraph.safety.attacks import Attack
 from jurygraph.schema import Response, Task
-from jurygraph.studies.attack.report import AttackReport, Figures
+from jurygraph.studies.attack.report import threshold_figures
 from jurygraph.studies.attack.study import NO_DEFENCES, AttackStudy
 from tests.models.judge_scripts import config
 from tests.models.server import Answer, Script, Server, run_server, status
+from tests.studies.figures import Figures, figures_of
 from tests.studies.judges import Judge, Yes
 
 TASK = Task.model_validate(
@@ -54,11 +55,12 @@ def ignore_progress(count: int) -> None:
     """Ignore the progress."""
 
 
-def run(jury: Jury, work: Any = WORK) -> AttackReport:
-    return asyncio.run(AttackStudy(jury, work, ATTACKS).run(ignore_progress))
+def run(jury: Jury, work: Any = WORK) -> Figures:
+    report = asyncio.run(AttackStudy(jury, work, ATTACKS).run(ignore_progress))
+    return Figures(figures_of(report) | {"thresholds": Figures(threshold_figures(report))})
 
 
-def run_attacks(script: Script, **settings: Any) -> tuple[AttackReport, Server]:
+def run_attacks(script: Script, **settings: Any) -> tuple[Figures, Server]:
     """Return the report on a scripted judge, and its server."""
     with run_server(script) as server, Jury.from_config({**config(server.url, cache=False), **settings}) as jury:
         return run(jury), server
@@ -73,7 +75,7 @@ def refuse_request(body: dict[str, Any], number: int) -> Answer:
 
 
 @pytest.fixture(scope="module")
-def report() -> AttackReport:
+def report() -> Figures:
     """Return the report on a judge that says yes to nearly empty responses, and quotes the task."""
     return run_attacks(say_yes)[0]
 
@@ -99,7 +101,7 @@ def honest_run() -> HonestRun:
         return HonestRun(study, forecast, sent_by_forecast, progress, server)
 
 
-def test_every_arm_counts_all_verdicts_except_penalties(report: AttackReport):
+def test_every_arm_counts_all_verdicts_except_penalties(report: Figures):
     assert (report.tasks, report.responses, report.honest) == (1, len(ATTACKS), 1)
     for arm in report.arms.values():
         assert arm.attacks.verdicts.n == MERITS * len(ATTACKS)
@@ -107,7 +109,7 @@ def test_every_arm_counts_all_verdicts_except_penalties(report: AttackReport):
         assert arm.honest.verdicts.n == MERITS
 
 
-def test_passes_are_counted_by_attack_kind_and_suite(report: AttackReport):
+def test_passes_are_counted_by_attack_kind_and_suite(report: Figures):
     none = report.arms["none"]
     assert none.attacks.verdicts.rate == none.attacks.responses.rate == 1.0
     for counts in (none.by_attack, none.kinds, none.suites):
@@ -116,7 +118,7 @@ def test_passes_are_counted_by_attack_kind_and_suite(report: AttackReport):
     assert list(none.by_attack) == list(report.attacks) == ["blank", "dot", "talk"]
 
 
-def test_gates_stop_their_responses_and_are_named(report: AttackReport):
+def test_gates_stop_their_responses_and_are_named(report: Figures):
     assert report.arms["empty-response"].attacks.stopped == {"empty-response": 2}
     assert report.arms["gates"].attacks.stopped == {"empty-response": 2, "punctuation-only": 2}
     assert report.arms["gates"].by_attack["blank"].verdicts.hits == 0
@@ -136,22 +138,21 @@ def test_arms_with_equal_prompts_share_their_replies():
     assert hits["whole-reply"] == hits["reference-copy"] == hits["addresses-grader"] == hits["none"]
 
 
-def test_a_config_with_other_defences_has_its_own_arm(report: AttackReport):
+def test_a_config_with_other_defences_has_its_own_arm(report: Figures):
     own, _ = run_attacks(say_yes, safety={"evidence": "off"})
     assert (own.configured, report.configured) == ("configured", "all")
-    assert own.configured_arm.safety.evidence == "off"
-    assert (own.configured_arm.attacks.unsupported, report.configured_arm.attacks.unsupported) == (0, 2)
+    assert own.arms.configured.safety.evidence == "off"
+    assert (own.arms.configured.attacks.unsupported, report.arms.all.attacks.unsupported) == (0, 2)
 
 
 def test_figures_are_those_of_the_configured_arm():
     report, _ = run_attacks(say_yes, safety=NO_DEFENCES.model_dump(mode="json"))
     assert report.configured == "none"
-    figures = report.figures
+    figures = report.thresholds
     assert (figures.hits, figures.n, figures.rate) == (6, 6, 1.0)
     assert (figures.low, figures.high, figures.tasks) == (None, None, 1)
     assert (figures.responses_rate, figures.responses_n) == (1.0, 3)
     assert (figures.honest_rate, figures.honest_hits) == (1.0, 2)
-    assert all(field.description for field in Figures.model_fields.values())
 
 
 def test_rates_are_over_tasks():
@@ -163,19 +164,19 @@ def test_rates_are_over_tasks():
     for outcome in (none.attacks, none.suites["null"], none.kinds["talk"], none.by_attack["blank"]):
         assert (outcome.verdicts.tasks, outcome.responses.tasks) == (2, 2)
         assert (outcome.verdicts.n_eff, outcome.verdicts.high) == (2.0, 1.0)
-    assert (none.attacks.verdicts.n, report.figures.honest_tasks) == (2 * MERITS * len(ATTACKS), 1)
+    assert (none.attacks.verdicts.n, report.thresholds.honest_tasks) == (2 * MERITS * len(ATTACKS), 1)
 
 
-def test_evaluators_that_are_not_run_are_named(report: AttackReport):
+def test_evaluators_that_are_not_run_are_named(report: Figures):
     other, _ = run_attacks(say_yes, evaluators=["criteria", "maths.length"], reward={"rubric": 1.0})
-    assert (other.left_out, report.left_out) == (("maths.length",), ())
+    assert (other.left_out, report.left_out) == (["maths.length"], [])
 
 
 def test_infrastructure_failures_do_not_count_as_a_defence():
     report, _ = run_attacks(refuse_request)
     none = report.arms["none"]
     assert none.attacks.infrastructure_failures == {"rejected": MERITS * len(ATTACKS)}
-    assert none.attacks.verdicts.rate is none.honest.verdicts.rate is report.figures.honest_rate is None
+    assert none.attacks.verdicts.rate is none.honest.verdicts.rate is report.thresholds.honest_rate is None
     lost = [
         sum(one.infrastructure_failures.values()) for arm in report.arms.values() for one in (arm.attacks, arm.honest)
     ]

@@ -13,6 +13,7 @@ from jurygraph.studies.credit import EDGE_KINDS, Cases, CreditStudy, Settings
 from jurygraph.studies.credit.study import KAPPAS
 from tests.studies.credit import reference
 from tests.studies.credit.reference import RULES, Example, groups, sheets_of
+from tests.studies.figures import figures_of
 
 FILTERS = (credit.EDGE_KINDS, credit.PREREQUISITE, credit.ACTIVATION)
 
@@ -85,7 +86,8 @@ def test_every_rule_matches_the_reference(example_groups: list[list[Example]]) -
         ]
     examples = [example for group in example_groups for example in group]
     for kinds in FILTERS:
-        found = CreditStudy(sheets_of(example_groups), Settings(kinds=kinds, seeds=0)).run(lambda count: None)
+        study = CreditStudy(sheets_of(example_groups), Settings(kinds=kinds, seeds=0))
+        found = figures_of(study.run(lambda count: None))
         for name, rule in RULES.items():
             method = found.methods[name]
             figures = (method.leakage.value, method.preservation.value)
@@ -126,7 +128,7 @@ def test_retention_of_the_untyped_graph_is_the_mean_over_all_edges() -> None:
     both = [True, True]
     one = Example([1.0, 1.0], [reference.Link(0, 1, "weak")], [0.2, 0.9], both)
     other = Example([1.0, 1.0], [reference.Link(1, 0, "activation")], [0.9, 0.2], both)
-    found = CreditStudy(sheets_of([[one, one], [other]]), Settings(seeds=0)).run(lambda count: None)
+    found = figures_of(CreditStudy(sheets_of([[one, one], [other]]), Settings(seeds=0)).run(lambda count: None))
     assert found.ablations.untyped.retention == pytest.approx(0.3)
     assert found.ablations.untyped.leakage == pytest.approx(0.5 * 0.9 * (0.2 + 0.8 * 0.3))
     assert found.ablations.random is None
@@ -136,7 +138,7 @@ def test_the_census_counts_every_edge() -> None:
     group = [
         Example([1.0, -1.0], [reference.Link(0, 1, "weak")], [0.2, 0.9], [True, known]) for known in (True, False, True)
     ]
-    found = CreditStudy(sheets_of([group]), Settings(seeds=0)).run(lambda count: None)
+    found = figures_of(CreditStudy(sheets_of([group]), Settings(seeds=0)).run(lambda count: None))
     assert (found.census.examples, found.census.edges, found.census.unjudged) == (3, 3, 1)
     assert found.methods["flat"].leakage.cases == 2
     assert set(found.kinds) == set(EDGE_KINDS)

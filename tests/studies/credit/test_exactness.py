@@ -1,6 +1,5 @@
 """Exact against approximate inference."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,16 +7,15 @@ import pytest
 from hypothesis import given, settings
 
 from jurygraph.aggregation import gear
-from jurygraph.studies.credit.study import agreement, correlation
+from jurygraph.studies.credit.study import agreement
 from tests.aggregation.reference import eq_9, eq_12
-from tests.rows import all_rows
 from tests.studies.credit.reference import LAMBDA, Example, Link, groups, sheet_of
+from tests.studies.figures import Figures, read_figures
 
 
-def agreement_of(*example_groups: list[Example], kappa: float = 1.0):
-    return agreement(
-        [sheet_of(f"t{place}", group) for place, group in enumerate(example_groups)], kappa, lambda count: None
-    )
+def agreement_of(*example_groups: list[Example], kappa: float = 1.0) -> Figures:
+    sheets = [sheet_of(f"t{place}", group) for place, group in enumerate(example_groups)]
+    return read_figures(agreement(sheets, kappa, lambda count: None))
 
 
 DIAMOND = [Link(0, 1, "strong"), Link(0, 2, "strong"), Link(1, 3, "strong"), Link(2, 3, "strong"), Link(3, 4, "strong")]
@@ -83,24 +81,3 @@ def test_large_rubrics_are_omitted_and_counted() -> None:
 
 def test_rubrics_without_edges_are_not_agreement_of() -> None:
     assert agreement_of([Example([1.0], [], [0.5], [True])]).pairs == 0
-
-
-@all_rows(
-    ("one", "other", "expected"),
-    [
-        ([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1.0),
-        ([0.0, 1.0], [1.0, 0.0], -1.0),
-        ([0.0, 1.0, 2.0, 4.0], [1.0, 0.0, 3.0, 2.0], None),
-        ([0.5, 0.5], [0.0, 1.0], math.nan),
-        ([0.0, 1.0], [0.5, 0.5], math.nan),
-        ([1.0], [1.0], math.nan),
-        ([], [], math.nan),
-        ([0.0, 5e-324], [0.0, 1.0], math.nan),
-    ],
-)
-def test_correlation_is_pearsons_or_none(one: list[float], other: list[float], expected: float | None) -> None:
-    found = correlation(np.array(one), np.array(other))
-    if expected is not None and math.isnan(expected):
-        assert found is None
-    else:
-        assert found == pytest.approx(np.corrcoef(one, other)[0, 1] if expected is None else expected)

@@ -10,13 +10,13 @@ from scipy import stats
 
 from jurygraph.arrays import Floats
 from jurygraph.inference.clusters import ratio_interval
-from jurygraph.studies.credit import EDGE_KINDS, Cases, CreditStudy, Settings
-from jurygraph.studies.credit.study import CreditEstimate, CreditReport, diagnose, estimate_mean
+from jurygraph.studies.credit import EDGE_KINDS, Cases, CreditStudy, Settings, study
 from tests.studies.credit.reference import RULES, Example, Link, groups, sheets_of
+from tests.studies.figures import Figures, figures_of, read_figures
 
 
-def report(example_groups: list[list[Example]]) -> CreditReport:
-    return CreditStudy(sheets_of(example_groups), Settings(seeds=0)).run(lambda count: None)
+def report(example_groups: list[list[Example]]) -> Figures:
+    return figures_of(CreditStudy(sheets_of(example_groups), Settings(seeds=0)).run(lambda count: None))
 
 
 def leaking(share: float) -> Example:
@@ -30,7 +30,7 @@ SHARES = [0.5, 1.0, 1.5, 2.5, 3.0, 4.0, 5.5]
 
 def test_with_one_case_per_task_the_interval_is_students() -> None:
     values = np.array([0.1, 0.4, 0.3, 0.9])
-    found = estimate_mean(values, np.arange(4))
+    found = read_figures(study.estimate_mean(values, np.arange(4)))
     expected = stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
     assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
     assert (found.cases, found.tasks) == (4, 4)
@@ -104,7 +104,8 @@ def test_the_interval_covers_the_true_leakage_however_alike_the_responses_of_a_t
     rng, covered, replications = np.random.default_rng(7), 0, 400
     for _ in range(replications):
         leaked = 0.5 + 0.1 * _draw_correlated(rng, 10, 8, correlation)
-        one = diagnose(_leakage_cases(leaked), EDGE_KINDS, np.ones(leaked.size)).leakage
+        diagnosis = study.diagnose(_leakage_cases(leaked), EDGE_KINDS, np.ones(leaked.size))
+        one = read_figures(diagnosis).leakage
         assert one.low is not None
         assert one.high is not None
         covered += one.low <= 0.5 <= one.high
@@ -123,7 +124,7 @@ def _leakage_cases(shares: Floats) -> Cases:
     return Cases(0.0 * ones, ones, np.maximum(0.0, shares.ravel()), np.repeat("weak", shares.size), task)
 
 
-def width(estimate: CreditEstimate) -> float:
+def width(estimate: Figures) -> float:
     assert estimate.low is not None
     assert estimate.high is not None
     return estimate.high - estimate.low

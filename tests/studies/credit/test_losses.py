@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
-from jurygraph.studies.credit.study import Loss, losses
+from jurygraph.studies.credit.study import losses
 from tests.studies.credit.reference import Example, Link, sheet_of
+from tests.studies.figures import Figures, read_figures
 
 ALL = [True] * 3
 
 
-def losses_of(*examples: Example, kappa: float = 1.0) -> tuple[Loss, ...]:
-    return losses([sheet_of("t", examples)], kappa)
+def losses_of(*examples: Example, kappa: float = 1.0) -> list[Figures]:
+    return read_figures(losses([sheet_of("t", examples)], kappa))
 
 
 def example(*p: float, judged: Any = ALL, weights: Any = (1.0, 1.0, 2.0), links: Any = None) -> Example:
@@ -41,7 +42,7 @@ def test_retention_of_a_loss_uses_kappa() -> None:
 def test_an_unjudged_parent_reduces_gains_but_not_penalties() -> None:
     (found,) = losses_of(example(1.0, 1.0, 0.8, judged=(False, True, True)))
     assert (found.parent, found.mean_loss) == ("c0", pytest.approx(0.5 * 0.8 * 0.4))
-    assert losses_of(example(0.0, 1.0, 0.8, judged=(False, True, True), weights=(1.0, 1.0, -2.0))) == ()
+    assert losses_of(example(0.0, 1.0, 0.8, judged=(False, True, True), weights=(1.0, 1.0, -2.0))) == []
 
 
 def test_an_unjudged_criterion_has_no_loss() -> None:
@@ -53,9 +54,9 @@ def test_losses_are_sorted_by_size_then_task_and_id() -> None:
     chain = [Link(0, 1, "weak"), Link(0, 2, "strong")]
     first = sheet_of("b", [example(0.0, 0.5, 0.5, weights=(1.0, 1.0, 1.0), links=chain)])
     second = sheet_of("a", [example(0.0, 0.5, 0.5, weights=(1.0, 1.0, 1.0), links=chain)])
-    found = losses([first, second], 1.0)
+    found = read_figures(losses([first, second], 1.0))
     assert [(one.task, one.criterion) for one in found] == [("a", "c2"), ("b", "c2"), ("a", "c1"), ("b", "c1")]
 
 
 def test_kappa_zero_loses_nothing() -> None:
-    assert losses_of(example(0.0, 0.0, 0.8), kappa=0.0) == ()
+    assert losses_of(example(0.0, 0.0, 0.8), kappa=0.0) == []

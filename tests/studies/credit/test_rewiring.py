@@ -12,6 +12,7 @@ from jurygraph.studies.credit.study import is_unchanged
 from tests.aggregation.reference import Rubric, rubrics
 from tests.examples import at_most
 from tests.studies.credit.reference import Example, Link, sheet_of, sheets_of
+from tests.studies.figures import figures_of
 
 
 @settings(max_examples=at_most(60), deadline=None)
@@ -78,7 +79,7 @@ def test_random_graphs_are_reported_by_seed_and_as_a_mean() -> None:
     edgeless = Example([1.0], [], [0.5], [True])
     study = CreditStudy(sheets_of([[example], [edgeless]]), Settings(seeds=4, seed=10))
     steps: list[int] = []
-    random = study.run(steps.append).ablations.random
+    random = figures_of(study.run(steps.append)).ablations.random
     assert sum(steps) == study.size
     assert random is not None
     assert list(random.by_seed) == ["10", "11", "12", "13"]

@@ -15,11 +15,11 @@ from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from jurygraph.studies.credit import EDGE_KINDS, CreditStudy, Settings, read_sheets
 from jurygraph.studies.credit.sheets import Sheets
-from jurygraph.studies.credit.study import CreditReport
 from tests.graphs.scripted import evaluator_use
 from tests.runs.sample_runs import score, write_tasks
 from tests.studies.credit import reference
 from tests.studies.credit.reference import RULES, Example, Link
+from tests.studies.figures import Figures, figures_of
 
 CONFIG: dict[str, Any] = {
     "evaluators": [evaluator_use("met", audience="criterion")],
@@ -67,8 +67,9 @@ def read_run_sheets(folder: Path) -> Sheets:
         return read_sheets(run, lambda count: None)
 
 
-def study_run(folder: Path, **settings: Any) -> CreditReport:
-    return CreditStudy(read_run_sheets(folder), Settings(**{"seeds": 1} | settings)).run(lambda count: None)
+def study_run(folder: Path, **settings: Any) -> Figures:
+    study = CreditStudy(read_run_sheets(folder), Settings(**{"seeds": 1} | settings))
+    return figures_of(study.run(lambda count: None))
 
 
 def rewards_of(folder: Path) -> list[float]:
@@ -135,12 +136,12 @@ def run(lines: list[Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def report(run: Path) -> CreditReport:
+def report(run: Path) -> Figures:
     return study_run(run)
 
 
 @pytest.mark.landing
-def test_a_run_is_studied_with_the_inference_of_its_rewards(run: Path, report: CreditReport, lines: list[Any]) -> None:
+def test_a_run_is_studied_with_the_inference_of_its_rewards(run: Path, report: Figures, lines: list[Any]) -> None:
     rescored = rescore_run(run, "one-pass", "rubric.exact=never")
     one_pass = study_run(rescored)
     assert one_pass.methods["gear"].reward == pytest.approx(fmean(rewards_of(rescored)), abs=1e-12)
@@ -152,7 +153,7 @@ def test_a_run_is_studied_with_the_inference_of_its_rewards(run: Path, report: C
     assert report.methods["gear"].reward != one_pass.methods["gear"].reward
 
 
-def test_a_run_matches_the_reference(report: CreditReport, lines: list[Any]) -> None:
+def test_a_run_matches_the_reference(report: Figures, lines: list[Any]) -> None:
     assert report.census.examples == len(examples_of(lines)) > 70
     assert report.census.unjudged > 20
     for name, rule in (RULES | {"gear": reference.exact}).items():
@@ -168,7 +169,7 @@ def test_a_run_matches_the_reference(report: CreditReport, lines: list[Any]) -> 
 
 @pytest.mark.landing
 @pytest.mark.parametrize("name", RULES)
-def test_the_mean_reward_of_a_rule_equals_that_of_the_rescored_run(run: Path, report: CreditReport, name: str) -> None:
+def test_the_mean_reward_of_a_rule_equals_that_of_the_rescored_run(run: Path, report: Figures, name: str) -> None:
     values = rewards_of(rescore_run(run, name, f"rubric.aggregation={name}"))
     assert report.methods[name].reward == pytest.approx(sum(values) / len(values), abs=1e-12)
 
@@ -181,11 +182,11 @@ def test_every_reward_equals_that_of_the_run_bit_for_bit(run: Path) -> None:
 
 
 @pytest.mark.parametrize("setting", ["rubric.aggregation=flat", "rubric.aggregation=hard-local"])
-def test_the_aggregation_of_the_run_does_not_change_the_report(run: Path, report: CreditReport, setting: str) -> None:
+def test_the_aggregation_of_the_run_does_not_change_the_report(run: Path, report: Figures, setting: str) -> None:
     assert study_run(rescore_run(run, f"as {setting}", setting)) == report
 
 
-def test_a_rescored_run_uses_its_own_kappa(run: Path, report: CreditReport) -> None:
+def test_a_rescored_run_uses_its_own_kappa(run: Path, report: Figures) -> None:
     found = study_run(rescore_run(run, "stronger", "rubric.kappa=2"))
     assert found.kappa == 2.0
     assert found.methods["gear"].leakage.value == report.ablations.kappas["2"].leakage
@@ -199,9 +200,7 @@ def test_a_run_with_kappa_zero_equals_the_flat_run_bit_for_bit(run: Path) -> Non
     )
 
 
-def test_the_order_of_the_file_does_not_change_the_report(
-    lines: list[Any], report: CreditReport, tmp_path: Path
-) -> None:
+def test_the_order_of_the_file_does_not_change_the_report(lines: list[Any], report: Figures, tmp_path: Path) -> None:
     shuffled = [
         {
             **one,
@@ -369,5 +368,5 @@ def test_a_run_without_rewards_from_edges_is_refused(task: Any, tmp_path: Path) 
         study_run(run)
 
 
-def test_the_report_is_deterministic(run: Path, report: CreditReport) -> None:
-    assert study_run(run).model_dump_json() == report.model_dump_json()
+def test_the_report_is_deterministic(run: Path, report: Figures) -> None:
+    assert study_run(run) == report

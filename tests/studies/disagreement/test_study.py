@@ -7,14 +7,21 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jurygraph.errors import InputError
-from jurygraph.studies.disagreement import DisagreementReports, report
+from jurygraph.studies import disagreement
+from jurygraph.studies.disagreement import Samples
 from tests.examples import at_most
 from tests.studies.disagreement.made import make_samples
+from tests.studies.figures import Figures, figures_of
 
 UNIT = st.floats(0.0, 1.0).map(lambda value: round(value, 3))
 ROWS = st.lists(st.tuples(UNIT, UNIT, UNIT), min_size=2, max_size=25)
 TEN = [[place / 10, 0.0] for place in range(1, 11)]
 """D_pair .1, .2, … 1."""
+
+
+def report(samples: Samples, percentile: float = 80.0) -> Figures:
+    """Return the figures of one run."""
+    return figures_of(disagreement.report([samples], percentile)).runs[0]
 
 
 class TestThreshold:
@@ -204,11 +211,11 @@ class TestSteps:
 
     def test_without_steps_there_are_no_series(self) -> None:
         found = report(make_samples(TEN))
-        assert (found.steps, found.trends) == ((), ())
+        assert (found.steps, found.trends) == ([], [])
 
     def test_one_step_has_no_trend(self) -> None:
         found = report(make_samples(TEN, steps=[1] * 10))
-        assert (len(found.steps), found.trends) == (1, ())
+        assert (len(found.steps), found.trends) == (1, [])
 
     def test_a_falling_series_has_a_slope_and_a_test(self) -> None:
         """The mean D_pair of ten steps, each .1 below the one before."""
@@ -270,11 +277,11 @@ def test_table_4_does_not_follow_from_the_weights_of_table_3() -> None:
 
 def test_the_plot_has_a_panel_for_each_series_and_a_line_for_each_run() -> None:
     rows = [[1.0, 0.0], [0.2, 0.2], [0.5, 0.0], [0.3, 0.3]]
-    runs = [report(make_samples(rows, steps=[1, 2, 3, 4], run=name), percentile=50) for name in ("macrm", "other")]
-    plots = DisagreementReports(runs=tuple(runs)).plots
+    runs = [make_samples(rows, steps=[1, 2, 3, 4], run=name) for name in ("macrm", "other")]
+    plots = disagreement.report(runs, percentile=50).plots
     assert [plot.title for plot in plots] == ["mean reward", "mean D_pair", "conflict rate"]
     assert [(line.label, line.x) for line in plots[1].series] == [
         (name, [1.0, 2.0, 3.0, 4.0]) for name in ("macrm", "other")
     ]
     assert plots[1].series[0].y == [1.0, 0.0, 0.5, 0.0]
-    assert DisagreementReports(runs=(report(make_samples(rows)),)).plots == ()
+    assert disagreement.report([make_samples(rows)]).plots == []

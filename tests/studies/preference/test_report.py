@@ -8,15 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.studies.preference import Comparisons, report
+from jurygraph.studies import preference
+from jurygraph.studies.preference import Comparisons
 from jurygraph.studies.preference.benchmarks import SECTIONS, Place, find_place
 from jurygraph.studies.preference.outcomes import Outcome
-from jurygraph.studies.preference.study import AccuracyRow
 from tests.graphs.scripted import task
+from tests.studies.figures import Figures, figures_of
 from tests.studies.preference.made import PAIRS, by_pairs, by_rewards, compared
 
 
-def rows(comparisons: Comparisons, **rules: Any) -> dict[str, AccuracyRow]:
+def report(comparisons: Comparisons, **rules: Any) -> Figures:
+    return figures_of(preference.report(comparisons, **rules))
+
+
+def rows(comparisons: Comparisons, **rules: Any) -> dict[str, Figures]:
     """Return the rows of the first benchmark by name."""
     (first, *_) = report(comparisons, **rules).benchmarks
     return {row.name: row for row in (*first.categories, first.overall)}
@@ -141,8 +146,8 @@ def test_the_interval_is_wilsons_with_the_effective_number_of_tasks(tmp_path: Pa
 
 
 def test_the_plot_has_a_bar_with_its_interval_for_each_category(tmp_path: Path) -> None:
-    found = report(compared(tmp_path, REWARDBENCH))
+    found = preference.report(compared(tmp_path, REWARDBENCH))
     (bars,) = found.plots[0].series
+    chat = figures_of(found).benchmarks[0].categories[0]
     assert list(bars.x) == ["Chat", "Chat Hard", "Safety", "Reasoning", "all"]
-    assert bars.y[0] == found.benchmarks[0].categories[0].accuracy
-    assert bars.low[0] == found.benchmarks[0].categories[0].low
+    assert (bars.y[0], bars.low[0]) == (chat.accuracy, chat.low)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jurygraph.studies.reliability import RunScores, Scores, report
+from jurygraph.studies import reliability
+from jurygraph.studies.reliability import RunScores, Scores
+from tests.studies.figures import Figures, figures_of
 
 
 def rewards(table: np.ndarray) -> RunScores:
@@ -17,6 +19,10 @@ def rewards(table: np.ndarray) -> RunScores:
         scores.tasks.append(f"t{task}")
         scores.responses.append(f"t{task}/{response}")
     return RunScores("run", scores, (), {})
+
+
+def report(scores: RunScores) -> Figures:
+    return figures_of(reliability.report(scores))
 
 
 def drawn(tasks: int, responses: int, between: float, seed: int = 0) -> np.ndarray:

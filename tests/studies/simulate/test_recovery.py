@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jurygraph.errors import PlanError
 from jurygraph.studies.simulate import Setting
 from jurygraph.studies.simulate.published import CONFIGURATIONS
-from jurygraph.studies.simulate.recovery import pair_order_accuracy, recovery
+from jurygraph.studies.simulate.recovery import measure_thinning, pair_order_accuracy, recovery
 from tests.studies.simulate.published import EXPECTED, off
 
 SETTINGS = {name: one.setting for name, one in CONFIGURATIONS.items()}
@@ -61,3 +62,25 @@ def test_pairs_in_order_are_counted_one_by_one(pairs: list[tuple[int, int]]) -> 
             ours, theirs = np.sign(scores[i] - scores[j]), np.sign(true[i] - true[j])
             counted.append(1.0 if ours == theirs else 0.5 if 0.0 in (ours, theirs) else 0.0)
     assert pair_order_accuracy(scores, true) == pytest.approx(np.mean(counted))
+
+
+@pytest.mark.exhaustive
+def test_rankings_are_more_stable_with_more_labels() -> None:
+    setting = Setting(items=60, labels=9)
+    few, many = (measure_thinning(setting, kept, range(4)) for kept in (1, 8))
+    for method in few.methods:
+        assert few.mean(method, "tau_b") < many.mean(method, "tau_b") <= 1.0
+
+
+@pytest.mark.exhaustive
+def test_a_seed_gives_the_same_figures_in_any_number_of_processes() -> None:
+    setting = Setting(items=20)
+    np.testing.assert_array_equal(
+        measure_thinning(setting, 3, range(2)).values, measure_thinning(setting, 3, range(2), jobs=2).values
+    )
+
+
+@pytest.mark.parametrize("kept", [0, 5])
+def test_the_number_of_kept_labels_must_be_smaller_than_that_of_all(kept: int) -> None:
+    with pytest.raises(PlanError, match=f"kept is {kept}: at least 1 is needed, and fewer than the 5 labels"):
+        measure_thinning(Setting(), kept, [0])

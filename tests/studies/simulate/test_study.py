@@ -7,10 +7,11 @@ from jurygraph.studies.simulate import PARTS, SimulationStudy
 from jurygraph.studies.simulate.generator import Setting
 from jurygraph.studies.simulate.published import CONFIGURATIONS
 from jurygraph.studies.simulate.recovery import recovery
+from tests.studies.figures import figures_of
 
 
 def test_rows_are_the_means_of_the_seeds_next_to_the_papers_numbers() -> None:
-    report = SimulationStudy(("hard",), seeds=2, seed=7).run()
+    report = figures_of(SimulationStudy(("hard",), seeds=2, seed=7).run())
     assert [row.name for row in report.recovery] == ["hard_00", "hard_10", "hard_20"]
     found = recovery({"hard_20": Setting()}, (7, 8))["hard_20"]
     row = report.recovery[2]
@@ -20,11 +21,11 @@ def test_rows_are_the_means_of_the_seeds_next_to_the_papers_numbers() -> None:
         assert row.accuracy[method].mean == pytest.approx(100 * found.mean(method, "accuracy"))
         assert row.tau_b[method].mean == pytest.approx(found.mean(method, "tau_b"))
         assert row.mse[method].paper == CONFIGURATIONS["hard_20"].mse[place]
-    assert (report.thinning, report.propositions) == ((), ())
+    assert (report.thinning, report.propositions) == ([], [])
 
 
 def test_one_seed_has_no_standard_error() -> None:
-    (row, *_) = SimulationStudy(("gaps",), seeds=1).run().recovery
+    (row, *_) = figures_of(SimulationStudy(("gaps",), seeds=1).run()).recovery
     assert {one.error for one in row.mse.values()} == {None}
 
 
@@ -32,7 +33,7 @@ def test_in_the_paper_the_posterior_is_worse_than_the_majority_in_6_of_24_rows_o
     worse = [name for name, row in CONFIGURATIONS.items() if row.mse[2] > row.mse[0]]
     assert len(CONFIGURATIONS) == 24
     assert worse == ["labels_3", "gaps_tight", "adv_00", "strict_10", "strict_20", "lenient_10"]
-    report = SimulationStudy(("gaps",), seeds=1).run()
+    report = figures_of(SimulationStudy(("gaps",), seeds=1).run())
     assert report.above_majority_in_paper == {"dawid-skene": 0, "stableval": 1}
     counted = sum(row.mse["stableval"].mean > row.mse["majority"].mean for row in report.recovery)
     assert report.above_majority["stableval"] == counted
