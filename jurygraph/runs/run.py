@@ -377,20 +377,24 @@ class Run(Displayed):
         texts: bool = False,
         report: ProgressCallback = lambda count: None,
         questions: bool = False,
+        reasons: bool = False,
     ) -> ExportTable:
         """Read the table of the rewards, one row per response, or of the verdicts, one row each; to be closed.
 
-        The columns are those of `jurygraph export`; `texts` adds `prompt` and `response`, and `questions` the mean
-        scores of questions to the rewards (verdicts have rows of their own). `report` receives the numbers of responses
-        read. Raises `InputError` for another name.
+        The columns are those of `jurygraph export`; `texts` adds `prompt` and `response`, `questions` the mean scores
+        of questions to the rewards, and `reasons` their reasons (verdicts have rows of their own). `report` receives
+        the numbers of responses read. Raises `InputError` for another name.
         """
         if name not in get_args(TableName):
             expected = " or ".join(map(repr, get_args(TableName)))
             raise InputError(f"name: expected {expected}, got {describe_value(name)}")
         decisions = (self.decision(record.key) for record in self.ledger.records("decision"))
         components = dict.fromkeys(spec.name for decision in decisions for spec in decision.specs)
-        names = self.questions() if questions else ()
-        return read_table(name, self._responses_with_tasks(), list(components), texts, report, names)
+        names = list(self.questions()) if questions or reasons else []
+        scores = names if questions else []
+        explained = names if reasons else []
+        rows = self._responses_with_tasks()
+        return read_table(name, rows, list(components), texts, report, scores, explained)
 
     def to_arrow(self, name: TableName = "rewards", texts: bool = False, questions: bool = False) -> "pyarrow.Table":
         """Return a table as an Arrow table, for polars too; the arguments are those of `to_pandas`, the error too."""

@@ -109,19 +109,27 @@ def read_table(
     texts: bool,
     report: Callable[[int], None],
     questions: Sequence[str] = (),
+    reasons: Sequence[str] = (),
 ) -> ExportTable:
-    """Return a table of scored responses; `components` are all names in order, the rest is as for `Run.read_table`."""
+    """Return a table of scored responses, the rest is as for `Run.read_table`.
+
+    `components` are all names in order; `questions` and `reasons` those that have a column of scores, and of reasons.
+    """
     numbers = {"component": components, "term": components, "question": questions}
     values: dict[str, Kind | None] = {f"{kind}.{one}": "double" for kind, names in numbers.items() for one in names}
-    rewards = ("value", "status", "coverage", "low", "high", *values, *_COUNTS)
+    given = [f"reason.{one}" for one in reasons]
+    rewards = ("value", "status", "coverage", "low", "high", *values, *given, *_COUNTS)
     names = (*IDENTITY, *(rewards if name == "rewards" else _VERDICT), *(("prompt", "response") if texts else ()))
     table = ExportTable({column: (_KINDS | values).get(column, "string") for column in names})
     with ExitStack() as on_error, require_temporary_space():
         on_error.callback(table.close)
         for trace, response, task in scored:
             shared = _describe(trace, response, task, texts)
-            for row in [_reward_row(trace, questions)] if name == "rewards" else map(_verdict_row, own_verdicts(trace)):
-                table.add(row | shared)
+            if name == "rewards":
+                table.add(_reward_row(trace, questions, reasons) | shared)
+            else:
+                for verdict in own_verdicts(trace):
+                    table.add(_verdict_row(verdict) | shared)
             report(1)
         on_error.pop_all()
     return table
@@ -160,7 +168,16 @@ def question_scores(trace: Trace) -> dict[str, float]:
     return {question: fmean(found) for question, found in scores.items()}
 
 
-def _reward_row(trace: Trace, questions: Sequence[str]) -> Row:
+def question_reasons(trace: Trace) -> dict[str, str]:
+    """Return the reasons of each question's verdicts on a trace's response, each different one once, a line each."""
+    reasons: dict[str, dict[str, None]] = {}
+    for one in own_verdicts(trace):
+        if one.reason and (not one.responses or trace.response_id in one.responses):
+            reasons.setdefault(one.question, {})[one.reason] = None
+    return {question: "\n".join(found) for question, found in reasons.items()}
+
+
+def _reward_row(trace: Trace, questions: Sequence[str], reasons: Sequence[str]) -> Row:
     reward = trace.reward
     low, high = reward.range or (None, None)
     row: Row = {"value": reward.value, "status": reward.status, "coverage": reward.coverage, "low": low, "high": high}
@@ -168,6 +185,8 @@ def _reward_row(trace: Trace, questions: Sequence[str]) -> Row:
     row |= {f"term.{term.name}": term.value for term in reward.terms}
     scores = question_scores(trace) if questions else {}
     row |= {f"question.{name}": scores[name] for name in questions if name in scores}
+    texts = question_reasons(trace) if reasons else {}
+    row |= {f"reason.{name}": texts[name] for name in reasons if name in texts}
     counts = reward.counts
     gated = trace.gated.total()
     return row | counts.model_dump() | {"judged": counts.judged - gated, "gated": gated}

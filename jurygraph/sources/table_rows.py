@@ -1,4 +1,4 @@
-"""Read rows of a table in a file: CSV, JSON, JSON lines, Parquet or SQLite, row by row, whatever the file's size.
+"""Read rows of a table in a file: CSV, JSON, JSON lines, Parquet, Excel or SQLite, row by row, whatever its size.
 
 The files that tasks name (`facts.tables.*.file`) are restricted to one folder: tasks may be untrusted.
 """
@@ -9,6 +9,7 @@ import importlib
 import math
 import re
 import sqlite3
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain
@@ -43,6 +44,11 @@ def read_rows(path: Path, table: str | None = None) -> Iterator[PlacedRow]:
     if table is not None:
         raise InputError(f"{path}: `table` names a table of a SQLite file, and this is none; leave it out")
     return reader(path)
+
+
+def is_spreadsheet(path: Path) -> bool:
+    """Return True if a file is read as Excel's .xlsx, where a number may stand for a text."""
+    return _reader_of(path) is _read_xlsx
 
 
 def is_csv(path: Path) -> bool:
@@ -95,7 +101,13 @@ def _read_start(path: Path) -> bytes:
 
 
 def _reader_of(path: Path) -> Callable[[Path], Iterator[PlacedRow]]:
-    readers = {".csv": _read_csv, ".json": _read_json, ".jsonl": _read_json_lines, ".parquet": _read_parquet}
+    readers = {
+        ".csv": _read_csv,
+        ".json": _read_json,
+        ".jsonl": _read_json_lines,
+        ".parquet": _read_parquet,
+        ".xlsx": _read_xlsx,
+    }
     start = _read_start(path)
     if start.startswith(_SQLITE_MAGIC):
         return _read_sqlite
@@ -104,7 +116,7 @@ def _reader_of(path: Path) -> Callable[[Path], Iterator[PlacedRow]]:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffix = next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
     if suffix not in readers:
-        known = ".csv, .json or .jsonl (.gz too), .parquet or SQLite"
+        known = ".csv, .json or .jsonl (.gz too), .parquet, .xlsx or SQLite"
         raise InputError(f"{path}: has no table format in its name; give {known}")
     if suffix == ".parquet" and start.startswith(GZIP):
         raise InputError(f"{path}: is gzipped Parquet, which is compressed already; unpack it")
@@ -197,6 +209,29 @@ def _read_parquet(path: Path) -> Iterator[PlacedRow]:
                 yield f"row {number}", to_json_values(row)
     except (OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({error}); copy it again") from None
+
+
+def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
+    """Yield the rows of the first sheet: its first row has the names of the columns, and empty rows are left out."""
+    try:
+        openpyxl: Any = importlib.import_module("openpyxl")
+    except ImportError:
+        raise InputError(f"{path}: reading Excel needs openpyxl: pip install 'jurygraph[xlsx]'") from None
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: cannot be read as Excel ({error}); save it again as .xlsx") from None
+    with closing(book):
+        rows = book.worksheets[0].iter_rows(values_only=True)
+        columns = ["" if name is None else str(name) for name in next(rows, ())]
+        while columns and not columns[-1]:
+            columns.pop()
+        _check_columns(path, columns)
+        for number, values in enumerate(rows, start=2):
+            cells = list(values)[: len(columns)]
+            if any(value is not None for value in cells):
+                filled = cells + [None] * (len(columns) - len(cells))
+                yield f"row {number}", to_json_values(dict(zip(columns, filled, strict=True)))
 
 
 def _read_sqlite(path: Path, table: str | None = None) -> Iterator[PlacedRow]:

@@ -1,7 +1,7 @@
 """Tables as tasks: a row is a task with a response in each response column, or one of several rows of a task.
 
-A table is a CSV, JSON, JSON lines, Parquet or SQLite file, or a folder that `datasets` saved. It is read once, row by
-row; its tasks and responses are kept as JSON lines in temporary files.
+A table is a CSV, JSON, JSON lines, Parquet, Excel or SQLite file, or a folder that `datasets` saved. It is read once,
+row by row; its tasks and responses are kept as JSON lines in temporary files.
 """
 
 import os
@@ -23,13 +23,21 @@ from jurygraph.schema import FrozenModel, ResponseLine, Task, digest_of
 from jurygraph.schema.frozen_model import Id, require_unique
 from jurygraph.sources.files import FileDigest, TextFile, TextLine, file_state, require_temporary_space
 from jurygraph.sources.saved_dataset import digest_saved_dataset, is_saved_dataset, read_saved_dataset
-from jurygraph.sources.table_rows import PlacedRow, Row, is_csv, missing_column_error, read_rows, sha256_of
+from jurygraph.sources.table_rows import (
+    PlacedRow,
+    Row,
+    is_csv,
+    is_spreadsheet,
+    missing_column_error,
+    read_rows,
+    sha256_of,
+)
 
 M = TypeVar("M", bound=FrozenModel)
 Cells = Mapping[str | None, Any]
 
 _PLAIN_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?", re.ASCII)
-_SUFFIXES = (".csv", ".csv.gz", ".parquet")
+_SUFFIXES = (".csv", ".csv.gz", ".parquet", ".xlsx")
 _SEEN = """
 PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
@@ -141,12 +149,13 @@ def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses
     unit = "row"
     count = 0
     has_texts_only = path.is_file() and is_csv(path)
+    is_text_as_number = path.is_file() and is_spreadsheet(path)
     with closing(sqlite3.connect("", isolation_level=None)) as seen:
         seen.executescript(_SEEN)
         for count, (place, values) in enumerate(_rows_of(path), start=1):
             word, _, line = place.rpartition(" ")
             unit, number = (word, int(line)) if word else ("row", count)
-            cells = _read_cells(path, place, values, columns)
+            cells = _read_cells(path, place, values, columns, is_text_as_number)
             location = f"{path}, {place}"
             row_id = cells[columns.id] or f"row-{count}"
             if not seen.execute("INSERT OR IGNORE INTO row VALUES (?, ?)", (row_id, number)).rowcount:
@@ -172,10 +181,11 @@ def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses
     return unit
 
 
-def _read_cells(path: Path, place: str, values: Row, columns: TableColumns) -> Cells:
+def _read_cells(path: Path, place: str, values: Row, columns: TableColumns, is_text_as_number: bool) -> Cells:
     """Return the cells of the named columns as text, prompts and rubrics also as lists; None for no column.
 
-    A whole number is text where it is a name or a reference.
+    A whole number is text where it is a name or a reference, and any number is where `is_text_as_number`: a spreadsheet
+    makes numbers of texts such as 42.
     """
     cells: dict[str | None, Any] = {None: None}
     for role, column in columns.by_role:
@@ -185,7 +195,10 @@ def _read_cells(path: Path, place: str, values: Row, columns: TableColumns) -> C
             )
             raise missing_column_error(header, (column,), list(values))
         value = values[column]
-        if role not in ("prompt", "response") and type(value) is int and value.bit_length() <= MAX_INT_BITS:
+        is_name = role not in ("prompt", "response") or is_text_as_number
+        if is_name and type(value) is int and value.bit_length() <= MAX_INT_BITS:
+            value = str(value)
+        if is_text_as_number and type(value) is float:
             value = str(value)
         if role == "response" and value is None:
             value = ""

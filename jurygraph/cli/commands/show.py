@@ -28,7 +28,7 @@ from jurygraph.messages import did_you_mean
 from jurygraph.runs.export import export_jsonl, table_to_csv, trace_to_json_line, write_parquet
 from jurygraph.runs.integrity.bundle import export_bundle
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import import_library
+from jurygraph.runs.tables import TableName, import_library
 
 Options = Mapping[str, object]
 
@@ -221,6 +221,9 @@ def export(
     questions: Annotated[
         bool, typer.Option("--questions", help="Add the mean score of each question to the rows of responses.")
     ] = False,
+    reasons: Annotated[
+        bool, typer.Option("--reasons", help="Add the reason for each question to the rows of responses.")
+    ] = False,
 ) -> None:
     """Export a run in another format.
 
@@ -233,7 +236,7 @@ def export(
 
     \b
     Example:
-        jurygraph export run --to csv --questions -o rewards.csv
+        jurygraph export run --to csv --questions --reasons -o rewards.csv
         jurygraph export run --to verdicts --texts -o verdicts.parquet
         jurygraph export run --to audit-bundle -o run.zip
     """
@@ -241,8 +244,9 @@ def export(
     form = _choose_format(to, output)
     if texts and form not in ("csv", "parquet"):
         raise InputError(f"--texts: --to {to} has no columns to add to; use csv, parquet or verdicts")
-    if questions and to not in ("csv", "parquet"):
-        raise InputError(f"--questions: --to {to} has no rows of responses to add to; use csv or parquet")
+    for option_name, is_chosen in (("--questions", questions), ("--reasons", reasons)):
+        if is_chosen and to not in ("csv", "parquet"):
+            raise InputError(f"{option_name}: --to {to} has no rows of responses to add to; use csv or parquet")
     if output is None and form in ("parquet", "audit-bundle"):
         raise InputError(f"--to {to}: needs an output file; name one with -o")
     if form == "parquet":
@@ -256,7 +260,8 @@ def export(
             _write(output, traces if form == "jsonl" else lambda path: export_bundle(stored_run, path, traces))
             return
         with progress("reading", stored_run.header.extent.responses, "responses") as report:
-            table = stored_run.read_table("verdicts" if to == "verdicts" else "rewards", texts, report, questions)
+            name: TableName = "verdicts" if to == "verdicts" else "rewards"
+            table = stored_run.read_table(name, texts, report, questions, reasons)
         with closing(table):
             _write(output, table_to_csv(table) if form == "csv" else lambda path: write_parquet(table, path))
 
