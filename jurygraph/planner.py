@@ -124,7 +124,8 @@ class Planner(Displayed):
         check_group(group, self._jury.context)
         with redacted_errors():
             self._jury.open()
-            (outcome,) = await score_groups([plan_group(group, plan)], self._jury.context.for_batch(1, gateway))
+            context = replace(self._jury.context, first_answers=None)
+            (outcome,) = await score_groups([plan_group(group, plan)], context.for_batch(1, gateway))
             if isinstance(outcome, BaseException):
                 raise outcome
 

@@ -98,7 +98,7 @@ def score_example(folder: Path, config: str, out: str) -> None:
 def for_readme(folder: Path) -> None:
     """The files that the README says to save, and its table of answers."""
     (folder / "tone.py").write_text(blocks(README, "python")[0], encoding="utf-8")
-    for name, config in zip(("jury.yaml", "judge.yaml"), blocks(README, "yaml"), strict=True):
+    for name, config in zip(("judge.yaml", "jury.yaml"), blocks(README, "yaml"), strict=True):
         (folder / name).write_text(config, encoding="utf-8")
     (folder / "answers.csv").write_text("question,answer\n2 + 2?,Four.\n", encoding="utf-8")
     copy_examples(folder)
@@ -307,7 +307,9 @@ def test_the_readme_is_followed(tmp_path: Path) -> None:
         return answer_anything(body, number)
 
     followed = follow(page, tmp_path, answer)
-    assert ("calls" in followed[commands(README)[-1]].printed, asked) == (True, []), "it is a dry run"
+    (estimated,) = (line for line in commands(README) if "--dry-run" in line)
+    assert re.findall(r"^calls +(\d+)", followed[estimated].printed, re.MULTILINE) == ["1"]
+    assert len(asked) == 1, "the dry run sends nothing"
     shown = type_line("jurygraph show run --json", tmp_path).printed.splitlines()
     traces = {trace["response_id"]: trace["reward"]["components"]["patient"] for trace in map(json.loads, shown)}
     assert set(traces.values()) == {0.0, 0.5, 1.0}

@@ -220,7 +220,8 @@ def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, co
             for task, each, answer in zip(tasks, own_inputs, own_answers, strict=True):
                 validated = validate_answer(task, answer, stamps[task.question.id], redactor, read)
                 own += [each.call_log.add_to(verdict, known, each.steps) for verdict in validated]
-            context.first_answers.note(name, own)
+            if context.first_answers is not None:
+                context.first_answers.note(name, own)
             verdicts += own
         return verdicts
 

@@ -64,7 +64,7 @@ class RunContext(Displayed):
 
     `judge_client` is the client for the model, None without one, and `judge` the model's name. `secrets` are known in
     addition to those of the environment. Plain functions of evaluators and derivers run in `threads`. `first_answers`
-    stops a run whose evaluator is broken. Tasks that differ
+    stops a run whose evaluator is broken; None for a dry run, whose replies mean nothing. Tasks that differ
     only in their texts share the `outlines` and `decisions` of their plans, and `secret_free` tells which of them
     contain no secret.
     """
@@ -77,7 +77,7 @@ class RunContext(Displayed):
     judge: str | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
     threads: CallThreads = field(default_factory=CallThreads)
-    first_answers: FirstAnswers = field(default_factory=FirstAnswers, compare=False, repr=False)
+    first_answers: FirstAnswers | None = field(default_factory=FirstAnswers, compare=False, repr=False)
     outlines: SharedParts[SurveyOutline] = field(default_factory=SharedParts)
     decisions: SharedParts[Decision] = field(default_factory=SharedParts)
     secret_free: SharedParts[bool] = field(default_factory=SharedParts)

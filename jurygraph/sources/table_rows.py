@@ -217,11 +217,11 @@ def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
         openpyxl: Any = importlib.import_module("openpyxl")
     except ImportError:
         raise InputError(f"{path}: reading Excel needs openpyxl: pip install 'jurygraph[xlsx]'") from None
-    try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: cannot be read as Excel ({error}); save it again as .xlsx") from None
-    with closing(book):
+    with path.open("rb") as file:
+        try:
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            raise InputError(f"{path}: cannot be read as Excel ({error}); save it again as .xlsx") from None
         rows = book.worksheets[0].iter_rows(values_only=True)
         columns = ["" if name is None else str(name) for name in next(rows, ())]
         while columns and not columns[-1]:

@@ -108,6 +108,7 @@ def test_a_name_in_gz_gives_a_compressed_file(scored_once: Path, run: Command, t
         (["--to", "parquet", "-o", "x.CSV"], "x.CSV: is the name of a csv file; use --to csv, or name another file"),
         (["--to", "csv", "-o", "x.jsonl.gz"], "x.jsonl.gz: is the name of a jsonl file; use --to jsonl"),
         (["--to", "jsonl", "--questions"], "--questions: --to jsonl has no rows of responses to add to"),
+        (["--to", "verdicts", "--reasons"], "--reasons: --to verdicts has no rows of responses to add to"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_anything_is(

@@ -10,24 +10,6 @@ class Room(NamedTuple):
     tests: tuple[str, ...]
 
 
-_STORE = (
-    "chain",
-    "atomic_files",
-    "folder",
-    "folder_making",
-    "header",
-    "keys",
-    "ledger",
-    "ledger_damage",
-    "lines",
-    "lock",
-    "log_files",
-    "packing",
-    "packing_size",
-    "writer",
-    "yaml_text",
-)
-
 ROOMS: dict[str, Room] = {
     "aggregation": Room(("jurygraph/aggregation",), ("tests/aggregation",)),
     "decide": Room(
@@ -55,13 +37,7 @@ ROOMS: dict[str, Room] = {
             )
         ),
     ),
-    "store": Room(
-        ("jurygraph/runs/store",),
-        (
-            *(f"tests/runs/store/test_{name}.py" for name in _STORE),
-            "tests/runs/store/test_identity.py::TestModelIdentity",
-        ),
-    ),
+    "store": Room(("jurygraph/runs/store",), ("tests/runs/store",)),
     "gateway": Room(
         ("jurygraph/models/gateway.py", "jurygraph/models/circuit_breaker.py"),
         tuple(

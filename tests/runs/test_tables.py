@@ -104,6 +104,18 @@ class TestRewards:
         }
         assert not any(name.startswith("question.") for name in rich_run.to_arrow().column_names)
 
+    def test_reasons_are_those_of_the_verdicts_on_the_response(self, rich_run: Run) -> None:
+        reasons: dict[tuple[str, str], dict[str, None]] = {}
+        for verdict, trace, *_ in rich_run.verdicts():
+            is_own = not verdict.responses or trace.response_id in verdict.responses
+            if verdict.reason and is_own and verdict.question != "rank":  # about pairs
+                reasons.setdefault((trace.response_id, f"reason.{verdict.question}"), {})[verdict.reason] = None
+        with closing(rich_run.read_table(reasons=True)) as table:
+            rows = [row for batch in table.batches() for row in batch]
+        found = {(r["response_id"], name): r[name] for r in rows for name in r if name.startswith("reason.")}
+        assert found == {key: "\n".join(each) for key, each in reasons.items()}
+        assert not any(name.startswith("question.") for row in rows for name in row)
+
     def test_terms_have_the_values_that_count(self, tmp_path: Path) -> None:
         (task,) = make_tasks(tasks=1, size=1)
         task["responses"][0]["data"]["same"] = "failed"

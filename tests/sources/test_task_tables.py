@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from jurygraph.errors import InputError
 from jurygraph.schema import Message, Response, Rubric, Task
 from jurygraph.sources import TableColumns, open_tasks, read_tasks
 from tests.agents.facts.examples import SUFFIXES, write_table
+from tests.rows import all_rows
 
 Rows = list[dict[str, Any]]
 COLUMNS = TableColumns(prompt="question", response=("answer",))
@@ -53,12 +55,24 @@ def refusal(path: Path, named: TableColumns = COLUMNS) -> str:
     return str(raised.value).replace(f"{path.parent}/", "")
 
 
-@pytest.mark.parametrize("suffix", [*SUFFIXES, ""])
+def save_spreadsheet(path: Path, rows: Sequence[Sequence[Any]]) -> Path:
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [*SUFFIXES, ".xlsx", ""])
 def test_every_format_gives_the_same_tasks_and_responses(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"t{suffix}"
-    path = write_table(path, ROWS) if suffix else save_dataset(path, ROWS)
+    if suffix == ".xlsx":
+        save_spreadsheet(path, [list(ROWS[0]), *([*row.values()] for row in ROWS)])
+    else:
+        path = write_table(path, ROWS) if suffix else save_dataset(path, ROWS)
     named = columns(reference="key", agent="by", group_by="item")
-    rest = [{"source": row["source"]} for row in ROWS]
+    empty = None if suffix == ".xlsx" else ""  # a spreadsheet has no empty texts
+    rest = [{"source": row["source"] or empty} for row in ROWS]
     texts = [row["answer"] for row in ROWS]
     assert read_tasks(path, columns=named) == [
         (
@@ -73,6 +87,31 @@ def test_every_format_gives_the_same_tasks_and_responses(suffix: str, tmp_path: 
             (Response(id="row-2", text=texts[1], agent="ann", labels=rest[1]),),
         ),
     ]
+
+
+def test_a_spreadsheet_may_have_numbers_for_texts_empty_rows_and_more_columns_than_names(tmp_path: Path) -> None:
+    rows = [["question", "answer", "n", None], [2, 4, 7, "?"], [None, None, None, None], ["half of 5?", 2.5, 0.5, None]]
+    (first, given), (_, also) = read_tasks(save_spreadsheet(tmp_path / "t.xlsx", rows), columns=COLUMNS)
+    assert (first.query, given[0].text, given[0].labels) == ("2", "4", {"n": 7})
+    assert (also[0].text, also[0].labels) == ("2.5", {"n": 0.5})
+
+
+@all_rows(
+    ("rows", "problem"),
+    [
+        ([["question", "answer"], [None, "4"]], "t.xlsx, row 2, column question: is empty"),
+        ([["question", "question"], ["a", "b"]], "t.xlsx, line 1: names column 'question' twice"),
+        ([["prompt", "answer"], ["a", "b"]], "t.xlsx: has no column 'question'"),
+        (None, "t.xlsx: cannot be read as Excel (File is not a zip file); save it again as .xlsx"),
+    ],
+)
+def test_a_wrong_spreadsheet_is_refused_with_its_row(rows: Any, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.xlsx"
+    if rows is None:
+        path.write_text("question,answer")
+    else:
+        save_spreadsheet(path, rows)
+    assert problem in refusal(path)
 
 
 def test_without_groups_each_row_is_a_task_and_ids_are_row_numbers(tmp_path: Path) -> None:

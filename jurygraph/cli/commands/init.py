@@ -21,17 +21,19 @@ from jurygraph.messages import did_you_mean
 
 def init(
     folder: Annotated[Path, argument("DIR", "Folder to create.")],
-    template: Annotated[str, typer.Option(help="maths, trip, rubric, reviewers, ideas or evaluator.")] = "maths",
+    template: Annotated[str, typer.Option(help="maths, judge, trip, rubric, reviewers, ideas or evaluator.")] = "maths",
 ) -> None:
     """Create a small project that runs as it is.
 
-    It has tasks.jsonl, jury.yaml, README.md, and the files that these need. The package of the template evaluator is
-    named after the folder: my-letters gives the package my_letters.
+    It has tasks.jsonl, jury.yaml, README.md, and the files that these need. The template judge has a table of answers
+    and a rubric, and needs a model. The package of the template evaluator is named after the folder: my-letters gives
+    the package my_letters.
 
     \b
     Example:
         jurygraph init my-jury
         jurygraph score my-jury/tasks.jsonl --out my-jury/run
+        jurygraph init my-judge --template judge
     """
     source = files("jurygraph.cli") / "templates"
     templates = sorted(entry.name for entry in source.iterdir() if entry.is_dir())
@@ -42,9 +44,11 @@ def init(
         _copy(content, folder, _package_names(folder.resolve().name) if template == "evaluator" else {})
     for path in sorted(folder.iterdir()):
         print_result(str(path))
-    tasks = folder / "tasks.jsonl"
-    config = folder / "jury.yaml"
-    print_message(f"next: jurygraph score {tasks} --config {config} --out {folder / 'run'}")
+    tasks = f"{folder / 'tasks.jsonl'}"
+    if template == "judge":
+        columns = "--prompt-column question --response-column answer"
+        tasks = f"{folder / 'answers.csv'} {columns} --model openai/gpt-5-mini"
+    print_message(f"next: jurygraph score {tasks} --config {folder / 'jury.yaml'} --out {folder / 'run'}")
 
 
 def _package_names(folder: str) -> dict[str, str]:

@@ -48,7 +48,7 @@ def test_every_template_is_named_in_the_help(run: Command):
     from jurygraph.cli.commands import init
 
     folders = [path for path in (Path(init.__file__).parents[1] / "templates").iterdir() if path.is_dir()]
-    assert len(folders) == 6
+    assert len(folders) == 7
     text = run("init", "--help").out
     assert all(folder.name in text for folder in folders)
 
