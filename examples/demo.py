@@ -57,6 +57,9 @@ class Example:
         output = self.jurygraph("score", f"examples/{tasks}", *options, "--out", self.run)
         self.print_table(output, "agent")
         CONSOLE.print(f"  {find_line(output, '^verdicts: .*requested$')}")
+        CONSOLE.print(f"  {find_line(output, '^highest possible reward')}")
+        if self.run.endswith("maths"):  # the first table says what its words mean
+            CONSOLE.print(f"  {find_line(output, '^coverage:')}")
 
     def print_table(self, output: str, first_word: str) -> None:
         """Print the first rows of the table whose header begins with this word."""

@@ -10,12 +10,13 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.agents.user_modules import modules_named_in
-from jurygraph.cli.render.summary import discarded_lines, possible_reward_line
+from jurygraph.cli.render.summary import discarded_lines, possible_reward_line, print_left_out
 from jurygraph.cli.render.text import fit_table, format_component, print_message, print_result_lines, terminal_width
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.outline import TraceOutline, read_components, read_groups
+from jurygraph.runs.reports.summary import FailedRewards, judged_part
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import count_discarded
 from jurygraph.runs.tables import question_scores, to_text
@@ -189,9 +190,11 @@ def print_reward_table(run: Run, selection: Selection, chosen: str | None, with_
 
     rows = []
     values: list[float | None] = []
+    parts: list[float] = []
     for row, reward in selection.select(run, lambda one: (format_row(one), one.reward)):
         rows.append(row)
         values.append(reward["value"])
+        parts += judged_part(reward) if reward["value"] is None else []
         discarded.update(count_discarded(reward))
         filled_in |= {place for place in range(left, len(row)) if row[place].startswith("*")}
     lines, shown = fit_table(names, rows, left, terminal_width())
@@ -201,6 +204,9 @@ def print_reward_table(run: Run, selection: Selection, chosen: str | None, with_
     print_result_lines(discarded_lines(discarded))
     for line in _mean_lines(run, values):
         print_message(line)
+    if parts:
+        scored = [value for value in values if value is not None]
+        print_left_out(FailedRewards.compare(len(values) - len(scored), parts, scored))
     if names[shown:]:
         print_message(f"too wide for the terminal: {', '.join(names[shown:])}; choose columns with --columns")
     if hidden:

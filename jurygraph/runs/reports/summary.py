@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import fsum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pydantic import Field
 
@@ -64,6 +64,14 @@ class AgentRow:
 Content = Mapping[str, Any]
 ReadTexts = Callable[[], Mapping[int, bytes]]
 """A function that returns the texts of a record by place."""
+
+
+def judged_part(reward: Content) -> list[float]:
+    """Return the value of what was judged of a stored reward that failed; empty where nothing was."""
+    part = reward.get("partial", reward["value"])
+    return [] if part is None or reward.get("coverage", 1.0) == 0.0 else [part]
+
+
 _Position = tuple[int, int]
 """The place of a trace in the order of the tasks: the number of its task, and of the trace among those so far."""
 
@@ -117,6 +125,19 @@ class FailedRewards(NamedTuple):
     mean_judged: float | None
     mean_others: float | None
     differ: bool
+
+    @classmethod
+    def compare(cls, failed: int, parts: Sequence[float], others: Sequence[float]) -> Self:
+        """Return the failed rewards, of which `parts` are the judged parts, beside the rewards of the others."""
+        from jurygraph.inference.clusters import means_differ  # lazily: it loads NumPy
+
+        return cls(
+            failed=failed,
+            judged=len(parts),
+            mean_judged=fsum(parts) / len(parts) if parts else None,
+            mean_others=fsum(others) / len(others) if others else None,
+            differ=means_differ(parts, others),
+        )
 
 
 @dataclass
@@ -177,9 +198,8 @@ class Summary:
         self._last_task = task_id
         self.responses += 1
         self.failed += status == "failed"
-        judged_part = reward.get("partial", value)
-        if value is None and judged_part is not None and reward.get("coverage", 1.0) > 0.0:
-            self._judged_parts.append(judged_part)
+        if value is None:
+            self._judged_parts.extend(judged_part(reward))
         lowest = (value if value is not None else float("-inf")), position
         if lowest < self._lowest:
             self._lowest = lowest
@@ -226,17 +246,8 @@ class Summary:
     @property
     def left_out(self) -> FailedRewards:
         """Return what the means leave out."""
-        from jurygraph.inference.clusters import means_differ  # lazily: it loads NumPy
-
         others = [value for row in self._agents.values() for value in row.values]
-        parts = self._judged_parts
-        return FailedRewards(
-            failed=self.failed,
-            judged=len(parts),
-            mean_judged=fsum(parts) / len(parts) if parts else None,
-            mean_others=fsum(others) / len(others) if others else None,
-            differ=means_differ(parts, others),
-        )
+        return FailedRewards.compare(self.failed, self._judged_parts, others)
 
     @property
     def figures(self) -> RunFigures:
