@@ -60,6 +60,8 @@ class Backend(ABC):
     capabilities: Capabilities
     secrets: Sequence[str] = ()
     key_variable: str | None = None
+    slots: int | None = None
+    """The number of requests that an engine in this process works on at once; None for a server, which may be away."""
 
     @abstractmethod
     async def complete(self, request: Request, timeout: float) -> Reply:

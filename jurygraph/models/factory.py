@@ -3,6 +3,7 @@
 none                                    no model: questions for a model abstain
 openai-compatible:URL#model             any server with OpenAI's protocol (vLLM, SGLang, llama.cpp, …)
 gguf:PATH                               a GGUF file, run in process by llama.cpp (extra `local`)
+gguf:package:NAME/FILE                  the same, of a file in an installed package that is imported as NAME
 replay:PATH                             recorded calls
 langchain:package.module.name           the user's own langchain-core chat model
 provider/model                          any provider of litellm
@@ -10,6 +11,7 @@ provider/model                          any provider of litellm
 
 import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,7 @@ from jurygraph.models.cache import Cache, default_folder
 from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
+from jurygraph.models.package_files import PREFIX, find_file
 from jurygraph.models.recording import Recorder, Replay
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.safety.known_secrets import process_redactor
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 _FREE_PRICE = Price(input=0.0, output=0.0)
+_NEVER = sys.maxsize  # an engine in this process may be slow, and is never away
 _SLOTS = 4  # most requests that a gguf model processes in parallel: each needs memory for its context
 
 PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
@@ -57,10 +61,10 @@ def open_gateway(
         raise ConfigError(f"model: the price of {backend.model!r} is not known, so --max-cost cannot be kept; {hint}")
     return Gateway(
         backend,
-        Limiter(config.concurrency, config.requests_per_minute, config.tokens_per_minute),
+        Limiter(backend.slots or config.concurrency, config.requests_per_minute, config.tokens_per_minute),
         RequestLimits(config.timeout, config.deadline, config.max_tokens, RetryPolicy(config.attempts)),
         price=price,
-        breaker=CircuitBreaker(config.outage.after, config.outage.wait),
+        breaker=CircuitBreaker(_NEVER if backend.slots else config.outage.after, config.outage.wait),
         budget=Budget(max_cost, max_calls),
         cache=Cache(default_folder()) if config.cache and isinstance(model, str) and backend.is_cached else None,
         recorder=None if config.record is None else Recorder(Path(config.record), redactor),
@@ -86,9 +90,10 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
             connections = config.concurrency
             return OpenAICompatible(*url_and_model, key, form, connections=connections, key_variable=config.key)
         if kind == "gguf":
-            from jurygraph.models.backends.gguf import Gguf
+            from jurygraph.models.backends.gguf import Gguf, available_cores
 
-            return Gguf(Path(rest), slots=min(config.concurrency, _SLOTS), context=config.context)
+            file = find_file(rest.removeprefix(PREFIX)) if rest.startswith(PREFIX) else Path(rest)
+            return Gguf(file, slots=min(config.concurrency, _SLOTS, available_cores()), context=config.context)
         if kind == "replay":
             path, _, which = rest.partition("#")
             return Replay(Path(path), which or None)

@@ -80,7 +80,9 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["t.tsv", "t", "t.gz", "t.xls", "csv", "t.csv.bak"])
 def test_an_unknown_format_is_refused(name: str, tmp_path: Path) -> None:
     message = refusal(write(tmp_path / name, "name\na\n"))
-    assert message == ": has no table format in its name; give .csv, .json or .jsonl (.gz too), .parquet, .xlsx or SQLite"
+    assert (
+        message == ": has no table format in its name; give .csv, .json or .jsonl (.gz too), .parquet, .xlsx or SQLite"
+    )
 
 
 def test_gzipped_parquet_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import Field, create_model, model_validator
 
@@ -38,12 +38,14 @@ class BinaryAnswer(FrozenModel):  # on one item that is met or not; _add_reason 
     probability: Unit | None
 
     @model_validator(mode="after")
-    def _check_consistency(self) -> "BinaryAnswer":
-        likely = None if self.probability is None else self.probability >= 0.5
-        if self.met != likely:
+    def _derive_met(self) -> Self:
+        """Take `met` from the probability, which says more; both are null, or neither is."""
+        if (self.met is None) != (self.probability is None):
             contradiction = f"met is {json.dumps(self.met)} and probability {json.dumps(self.probability)}"
-            raise ValueError(f"{contradiction}: it is 0.5 or more exactly where met is true, and null where met is")
-        return self
+            raise ValueError(f"{contradiction}: probability is null exactly where met is")
+        if self.probability is None or self.met is (self.probability >= 0.5):
+            return self
+        return self.model_copy(update={"met": self.probability >= 0.5})
 
 
 class PartAnswer(FrozenModel):

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from secrets import token_urlsafe
+from time import monotonic
 from typing import Any
 
 from jurygraph.errors import ConfigError
@@ -20,6 +21,9 @@ from jurygraph.models.probability import value_token_indices
 from jurygraph.models.request import Reply, Request, Token
 
 _MAGIC = b"GGUF"
+_FIRST_LIMIT = 600.0  # seconds
+_PATIENCE = 4.0
+_LEAST_LETTERS = 40  # of a string in a reply
 
 
 class Gguf(Backend):
@@ -31,7 +35,6 @@ class Gguf(Backend):
 
     provider = "gguf"
     costs_nothing = True
-    is_cached = False
     fixed_form = "a gguf model always follows a grammar"
     # A grammar in the engine, and log probabilities of the model itself, before the grammar excludes tokens.
     capabilities = Capabilities("grammar", logprobs=True)
@@ -45,7 +48,8 @@ class Gguf(Backend):
         self.model = path.name
         self.endpoint = f"sha256:{_sha256(path)}"
         self._path = path
-        self._slots = slots
+        self.slots: int = slots
+        self._pace: float | None = None  # seconds per token of the slowest whole reply so far
         self._context = context
         self._threads = threads
         self._key = token_urlsafe()
@@ -62,19 +66,20 @@ class Gguf(Backend):
                 f"{hint} xllamacpp",
                 threads=self._threads,
                 key=self._key,
-                n_parallel=self._slots,
-                n_ctx=self._slots * self._context,
+                n_parallel=self.slots,
+                n_ctx=self.slots * self._context,
                 cache_ram_mib=0,  # else up to 8 GiB of old prompts; each slot keeps its last one anyway
                 enable_reasoning=0,  # a grammar leaves no room for thoughts
                 force_pure_content_parser=True,  # text that a template marks as a thought is part of the reply
             )
-            self._pool = ThreadPoolExecutor(self._slots, thread_name_prefix="jurygraph-gguf")
+            self._pool = ThreadPoolExecutor(self.slots, thread_name_prefix="jurygraph-gguf")
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """Return the reply, within `timeout` seconds after the model is loaded.
+        """Return the reply, within `timeout` seconds after the model is loaded, or longer where the engine is slow.
 
-        A cancelled request ends at its next chunk. Raises `Fault`, of kind `unknown-model` if the model cannot be
-        loaded.
+        The first reply may take ten minutes. It and later ones show how many seconds a token takes, and a reply may
+        take `_PATIENCE` times as long as these say for its prompt and the most tokens that it may have. A cancelled
+        request ends at its next chunk. Raises `Fault`, of kind `unknown-model` if the model cannot be loaded.
         """
         try:
             self.open()
@@ -87,17 +92,30 @@ class Gguf(Backend):
             chunks.append(chunk)
             return is_cancelled.is_set()
 
+        limit = max(timeout, self._expected_seconds(request))
+        start = monotonic()
         answer = partial(self._server.handle_chat_completions, _body(request), collect)
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(limit):
                 await asyncio.get_running_loop().run_in_executor(self._pool, answer)
         except TimeoutError:
-            raise Fault("timeout", f"{self.model} gave no whole reply within {timeout:g} s") from None
+            raise Fault("timeout", f"{self.model} gave no whole reply within {limit:.0f} s") from None
         except (TypeError, ValueError, RuntimeError) as error:  # raised by the library for invalid requests
             raise Fault("rejected", f"{self.model} rejected the request: {error}") from None
         finally:
             is_cancelled.set()
-        return _reply(chunks)
+        reply = _reply(chunks)
+        tokens = (reply.tokens_in or 0) + (reply.tokens_out or 0)
+        self._pace = max(self._pace or 0.0, (monotonic() - start) / max(1, tokens))
+        return reply
+
+    def _expected_seconds(self, request: Request) -> float:
+        if self._pace is None:
+            return _FIRST_LIMIT
+        letters = sum(len(message.content) for message in request.messages)
+        most = request.parameters.get("max_tokens")
+        reply = most if isinstance(most, int) else self._context
+        return _PATIENCE * self._pace * (letters + reply)
 
     async def close(self) -> None:
         """Unload the model, after the requests under way have ended."""
@@ -106,6 +124,11 @@ class Gguf(Backend):
         self._pool = None
         if pool is not None:
             await asyncio.to_thread(pool.shutdown)
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def library() -> Any:
@@ -125,8 +148,7 @@ def start_server(path: Path, hint: str, *, threads: int | None = None, key: str 
     """
     parameters = library().CommonParams()
     parameters.model.path = str(path)
-    free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads or max(1, free - 1)
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads or max(1, available_cores() - 1)
     parameters.api_keys = [key or token_urlsafe()]  # it listens on a local port, even if it is only used in process
     parameters.verbosity = -1  # prints nothing
     parameters.endpoint_metrics = True
@@ -162,9 +184,51 @@ def _body(request: Request) -> dict[str, Any]:
     body = {**request.parameters, "messages": request.to_chat()["messages"], **stream}
     if request.form == "grammar" and request.answer is not None:
         # not `response_format`: its other implementation ignores bounds of numbers and breaks non-ASCII letters
-        compact = {**request.answer, "x-guidance": {"whitespace_flexible": False}}
+        schema = bound_strings(request.answer, request.parameters.get("max_tokens"))
+        compact = {**schema, "x-guidance": {"whitespace_flexible": False}}
         body["grammar"] = library().json_schema_to_grammar(compact)
     return body
+
+
+def bound_strings(schema: dict[str, Any], max_tokens: Any) -> dict[str, Any]:
+    """Return a JSON schema whose strings together fit into a reply of so many tokens, by their `maxLength`.
+
+    A small model may write on and on in a string that the grammar does not end.
+    """
+    bound = schema if not isinstance(max_tokens, int) else _bounded(schema, _share(schema, max_tokens))
+    return dict(bound)
+
+
+def _share(schema: dict[str, Any], max_tokens: int) -> int:
+    """Return the letters that each string may have; a token is taken for two."""
+    count = _count_strings(schema, schema.get("$defs", {}))
+    return max(_LEAST_LETTERS, 2 * max_tokens // max(1, count))
+
+
+def _count_strings(part: Any, definitions: dict[str, Any]) -> int:
+    if isinstance(part, list):
+        return sum(_count_strings(each, definitions) for each in part)
+    if not isinstance(part, dict):
+        return 0
+    if "$ref" in part:
+        return _count_strings(definitions[part["$ref"].rpartition("/")[2]], definitions)
+    if part.get("type") == "string":
+        return "enum" not in part and "const" not in part
+    if part.get("type") == "array":
+        return int(part.get("maxItems", 1)) * _count_strings(part.get("items"), definitions)
+    inner = [part.get("properties", {}).values(), part.get("anyOf", ()), part.get("prefixItems", ())]
+    return sum(_count_strings(list(each), definitions) for each in inner)
+
+
+def _bounded(part: Any, letters: int) -> Any:
+    if isinstance(part, list):
+        return [_bounded(each, letters) for each in part]
+    if not isinstance(part, dict):
+        return part
+    bounded = {key: _bounded(value, letters) for key, value in part.items()}
+    if part.get("type") == "string" and "enum" not in part and "const" not in part:
+        bounded["maxLength"] = min(letters, part.get("maxLength", letters))
+    return bounded
 
 
 def _reply(chunks: Sequence[dict[str, Any]]) -> Reply:

@@ -4,12 +4,15 @@ sentence-transformers:NAME_OR_FOLDER    a model of the Hugging Face hub, or in a
 litellm:provider/model                  any provider of litellm
 openai-compatible:URL#model             a server with /embeddings (OpenAI's format) or /rerank (Jina's and Cohere's)
 gguf:PATH                               an embedder in a GGUF file, run in process by llama.cpp (extra `local`)
+sentence-transformers:package:NAME      the model in an installed package that is imported as NAME
+gguf:package:NAME/FILE                  a GGUF file in an installed package
 """
 
 from pathlib import Path
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import Embedder, Reranker
+from jurygraph.models.package_files import PREFIX, find_file, find_model_folder
 
 _MAX_LENGTH = 4_096  # most characters of a model's name; no path or address is longer
 _USAGE = {
@@ -27,11 +30,13 @@ def open_embedder(spec: str) -> Embedder:
         if kind == "gguf":
             from jurygraph.models.embedding.gguf import GgufEmbedder
 
-            return GgufEmbedder(Path(rest))
+            return GgufEmbedder(find_file(rest.removeprefix(PREFIX)) if rest.startswith(PREFIX) else Path(rest))
         if kind == "sentence-transformers":
             from jurygraph.models.embedding.sentence_transformer import SentenceTransformerEmbedder
 
-            return SentenceTransformerEmbedder(rest)
+            return SentenceTransformerEmbedder(
+                str(find_model_folder(rest.removeprefix(PREFIX))) if rest.startswith(PREFIX) else rest
+            )
         from jurygraph.models.embedding.remote import RemoteEmbedder, find_server
 
         return RemoteEmbedder(find_server(kind, rest))

@@ -102,7 +102,7 @@ def test_an_unknown_gain_counts_nothing_and_an_unknown_penalty_in_full() -> None
 @pytest.mark.parametrize(("met", "probability"), [(None, 0.5), (None, 0.0), (True, None), (False, None)])
 def test_met_is_null_exactly_where_the_probability_is(met: Any, probability: Any) -> None:
     reply = {**UNKNOWN, "met": met, "probability": probability}
-    with pytest.raises(ValidationError, match="and null where met is"):
+    with pytest.raises(ValidationError, match="probability is null exactly where met is"):
         Binary().reply_model(False).model_validate_json(json.dumps(reply), strict=True)
 
 

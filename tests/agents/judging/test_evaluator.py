@@ -72,9 +72,6 @@ ONE, TWO = binary_reply(quotes=HERE), binary_reply(False)
 RIGHT = {"criterion_1": ONE, "criterion_2": TWO}
 
 MALFORMED = {
-    "met, and not likely": {**RIGHT, "criterion_1": binary_reply(True, 0.3)},
-    "not met, and likely": {**RIGHT, "criterion_2": binary_reply(False, 0.9)},
-    "not met, at a half": {**RIGHT, "criterion_2": binary_reply(False, 0.5)},
     "a criterion is missing": {"criterion_1": ONE},
     "a criterion too many": {**RIGHT, "criterion_3": ONE},
     "another criterion": {"criterion_1": ONE, "criterion_5": TWO},
@@ -124,14 +121,14 @@ def test_a_partly_invalid_reply_gives_no_verdict(name: str) -> None:
 
 
 def test_a_malformed_reply_is_sent_back_once_for_repair() -> None:
-    wrong, right = criterion_reply(met=True, probability=0.3), criterion_reply(met=False, probability=0.3)
+    wrong, right = criterion_reply(met=None, probability=0.3), criterion_reply(met=False, probability=0.3)
     (trace,), (first, second) = score_by_script(reply_in_turn(wrong, right), rubric("a"), responses("Dear Ann"))
     (verdict,) = trace.verdicts
     assert (verdict.met, verdict.score) == (False, 0.3)
     assert second["messages"][:2] == first["messages"]
     answer, complaint = second["messages"][2:]
     assert (answer["role"], json.loads(answer["content"])) == ("assistant", wrong)
-    assert "met is true and probability 0.3: it is 0.5 or more exactly where met is true" in complaint["content"]
+    assert "met is null and probability 0.3: probability is null exactly where met is" in complaint["content"]
 
 
 # Hostile responses

@@ -56,8 +56,6 @@ def test_reasons_and_quotations_precede_the_judgement_and_compact_replies_have_n
 
 
 WRONG: list[tuple[str, dict[str, Any]]] = [
-    ("met", binary_reply(True, 0.4)),
-    ("met", binary_reply(False, 0.5)),
     ("met", binary_reply("true")),
     ("met", binary_reply(1, 0.9)),
     ("met", binary_reply(True, 1.01)),
@@ -84,6 +82,12 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 def test_an_answer_outside_the_form_is_refused(form: str, reply_fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         parse_reply(FORMS[form], reply_fields)
+
+
+@pytest.mark.parametrize(("met", "probability"), [(True, 0.4), (False, 0.5), (True, 0.5), (False, 0.0)])
+def test_met_is_taken_from_the_probability(met: bool, probability: float) -> None:
+    answer = parse_reply(FORMS["met"], binary_reply(met, probability))
+    assert answer.met is (probability >= 0.5)
 
 
 # Claims
