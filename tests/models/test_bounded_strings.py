@@ -1,0 +1,53 @@
+"""Strings of a schema that a grammar enforces are bounded, so that a small model ends its reply."""
+
+from typing import Any
+
+from jurygraph.agents.judging.forms import Binary
+from jurygraph.agents.judging.items import _reply_model
+from jurygraph.models.backends.gguf import bound_strings
+
+TEXT = {"type": "string"}
+
+
+def schema(**fields: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": fields}
+
+
+def longest(part: Any) -> int:
+    """Return the most letters that all strings of a schema may have together, by its own rules."""
+    definitions = part.get("$defs", {})
+
+    def count(each: dict[str, Any]) -> int:
+        if "$ref" in each:
+            return count(definitions[each["$ref"].rpartition("/")[2]])
+        if each.get("type") == "array":
+            return int(each["maxItems"]) * count(each["items"])
+        if each.get("type") == "string":
+            return int(each["maxLength"])
+        return sum(map(count, [*each.get("properties", {}).values(), *each.get("anyOf", [])]))
+
+    return count(part)
+
+
+def test_strings_share_the_reply_and_keep_a_closer_bound_of_their_own() -> None:
+    short = {"type": "string", "maxLength": 50}
+    bounded = bound_strings(schema(a=TEXT, b={"type": "array", "items": TEXT, "maxItems": 3}, c=short), 500)
+    properties = bounded["properties"]
+    assert properties["a"]["maxLength"] == properties["b"]["items"]["maxLength"] == 1000 // 5
+    assert properties["c"]["maxLength"] == 50
+
+
+def test_a_judges_reply_on_four_criteria_fits_into_its_tokens() -> None:
+    model = _reply_model(tuple((f"criterion_{n}", Binary().reply_model(compact=False)) for n in range(1, 5)))
+    assert longest(bound_strings(model.model_json_schema(), 1024)) <= 2 * 1024
+
+
+def test_names_of_choices_and_schemas_without_a_limit_of_tokens_stay_as_they_are() -> None:
+    choice = {"type": "string", "enum": ["A", "B"]}
+    assert bound_strings(schema(a=choice), 8) == schema(a=choice)
+    assert bound_strings(schema(a=TEXT), None) == schema(a=TEXT)
+
+
+def test_a_string_may_always_have_some_letters() -> None:
+    fields = {f"f{n}": TEXT for n in range(100)}
+    assert {each["maxLength"] for each in bound_strings(schema(**fields), 100)["properties"].values()} == {40}
