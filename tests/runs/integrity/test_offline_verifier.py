@@ -102,17 +102,6 @@ class TestIntactBundle:
         assert (output.code, output.err) == (0, "")
         assert output.out.splitlines()[-2].startswith("not proved: that verdicts lead to the terms")
 
-    def test_the_output_lists_the_checks(self, any_run: Path, verify: Verify, request: pytest.FixtureRequest) -> None:
-        output = verify(any_run).out
-        records = (any_run / "records.jsonl").read_text().splitlines()
-        assert f"{len(records)} records, " in output
-        assert json.loads(records[-1])["link"] in output
-        assert ("not closed, so more may be missing" in output) == ('"kind":"close"' not in "".join(records[-2:]))
-        kept = [(any_run / name) for name in ("records.jsonl", "base/records.jsonl") if (any_run / name).exists()]
-        erased = [json.loads(line) for path in kept for line in path.read_text().splitlines() if '"erasure"' in line]
-        ids = [one for record in erased for one in json.loads(record["body"])["ids"]]
-        assert f"every text, but for {len(ids)} that were erased" in output
-
     def test_the_zip_file_can_be_checked_directly(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
         assert verify(bundle(plain, tmp_path / "bundle.zip")).code == 0
 
@@ -141,15 +130,6 @@ class TestVerifierFile:
     def test_it_is_short_and_compatible_with_python_3_8(self) -> None:
         assert len(SOURCE.read_text().splitlines()) <= 375
         ast.parse(SOURCE.read_text(), feature_version=(3, 8))
-
-    def test_it_imports_only_the_standard_library_at_first(self) -> None:
-        found = [node for node in ast.parse(SOURCE.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)]
-        named = {
-            name.split(".")[0]
-            for node in found
-            for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [one.name for one in node.names])
-        }
-        assert named <= sys.stdlib_module_names
 
 
 class TestCommandLine:
@@ -341,15 +321,6 @@ class TestForgedRecords:
             (unpacked_bundle / name).write_bytes(b"")
         assert "records.jsonl: ends too early" in verify(unpacked_bundle).err
 
-    def test_an_incomplete_group_fails(self, unpacked_bundle: Path, verify: Verify) -> None:
-        texts = (unpacked_bundle / "texts.jsonl").read_bytes().splitlines(keepends=True)
-        last = json.loads(texts[-1])["id"] >> 20
-        (unpacked_bundle / "texts.jsonl").write_bytes(
-            b"".join(one for one in texts if json.loads(one)["id"] >> 20 < last)
-        )
-        rewrite_records(unpacked_bundle, lambda records: [records.pop() for _ in range(2)])
-        assert "records.jsonl: ends too early" in verify(unpacked_bundle).err
-
     def test_a_forged_run_has_another_head(self, unpacked_bundle: Path, verify: Verify) -> None:
         head = json.loads((unpacked_bundle / "records.jsonl").read_text().splitlines()[-1])["link"]
         assert verify(unpacked_bundle, "--expect-head", head.upper()).code == 0
@@ -463,13 +434,6 @@ class TestTexts:
             assert re.search("texts.jsonl: line [0-9]+: no record speaks of it", verify(unpacked_bundle).err)
             path.write_bytes(whole)
 
-    def test_a_line_in_another_notation_is_found(self, unpacked_bundle: Path, verify: Verify) -> None:
-        for name in ("texts.jsonl", "records.jsonl"):
-            whole = (unpacked_bundle / name).read_bytes()
-            (unpacked_bundle / name).write_bytes(whole.replace(b'":', b'": ', 1))
-            assert f"{name}: line 1: is not as jurygraph writes it" in verify(unpacked_bundle).err
-            (unpacked_bundle / name).write_bytes(whole)
-
 
 class TestBase:
     def test_the_base_must_be_the_run_that_is_referred_to(
@@ -479,11 +443,6 @@ class TestBase:
         shutil.rmtree(made / "base")
         shutil.copytree(unpack_bundle(rich, tmp_path / "another"), made / "base")
         assert "base/ does not hold the run that this one refers to" in verify(made).err
-
-    def test_the_base_must_be_included(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
-        made = unpack_bundle(rescore_run(plain, tmp_path / "other"), tmp_path / "opened")
-        shutil.rmtree(made / "base")
-        assert "records.jsonl: line 1: base: texts.jsonl: cannot be read" in verify(made).err
 
 
 class TestSeal:
