@@ -33,23 +33,18 @@ class Tally:
 
     def describe(self, rule: str) -> str:
         """Describe the vote in words; `rule` is the failure rule, by which a question without a majority counts."""
-        discarded = "all" if self.discarded == self.predictions else self.discarded or "none"
-        lost = [f"{discarded} discarded for low confidence"]
-        lost += [f"{self.abstained} abstained"] if self.abstained else []
-        lost += [f"{self.failed} failed"] if self.failed else []
-        lost += [f"{self.unsupported} unsupported"] if self.unsupported else []
-        has_left = self.seats < self.predictions
-        seats = f"the {self.seats} left" if has_left else f"all {self.seats}"
-        seats += " (a failed one keeps its seat)" if self.failed else ""
+        lost = {
+            "discarded for low confidence": self.discarded,
+            "abstained": self.abstained,
+            "failed": self.failed,
+            "unsupported": self.unsupported,
+        }
+        shown = ", ".join([f"{self.predictions} predictions", *(f"{n} {fate}" for fate, n in lost.items() if n)])
         if self.is_decided:
             winner = "not applicable" if self.leading is None else format_plain(self.leading)
-            result = f"{self.votes} of {seats} vote for {winner}"
-        else:
-            problem = f"no majority of {seats}" if self.seats else "none is left"
-            result = f"{problem}, so there is no prediction, and the {rule} rule says how that counts"
-            if self.unsupported:
-                result = f"{problem}, so that the unsupported count: the worst case"
-        return f"{self.predictions} predictions, {', '.join(lost)}; {result}"
+            return f"{shown}; {self.votes} of {self.seats} vote for {winner}"
+        effect = "the unsupported count: the worst case" if self.unsupported else f"the {rule} rule says how it counts"
+        return f"{shown}; no majority of {self.seats}, so {effect}"
 
 
 def tally_votes(verdicts: Sequence[RecordedVerdict], scores: Sequence[float | None], use: ComponentInput) -> Tally:
