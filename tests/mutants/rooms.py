@@ -13,13 +13,11 @@ class Room(NamedTuple):
 _STORE = (
     "chain",
     "atomic_files",
-    "folder",
     "folder_making",
     "header",
     "keys",
     "ledger",
     "ledger_damage",
-    "lines",
     "lock",
     "log_files",
     "packing",
