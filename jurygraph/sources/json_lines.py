@@ -152,21 +152,12 @@ def _parse_value(text: str) -> Any:
             raise RecursionError
         return value
     except json.JSONDecodeError as error:
-        return _describe_invalid(text, error)
+        return _describe_invalid(error)
     except RecursionError:
         return Problem((), "is nested too deeply", f"keep it within {_MAX_DEPTH} levels")
 
 
-def _describe_invalid(text: str, error: json.JSONDecodeError) -> Problem:
-    nul = text.find("\0") + 1
-    cr = text.find("\r") + 1
-    if nul:
-        return Problem((), f"holds a NUL byte at column {nul}", "copy the file again, or save it as UTF-8")
-    if text.startswith("\ufeff", error.pos):
-        return Problem((), f"holds a byte-order mark at column {error.colno}", "take it out; joined files have such")
-    if cr:
-        problem = f"holds a CR at column {cr}, which ends no line"
-        return Problem((), problem, "end lines with LF, and write \\r within a text")
+def _describe_invalid(error: json.JSONDecodeError) -> Problem:
     if error.msg == "Extra data":
         problem = f"goes on at column {error.colno} after its JSON object"
         return Problem((), problem, "put each object on a line of its own")

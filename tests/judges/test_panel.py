@@ -204,30 +204,29 @@ def test_a_reviewer_whose_predictions_are_all_discarded_is_missing_by_the_failur
         (
             (make_verdict(0.5), UNSURE, make_verdict(0.5)),
             "discard-first",
-            "3 predictions, 1 discarded for low confidence; 2 of the 2 left vote for 0.5",
+            "3 predictions, 1 discarded for low confidence; 2 of 2 vote for 0.5",
         ),
         (
             (make_verdict(0.5), UNSURE, UNSURE),
             "all-seats",
-            "3 predictions, 2 discarded for low confidence; no majority of all 3, so there is no prediction, and the "
-            "conservative rule says how that counts",
+            "3 predictions, 2 discarded for low confidence; no majority of 3, so the conservative rule says "
+            "how it counts",
         ),
         (
             (UNSURE, UNSURE, UNSURE),
             "discard-first",
-            "3 predictions, all discarded for low confidence; none is left, so there is no prediction, and the "
-            "conservative rule says how that counts",
+            "3 predictions, 3 discarded for low confidence; no majority of 0, so the conservative rule says "
+            "how it counts",
         ),
         (
             (make_verdict(0.5), ABSTENTION, INFRASTRUCTURE_FAILURE),
             "discard-first",
-            "3 predictions, none discarded for low confidence, 1 abstained, 1 failed; no majority of the 2 left (a "
-            "failed one keeps its seat), so there is no prediction, and the conservative rule says how that counts",
+            "3 predictions, 1 abstained, 1 failed; no majority of 2, so the conservative rule says how it counts",
         ),
         (
             (make_verdict(0.5), UNSURE_EXCLUSION, make_verdict(0.5)),
             "discard-first",
-            "3 predictions, 1 discarded for low confidence; 2 of the 2 left vote for 0.5",
+            "3 predictions, 1 discarded for low confidence; 2 of 2 vote for 0.5",
         ),
     ],
 )
@@ -247,8 +246,8 @@ def test_a_majority_for_exclusion_leaves_the_reviewer_out_and_says_so() -> None:
     trace = explained_trace(of, verdicts)
     assert (trace.reward.value, trace.reward.coverage, trace.reward.parts[JUDGE]) == (0.75, 1.0, {"bob": 0.75})
     lines = [line for line in trace.explain(of).sentences() if "vote on" in line]
-    assert any("quality of ann" in line and "2 of all 3 vote for not applicable" in line for line in lines)
-    assert any("quality of bob" in line and "2 of all 3 vote for 0.75" in line for line in lines)
+    assert any("quality of ann" in line and "2 of 3 vote for not applicable" in line for line in lines)
+    assert any("quality of bob" in line and "2 of 3 vote for 0.75" in line for line in lines)
 
 
 @pytest.mark.parametrize("pool", [{}, {"pool": True}], ids=["of each reviewer", "pooled"])

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph import Jury, Task
-from jurygraph.cli.render.summary import print_canary_message, result_lines
+from jurygraph.cli.render.summary import print_canary_message
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.canary import CanaryResult, CanaryTally, canary_for
 from jurygraph.runs.integrity.verification import verify
@@ -137,12 +137,6 @@ def test_a_canary_comes_from_the_configured_suite() -> None:
         assert canary.attack.suite == suite
 
 
-def test_tasks_without_model_questions_get_no_canary() -> None:
-    with Jury.from_config({"evaluators": ["maths.format"]}) as jury:
-        plan = jury.prepare(rubric("kind"))
-    assert canary_for(rubric("kind"), plan, EVERY, DEFENDED) is None
-
-
 # Results
 
 
@@ -181,14 +175,6 @@ def test_a_dry_run_includes_canaries(tmp_path: Path) -> None:
             forecast = runner.run(session.forecast(lambda count: None))
             assert forecast.model is not None
             assert (forecast.model.expected.calls, server.count) == (expected, 0)
-
-
-def test_the_cost_of_canaries_is_shown_when_resumed(tmp_path: Path) -> None:
-    tasks = write_canary_tasks(tmp_path / "tasks.jsonl")
-    with run_server(honest_judge) as server:
-        given_config = config_with(server, {"rate": 1.0})
-        bills = [score_config(tmp_path / "run", given_config, tasks).bill.to_json()["sent"]["number"] for _ in range(2)]
-    assert bills == [24, 24]
 
 
 def test_a_penalty_gives_a_canary_no_credit(tmp_path: Path) -> None:
@@ -298,14 +284,6 @@ def test_the_alarm_needs_a_lower_end_above_the_alert(fooled: list[int], is_alarm
     assert tally.is_alarming == is_alarming == (tally.to_json()["low"] > 0.05)
 
 
-def test_verdicts_on_one_canary_count_together() -> None:
-    few, many = tally_of(1, 0, 0, 0, 1, 1, judged=1), tally_of(8, 0, 0, 0, 8, 8, judged=8)
-    assert few.share is not None
-    assert many.share is not None
-    assert many.share.effective == pytest.approx(6, abs=0.5)
-    assert (many.share.low, many.share.high) == pytest.approx((few.share.low, few.share.high), abs=0.01)
-
-
 def test_a_judge_at_the_alert_raises_false_alarms_seldom() -> None:
     """The rate itself is above the alert in every third to every second run."""
     rng, runs = np.random.default_rng(5), 400
@@ -317,21 +295,6 @@ def test_a_judge_at_the_alert_raises_false_alarms_seldom() -> None:
 
 
 # Messages
-
-
-@pytest.mark.parametrize(
-    ("fooled", "line"),
-    [
-        (
-            [3],
-            "1 known-bad responses; 3 of 3 verdicts gave them credit (100.0%; no interval: only one was judged)",
-        ),
-        ([3, 3], "2 known-bad responses; 6 of 6 verdicts gave them credit (100.0%; 95 % interval 15.8% to 100.0%)"),
-        ([], "0 known-bad responses; 0 of 0 verdicts gave them credit"),
-    ],
-)
-def test_the_summary_shows_share_and_interval(fooled: list[int], line: str) -> None:
-    assert f"canaries: {line}" in result_lines(Summary(canaries=tally_of(*fooled)))
 
 
 @pytest.mark.parametrize(

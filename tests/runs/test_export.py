@@ -2,21 +2,17 @@
 
 import csv
 import io
-import json
 import re
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from jurygraph.runs.export import export_jsonl, table_to_csv, write_parquet
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import TableName
-from jurygraph.schema import Trace
 from jurygraph.sources.ratings import escape_formulas, unescape_formulas
-from tests.runs.sample_runs import RECORDING, SIMPLE_CONFIG, make_tasks, score, traces_of, write_tasks
-from tests.runs.workflows.test_rescoring import rescore_run
+from tests.runs.sample_runs import RECORDING, make_tasks, score, traces_of, write_tasks
 
 
 def export_csv(run: Run, name: TableName = "rewards", texts: bool = False) -> str:
@@ -26,12 +22,6 @@ def export_csv(run: Run, name: TableName = "rewards", texts: bool = False) -> st
 
 def csv_rows(folder: Path, name: TableName = "rewards", texts: bool = False) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(export_csv(Run.open(folder), name, texts), newline="")))
-
-
-def test_jsonl_contains_the_traces(rich: Path) -> None:
-    given = list(export_jsonl(Run.open(rich)))
-    assert [Trace.model_validate_json(line) for line in given] == list(traces_of(rich))
-    assert all(line.endswith(b"}\n") and line.count(b"\n") == 1 for line in given)
 
 
 def test_jsonl_escapes_invisible_characters(tmp_path: Path) -> None:
@@ -69,15 +59,6 @@ def test_csv_counts_scores_set_by_a_gate_apart_from_judgements(tmp_path: Path) -
     assert [(row["judged"], row["gated"]) for row in csv_rows(tmp_path / "run")] == [("0", "1"), ("1", "0")]
 
 
-@pytest.mark.parametrize("name", ['=HYPERLINK("http://x")', "+1", "-1", "@SUM(A1)"])
-def test_csv_escapes_formulas(tmp_path: Path, name: str) -> None:
-    given = make_tasks(tasks=1, size=1)
-    given[0]["id"] = given[0]["responses"][0]["id"] = given[0]["responses"][0]["agent"] = name
-    score(tmp_path / "run", write_tasks(tmp_path / "given", given))
-    (row,) = csv_rows(tmp_path / "run")
-    assert row["task_id"] == row["response_id"] == row["agent"] == f"'{name}"
-
-
 @pytest.mark.parametrize(
     "name", ["a\r=1+1", "a\n@SUM(A1)", "a\t-1", "a;=1", "\r\n+1", "a\u2028=1", "tab\there", "cr\rhere"]
 )
@@ -94,14 +75,6 @@ def test_csv_quotes_line_breaks_and_escapes_formulas_after_them(tmp_path: Path, 
     assert unescape_formulas(csv_rows(tmp_path / "run")[0]["agent"]) == name
 
 
-def test_csv_keeps_negative_numbers(tmp_path: Path) -> None:
-    config = {**SIMPLE_CONFIG, "reward": {"tone": -1.0, "same": -0.5, "late": -0.25}}
-    score(tmp_path / "run", write_tasks(tmp_path / "given", make_tasks(tasks=1)), config)
-    values = [row["value"] for row in csv_rows(tmp_path / "run") if row["value"]]
-    assert values
-    assert all(float(value) < 0 for value in values)
-
-
 def test_parquet_has_the_same_rows_with_types(plain: Path, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
@@ -112,22 +85,3 @@ def test_parquet_has_the_same_rows_with_types(plain: Path, tmp_path: Path) -> No
     assert shown == csv_rows(plain)
     assert {type(row["coverage"]) for row in found} == {float}
     assert {type(row["judged"]) for row in found} == {int}
-
-
-@pytest.mark.parametrize("form", [export_jsonl, export_csv])
-def test_a_rescored_run_is_exported_with_its_own_rewards(plain: Path, tmp_path: Path, form: Any) -> None:
-    rescore_run(plain, tmp_path / "other", "reward={tone: 1}")
-    exported = form(Run.open(tmp_path / "other"))
-    given = exported if isinstance(exported, str) else b"".join(exported).decode()
-    own = {trace.response_id: trace.reward.value for trace in traces_of(tmp_path / "other")}
-    found = (
-        [json.loads(line) for line in given.splitlines()]
-        if form is export_jsonl
-        else list(csv.DictReader(io.StringIO(given)))
-    )
-    values = {
-        row["response_id"]: row["reward"]["value"] if "reward" in row else float(row["value"])
-        for row in found
-        if row.get("value") != ""
-    }
-    assert values == {name: value for name, value in own.items() if name in values}

@@ -2,10 +2,6 @@
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict
@@ -216,31 +212,6 @@ class TestInterrupted:
             score_profiles(tmp_path / "run", tasks, cached)
             assert server.count - before == READS, "the others were not asked about again"
         assert verify_run(tmp_path / "run").closed
-
-    def test_a_failed_later_planning_leaves_the_run_unchanged(self, tasks: Path, tmp_path: Path) -> None:
-        with run_server(answer_with_failure(status(503), "number 2")) as server:
-            score_profiles(tmp_path / "run", tasks, profile_config(server), limit=2)
-            calls = stored_keys(tmp_path / "run")
-            with pytest.raises(ModelError, match="line 3"):
-                score_profiles(tmp_path / "run", tasks, profile_config(server))
-        assert stored_keys(tmp_path / "run") == calls
-        assert (list(read_plans(tmp_path / "run")), verify_run(tmp_path / "run").closed) == (["t0", "t1"], False)
-
-
-def start_scoring(folder: Path, tasks: Path) -> "subprocess.Popen[bytes]":
-    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    code += "from jurygraph.cli import main; main(sys.argv[1:])"
-    command = [sys.executable, "-c", code, "score", str(tasks), "--out", str(folder / "run")]
-    root = Path(jg.__file__).parents[1]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
-    return subprocess.Popen(command, env=environment, cwd=root, stderr=subprocess.PIPE)
-
-
-def wait_until(until: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not until():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 class TestRescored:

@@ -133,9 +133,6 @@ class TestRewards:
 
 
 class TestMetadataLabelsAndTexts:
-    def test_a_response_s_own_metadata_replaces_that_of_its_task(self, described: Run) -> None:
-        assert column(described, "metadata.source") == ["a book", "a book", "a letter"]
-
     def test_values_keep_their_type_unless_they_differ_in_it(self, described: Run) -> None:
         assert column(described, "metadata.page") == [8.5, 7.0, 7.0]
         assert column(described, "label.gold") == [True, False, None]

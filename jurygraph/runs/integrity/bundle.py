@@ -2,9 +2,10 @@
 
     records.jsonl   one record per line: seq, kind, key, at, body (the string whose hash is chained), link (hexadecimal)
     texts.jsonl     one text per line: id, salt (hexadecimal), content
-    config.yaml, seal.json   as in the run's folder
+    config.yaml     as in the run's folder
+    seal.txt, seal.sig   the signed bytes of a seal, and their Ed25519 signature
     traces.jsonl    every trace in full
-    base/           records, texts and seal of the run whose verdicts a re-scored run refers to
+    base/           records and texts of the run whose verdicts a re-scored run refers to
     verify.py       `offline_verifier`
 
 Lines are canonical JSON. The same run gives the same bytes, given the same zlib.
@@ -18,6 +19,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.integrity import offline_verifier
+from jurygraph.runs.integrity.seal import check_seal
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import open_replacement
@@ -28,12 +30,11 @@ from jurygraph.schema import canonical_json
 Member = tuple[str, Iterable[bytes]]
 
 README = b"""\
-How to check this bundle: python3 verify.py in the unpacked folder, or python3 verify.py bundle.zip (Python 3.8, alone;
-for the signature of a seal, it needs the package cryptography).
+How to check this bundle: python3 verify.py in the unpacked folder, or python3 verify.py bundle.zip (Python 3.8, alone).
 Whoever has reason to doubt verify.py as well takes jurygraph's own runs/integrity/offline_verifier.py: it is that file.
 Proved: records and texts are those of the head that it prints, rewards follow from their terms, and traces.jsonl shows
-their rewards, coverage, agents, labels, verdicts and calls. All can be forged, except a head (--expect-head) or a key
-(--signer) you know.
+these rewards; each trace has its digest. All can be forged, except a head that you know (--expect-head), or a seal:
+verify.py prints the command that checks its signature.
 Not here: prompts and replies of what a branch reused; they are in the run that it was branched from: export that too.
 Not proved: that verdicts lead to the terms (jurygraph verify); the rest of traces.jsonl; that texts are true.
 """
@@ -63,22 +64,20 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
 def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:
     yield "README.txt", [README]
     yield "verify.py", [Path(offline_verifier.__file__).read_bytes()]
-    yield from _file_member(run.folder / run_folder.CONFIG)
-    yield from _file_member(run.folder / run_folder.SEAL)
+    yield run_folder.CONFIG, [(run.folder / run_folder.CONFIG).read_bytes()]
+    seal = check_seal(run.folder, run.ledger)
+    if seal is not None:
+        yield "seal.txt", [seal.signed_bytes]
+        yield "seal.sig", [bytes.fromhex(seal.signature)]
     yield from _ledger_members(run.ledger, run.ledger.count)
     if run.base is not None and run.last_base_record is not None:
         ledger = run.base.ledger
         # to the last erasure, if it comes later, because it explains missing texts
         later = (record.seq for record in ledger.records("erasure", after=run.last_base_record))
         members = _ledger_members(ledger, max(later, default=run.last_base_record))
-        for name, content in (*members, *_file_member(run.base.folder / run_folder.SEAL)):
+        for name, content in members:
             yield f"base/{name}", content
     yield "traces.jsonl", traces
-
-
-def _file_member(path: Path) -> Iterator[Member]:
-    if path.exists():
-        yield path.name, [path.read_bytes()]
 
 
 def _ledger_members(ledger: Ledger, last: int) -> Iterator[Member]:

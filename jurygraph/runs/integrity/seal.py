@@ -101,6 +101,11 @@ class Seal(FrozenModel):
     signature: Annotated[str, StringConstraints(pattern="^[0-9a-f]{128}$")]
 
     @property
+    def signed_bytes(self) -> bytes:
+        """Return the signed bytes."""
+        return signed_bytes(self.model_dump(mode="json", exclude={"signature"}))
+
+    @property
     def to_bytes(self) -> bytes:
         """Return the bytes of seal.json."""
         return canonical_json(self.model_dump(mode="json")) + b"\n"
@@ -141,10 +146,9 @@ def _parse_seal(path: Path, content: bytes) -> Seal:
         raise TraceMismatch(f"{path}: is not a valid seal; it has been changed") from None
     if seal.to_bytes != content:
         raise TraceMismatch(f"{path}: is not in the form that jurygraph writes; it has been changed")
-    fields = seal.model_dump(mode="json", exclude={"signature"})
     try:
         public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(seal.public_key))
-        public_key.verify(bytes.fromhex(seal.signature), signed_bytes(fields))
+        public_key.verify(bytes.fromhex(seal.signature), seal.signed_bytes)
     except InvalidSignature:
         raise TraceMismatch(f"{path}: the signature is invalid; it or the signed records have been changed") from None
     return seal

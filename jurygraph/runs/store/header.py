@@ -73,17 +73,17 @@ class Header(FrozenModel):
     jurygraph: str = Field(default_factory=lambda: version("jurygraph"))
     tasks: FileDigest
     responses: FileDigest | None = None
-    profiles: FileDigest | None = Field(default=None, exclude_if=lambda profiles: profiles is None)
-    edges: FileDigest | None = Field(default=None, exclude_if=lambda edges: edges is None)
-    columns: TableColumns | None = Field(default=None, exclude_if=lambda columns: columns is None)
+    profiles: FileDigest | None = None
+    edges: FileDigest | None = None
+    columns: TableColumns | None = None
     config: Config
     config_file: str = ""
-    model: ModelIdentity | None = Field(default=None, exclude_if=lambda model: model is None)
+    model: ModelIdentity | None = None
     evaluators: dict[str, EvaluatorRecord]
-    domain: str | None = Field(default=None, exclude_if=lambda domain: domain is None)
+    domain: str | None = None
     derivers: dict[str, str] = Field(default_factory=dict)
     combiners: dict[str, str] = Field(default_factory=dict)
-    code: str | None = Field(default=None, exclude_if=lambda code: code is None)
+    code: str | None = None
     extent: Extent = Extent()
     base: Origin | None = None
     branch: Origin | None = None

@@ -8,7 +8,6 @@ from jurygraph.schema.frozen_model import digest_of
 from jurygraph.sources.importers.rows import Content, ImportedTurn, Key, Name, Note, TaskRow, nonempty_fields
 
 ONE_SIDED = "rows without both a chosen and a rejected response are left out"
-UNCOUNTED = "rows say another number of responses than they hold"
 UNNAMED = "rows do not name one model for each response, so that their responses have no agent"
 
 
@@ -29,9 +28,6 @@ class ImportedComparison(TaskRow):
     chosen_model: str | None = None
     rejected_model: str | None = None
     models: tuple[str, ...] | None = None
-    num_correct: float | None = None
-    num_incorrect: float | None = None
-    total_completions: float | None = None
     subset: Name | None = None
     additional_metadata: dict[str, JsonValue] | None = None
 
@@ -65,13 +61,7 @@ class ImportedComparison(TaskRow):
         about = nonempty_fields(
             subset=self.subset, additional_metadata=self.additional_metadata, models=self.models, other=self.other
         )
-        reported = (self.num_correct, self.num_incorrect, self.total_completions)
-        actual = (len(chosen), len(rejected), len(labelled))
-        notes = []
-        if any(number not in (None, count) for number, count in zip(reported, actual, strict=True)):
-            notes.append(Note(UNCOUNTED, name))
-        if self.models is not None and None in agents:
-            notes.append(Note(UNNAMED, name))
+        notes = [Note(UNNAMED, name)] if self.models is not None and None in agents else []
         return {"id": name, "query": query, "responses": responses, "metadata": about}, notes
 
 

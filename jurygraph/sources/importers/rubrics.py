@@ -121,23 +121,21 @@ class ImportedExample(TaskRow):
         return responses, notes
 
 
+RANGES = ("1-2", "3-4", "5-6", "7-8", "9-10")
+
+
 class Entry(ImportedRow):
-    """An entry of a checklist, and the meaning of each range of its scale."""
+    """An entry of a checklist, and the meaning of each of the `RANGES` of its scale."""
 
     name: str
     criteria_description: str | None = None
-    at_1_2: str | None = Field(default=None, alias="1-2")
-    at_3_4: str | None = Field(default=None, alias="3-4")
-    at_5_6: str | None = Field(default=None, alias="5-6")
-    at_7_8: str | None = Field(default=None, alias="7-8")
-    at_9_10: str | None = Field(default=None, alias="9-10")
 
     def criterion_fields(self) -> dict[str, Any]:
         """Return the fields of a criterion; its anchors are the described ranges, by their ends."""
         text = ": ".join(part for part in (self.name, self.criteria_description) if part)
-        ranges = ((field.alias, getattr(self, name)) for name, field in Entry.model_fields.items())
-        anchors = nonempty_fields(**{alias: meaning for alias, meaning in ranges if alias is not None})
-        return {"text": text, "weight": 1.0, "scale": (1.0, 10.0), "anchors": anchors, "about": self.other}
+        about = self.other
+        anchors = nonempty_fields(**{ends: about.pop(ends, None) for ends in RANGES})
+        return {"text": text, "weight": 1.0, "scale": (1.0, 10.0), "anchors": anchors, "about": about}
 
 
 class Query(TaskRow):

@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from jurygraph.errors import InputError, JurygraphError, TraceMismatch
+from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.chain import FIRST_LINK, Draft, link_of
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
-from jurygraph.runs.writable_run import close_run
-from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, score, scored_session, verify_run, write_tasks
+from tests.runs.sample_runs import score, verify_run
 from tests.runs.store.test_ledger import execute_sql
 
 
@@ -323,12 +322,6 @@ class TestAppended:
         with pytest.raises(TraceMismatch, match=f"{len(extra)} bytes follow the end of the database"):
             verify_run(plain)
 
-    def test_a_run_that_is_being_written_has_no_extra_bytes(self, tmp_path: Path) -> None:
-        tasks = write_tasks(tmp_path, make_tasks())
-        with scored_session(tmp_path / "run", tasks, SIMPLE_CONFIG, limit=2):
-            assert (tmp_path / "run" / "run.sqlite-wal").exists()
-            assert verify_run(tmp_path / "run").traces == 6
-
 
 class TestResult:
     def test_the_result_has_the_verified_numbers(self, plain: Path) -> None:
@@ -337,12 +330,3 @@ class TestResult:
         with closing(Run.open(plain)) as run:
             assert (found.records, found.head) == (run.ledger.count, run.ledger.head.hex())
             assert found.texts == len(list(run.ledger.stored_texts(0, run.ledger.count)))
-
-    def test_an_open_run_can_be_verified(self, tmp_path: Path) -> None:
-        tasks = write_tasks(tmp_path, make_tasks())
-        score(tmp_path / "run", tasks, SIMPLE_CONFIG, limit=2)
-        assert not verify_run(tmp_path / "run").closed
-        close_run(tmp_path / "run")
-        assert verify_run(tmp_path / "run").closed
-        with pytest.raises(JurygraphError, match="closed"):
-            score(tmp_path / "run", tasks, SIMPLE_CONFIG)

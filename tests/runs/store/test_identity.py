@@ -1,22 +1,17 @@
 """The identity of a run's model: another model behind the same name is found, and verification needs no model."""
 
-import asyncio
 import json
 import shutil
 import sys
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.models.backend import Capabilities
-from jurygraph.models.faults import Fault
-from jurygraph.models.request import Request
-from jurygraph.runs.integrity.deep_verification import DeepVerification, OfflineBackend, verify_deep
+from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import MAX_TEXTS
 from jurygraph.runs.store.header import ModelIdentity
@@ -191,30 +186,3 @@ class TestVerifiedWithoutAModel:
         found = DeepVerification(reused_from_missing_run=2 * 2 * 5, quotations=quotations)
         assert verify_deeply(tmp_path / "other") == verify_deeply(tmp_path / "run") == found
         assert quotations > 0
-
-
-class TestModelIdentity:
-    """The identity of a model, and the backend that replaces it."""
-
-    @pytest.mark.parametrize(("logprobs", "top"), [(True, 5), (False, None)])
-    def test_the_identity_has_model_and_capabilities(self, logprobs: bool, top: int | None) -> None:
-        able = Capabilities("native", logprobs=logprobs, top_logprobs=5)
-        backend = SimpleNamespace(provider="p", endpoint="http://e", model="m", capabilities=able)
-        expected = ModelIdentity(provider="p", endpoint="http://e", model="m", form="native", top_logprobs=top)
-        assert ModelIdentity.of(backend) == expected  # type: ignore[arg-type]
-
-    def make_request(self, model: str = "m", **fields: Any) -> Request:
-        messages = ({"role": "user", "content": "?"},)
-        return Request.model_validate(
-            {"provider": "p", "endpoint": "e", "model": model, "messages": messages, **fields}
-        )
-
-    def test_the_offline_backend_has_the_capabilities_and_answers_nothing(self) -> None:
-        identity = ModelIdentity(provider="p", endpoint="e", model="m", form="grammar", top_logprobs=5)
-        absent = OfflineBackend(identity)
-        able = absent.capabilities
-        assert (able.form, able.logprobs, able.top_logprobs) == ("grammar", True, 5)
-        assert not OfflineBackend(identity.model_copy(update={"top_logprobs": None})).capabilities.logprobs
-        with pytest.raises(Fault, match="the run contains no reply to this request") as caught:
-            asyncio.run(absent.complete(self.make_request(), 1.0))
-        assert caught.value.kind == "unrecorded"

@@ -91,15 +91,6 @@ class TestTransactions:
         writer.commit()
         assert reader.count == 3, "a reader sees the run as it was when it was opened"
 
-    def test_the_file_is_prepared_for_writing_once(self, path: Path) -> None:
-        ledger = make_ledger(path)
-        statements: list[str] = []
-        ledger._connection.set_trace_callback(statements.append)
-        ledger.append(Draft("trace", "another", {}))
-        ledger.commit()
-        assert any(one.startswith("INSERT INTO records") for one in statements)
-        assert not any(one.startswith("PRAGMA") for one in statements)
-
     def test_a_number_that_json_cannot_represent_is_refused(self, path: Path) -> None:
         with pytest.raises(ValueError, match="JSON"):
             Ledger.create(path).append(Draft("trace", "r", {"value": float("nan")}))

@@ -2,7 +2,6 @@
 
 import logging
 import shutil
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.store import ledger as ledger_module
 from jurygraph.runs.store.chain import Draft
-from jurygraph.runs.store.ledger import Ledger, check_log
+from jurygraph.runs.store.ledger import Ledger
 
 
 def append_values(path: Path, *values: int) -> Ledger:
@@ -120,38 +119,3 @@ def test_a_ledger_copied_without_its_log_gives_one_warning_in_each_process(
     assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
         f"{killed}: was being written, and its log run.sqlite-wal is missing"
     ] * 2
-
-
-def test_a_finished_ledger_needs_no_log(finished: Path, caplog: pytest.LogCaptureFixture) -> None:
-    ledger = Ledger.open(finished)
-    assert ledger is not None
-    ledger.close()
-    assert caplog.text == ""
-
-
-@pytest.mark.parametrize(
-    ("code", "raised"),
-    [
-        (sqlite3.SQLITE_BUSY, sqlite3.OperationalError),
-        (sqlite3.SQLITE_IOERR_READ, sqlite3.OperationalError),
-        (sqlite3.SQLITE_CORRUPT, TraceMismatch),
-        (None, TraceMismatch),
-    ],
-)
-def test_a_read_error_of_the_log_is_not_a_mismatch(
-    killed: Path, monkeypatch: pytest.MonkeyPatch, code: int | None, raised: type[Exception]
-) -> None:
-    class Fails(sqlite3.Connection):
-        def execute(self, *given: object) -> sqlite3.Cursor:
-            error = sqlite3.OperationalError("it cannot be read")
-            if code is not None:
-                error.sqlite_errorcode = code
-            raise error
-
-    def connect(path: Path, mode: str) -> sqlite3.Connection:
-        address = f"{path.as_uri()}?mode={mode}"
-        return sqlite3.connect(address, uri=True, factory=Fails if mode == "ro" else sqlite3.Connection)
-
-    monkeypatch.setattr(ledger_module, "_connect", connect)
-    with pytest.raises(raised):
-        check_log(killed)

@@ -3,7 +3,7 @@
 import pytest
 from ruamel.yaml import YAML
 
-from jurygraph.runs.store.yaml_text import to_yaml
+from jurygraph.runs.store.folder import to_yaml
 
 WORDS = ("yes", "NO", "null", "~", "", " a", "a ", "a: b", "a #b", "- a", "1", "1e3", "0x1f", ".5", "2026-01-01", "e1")
 ODD = ("a\nb\n", "\ttab", "\u2028\x7f\x85\ufeff", 'say "a\\b"', "größer 😀", "'x'", "{a}", "%d", "@a", "a:", "<<", "=")

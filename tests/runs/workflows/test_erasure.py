@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shutil
-import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -84,15 +83,6 @@ def test_verdicts_and_digests_of_a_copy_are_erased(run: Path) -> None:
     assert group.encode() not in read_folder(run)
 
 
-def test_erased_fields_are_marked(run: Path) -> None:
-    erase(run, "response", "t1/r0", "")
-    trace = Run.open(run).find_trace("t1/r0")
-    assert {verdict.reason for verdict in trace.verdicts if verdict.score is not None} <= {ERASED, ""}
-    assert (trace.group, trace.labels) == (ERASED, {})
-    scored = next(one for one in Run.open(run).scored_responses() if one.trace.response_id == "t1/r0")
-    assert scored.response is None
-
-
 def test_a_copy_in_another_response_is_erased(run: Path) -> None:
     assert erase(run, "response", "t1/r0", "").erased_in_others > 0
     there = {one.trace.response_id: one.response for one in Run.open(run).scored_responses()}
@@ -152,18 +142,6 @@ def test_an_erasure_is_refused_while_the_run_is_read(run: Path, monkeypatch: pyt
         assert read_folder(run) == before
         erase(run, "response", "t1/r0", "")
     assert_gone(run, SECRET)
-
-
-def test_an_erasure_is_refused_while_the_log_of_a_run_keeps_the_text(
-    run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("jurygraph.runs.store.ledger.BUSY_TIMEOUT", 0.0)
-    with closing(sqlite3.connect(run / "run.sqlite", isolation_level=None)) as reader:
-        reader.execute("PRAGMA journal_mode = WAL")
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM records").fetchone()
-        with pytest.raises(InputError, match="another program reads the run just now"):
-            erase(run, "response", "t1/r0", "")
 
 
 def test_a_task_that_contains_the_text_is_named_and_kept(tmp_path: Path) -> None:

@@ -61,11 +61,6 @@ def changed_digests(one: InputDigests, other: InputDigests) -> tuple[set[str], s
 BEFORE = config_with()
 
 
-def test_a_repeated_plan_has_the_same_digests() -> None:
-    assert digests_of(BEFORE) == digests_of(BEFORE)
-    assert set(digests_of(BEFORE).material) == {"measure", "half", "versions"}
-
-
 @pytest.mark.parametrize(
     ("deriver", "questions", "material"),
     [
@@ -89,12 +84,6 @@ def test_another_deriver_changes_only_dependent_digests(deriver: str, questions:
 )
 def test_conditions_and_samples_change_no_digest(change: dict[str, Any]) -> None:
     assert changed_digests(digests_of(BEFORE), digests_of(config_with(**change))) == (set(), set())
-
-
-def test_the_choice_of_pairs_changes_no_digest() -> None:
-    survey = make_plan(BEFORE, task_with_wish("tea")).survey
-    turned = tuple(q.model_copy(update={"pairs": "unordered"}) for q in survey.questions)
-    assert input_digests(survey.model_copy(update={"questions": turned})) == input_digests(survey)
 
 
 @pytest.mark.parametrize("change", [{"version": "2"}, {"params": {"limit": 3}}, {"layer": "fact"}])

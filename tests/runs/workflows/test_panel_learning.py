@@ -4,141 +4,18 @@ import json
 import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from jurygraph import Jury
 from jurygraph.aggregation import consensus
 from tests.cli.conftest import run_command
 
-JUDGES = """
-import random
-
-import jurygraph as jg
-
-
-def judge(name, right, lies=False):
-    def says(task, response):
-        truth, draw = int(response.text[0]), random.Random(name + response.text)
-        said = truth if draw.random() < right else draw.randrange(3)
-        return [0.0, 0.5, 1.0][2 - said if lies else said]
-
-    says.__name__ = name
-    return jg.evaluator(layer="check")(says)
-
-
-first, second, third, liar = judge("first", 0.8), judge("second", 0.75), judge("third", 0.7), judge("liar", 0.9, True)
-"""
-CONFIG = """
-evaluators: [{module}:first, {module}:second, {module}:third, {module}:liar]
-components:
-  panel:
-    combiner: consensus
-    inputs: {{first: {module}.first, second: {module}.second, third: {module}.third, liar: {module}.liar}}
-    params: {{levels: [0, 0.5, 1]}}
-reward: {{panel: 1.0}}
-"""
-TASKS, PAIR = 140, 2
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with four judges, one of whom gives the opposite of its observation."""
-    folder = tmp_path_factory.mktemp("learning")
-    (folder / "judges_to_learn.py").write_text(JUDGES, encoding="utf-8")
-    (folder / "jury.yaml").write_text(CONFIG.format(module="judges_to_learn"), encoding="utf-8")
-    draw = random.Random(0)
-    tasks = [
-        {
-            "id": f"t{task}",
-            "query": "q",
-            "responses": [
-                {"id": f"t{task}/{place}", "text": f"{draw.randrange(3)} t{task}/{place}"} for place in range(PAIR)
-            ],
-        }
-        for task in range(TASKS)
-    ]
-    (folder / "tasks.jsonl").write_text("".join(json.dumps(one) + "\n" for one in tasks), encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.syspath_prepend(folder)
-        ended = run_command("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "run")
-        assert ended.code == 0, ended.err
-        again = run_command(
-            "rescore", "run", "--out", "learned", "--learn", "panel", "--artifact", "panel.json", "--json"
-        )
-        assert again.code == 0, again.err
-        (folder / "told.json").write_text(again.out, encoding="utf-8")
-    return folder
+TASKS = 140
 
 
 def read_rewards(run: Path) -> dict[str, dict]:  # type: ignore[type-arg]
     lines = run_command("export", run, "--to", "jsonl").out.splitlines()
     return {one["response_id"]: one for one in map(json.loads, lines)}
 
-
-@pytest.mark.exhaustive
-def test_the_rewards_are_the_posterior_means_of_a_fit_of_all_verdicts(project: Path) -> None:
-    before, after = read_rewards(project / "run"), read_rewards(project / "learned")
-    votes = [
-        (name, verdict["evaluator"].rpartition(".")[2], int(2 * verdict["score"]))
-        for name, trace in before.items()
-        for verdict in trace["verdicts"]
-    ]
-    fitted = consensus.fit(*zip(*votes, strict=True), n_classes=3)  # type: ignore[arg-type]
-    for name, credit in zip(fitted.items, fitted.credit(), strict=True):
-        assert after[str(name)]["reward"]["value"] == pytest.approx(credit, abs=1e-6)
-    changed = [after[name]["reward"]["value"] != one["reward"]["value"] for name, one in before.items()]
-    assert any(changed)
-
-
-@pytest.mark.exhaustive
-def test_a_later_plan_uses_the_artifact_bit_for_bit(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project)
-    monkeypatch.syspath_prepend(project)
-    config = CONFIG.format(module="judges_to_learn").replace("0.5, 1]", "0.5, 1], confusions: panel.json")
-    (project / "later.yaml").write_text(config, encoding="utf-8")
-    ended = run_command("score", "tasks.jsonl", "--config", "later.yaml", "--out", "later")
-    assert ended.code == 0, ended.err
-    learned, later = read_rewards(project / "learned"), read_rewards(project / "later")
-    assert {k: one["reward"]["value"] for k, one in learned.items()} == {
-        k: one["reward"]["value"] for k, one in later.items()
-    }
-    digest = json.loads((project / "panel.json").read_text(encoding="utf-8"))["digest"]
-    with Jury.from_config(project / "later.yaml") as jury:
-        settings = jury.config.components["panel"].params["confusions"]
-    assert isinstance(settings, dict)
-    output = json.loads((project / "told.json").read_text(encoding="utf-8"))
-    assert output["learned"]["panel"]["confusions"] == digest
-    np.testing.assert_allclose(sum(settings["prior"]), 1.0)  # type: ignore[arg-type]
-
-
-def test_a_changed_artifact_is_refused(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project)
-    changed = json.loads((project / "panel.json").read_text(encoding="utf-8"))
-    changed["prior"] = changed["prior"][::-1]
-    (project / "changed.json").write_text(json.dumps(changed), encoding="utf-8")
-    ended = run_command("rescore", "run", "--out", "never", "--set", "components.panel.params.confusions=changed.json")
-    assert ended.code == 2
-    assert "changed.json, field digest: is not that of the rest" in ended.err
-    assert not (project / "never").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "wrong"),
-    [
-        (["--learn", "pannel"], "components.pannel: is not a component with combiner 'consensus'; there are panel"),
-        (["--artifact", "x.json"], "--artifact: stores the confusions of one component; name one with --learn"),
-    ],
-)
-def test_impossible_learning_is_refused(project: Path, arguments: list[str], wrong: str) -> None:
-    ended = run_command("rescore", project / "run", "--out", project / "never", *arguments)
-    assert ended.code == 2
-    assert wrong in ended.err
-    assert not (project / "never").exists()
-
-
-# Judges who predict different reviewers
 
 PREDICTING = """
 import random
@@ -217,3 +94,41 @@ def test_the_matrices_of_judges_are_learned_over_responses_with_each_reviewer(pa
     assert (told["responses"], told["units"]) == (TASKS, 2 * TASKS)
     assert told["judges"]["first"]["accuracy"] > told["judges"]["third"]["accuracy"]
     assert sorted(json.loads((panels / "a.json").read_text(encoding="utf-8"))["annotators"]) == sorted(told["judges"])
+
+
+def test_a_later_plan_uses_the_artifact_bit_for_bit(panels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(panels)
+    monkeypatch.syspath_prepend(panels)
+    (panels / "later.yaml").write_text(PANELS.replace("0.5, 1]", "0.5, 1], confusions: a.json"), encoding="utf-8")
+    ended = run_command("score", "tasks.jsonl", "--config", "later.yaml", "--out", "later")
+    assert ended.code == 0, ended.err
+    learned, later = read_rewards(panels / "learned"), read_rewards(panels / "later")
+    assert {k: one["reward"]["value"] for k, one in learned.items()} == {
+        k: one["reward"]["value"] for k, one in later.items()
+    }
+
+
+def test_a_changed_artifact_is_refused(panels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(panels)
+    changed = json.loads((panels / "a.json").read_text(encoding="utf-8"))
+    changed["prior"] = changed["prior"][::-1]
+    (panels / "changed.json").write_text(json.dumps(changed), encoding="utf-8")
+    setting = "components.reviewers.params.confusions=changed.json"
+    ended = run_command("rescore", "run", "--out", "never", "--set", setting)
+    assert ended.code == 2
+    assert "changed.json, field digest: is not that of the rest" in ended.err
+    assert not (panels / "never").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        (["--learn", "pannel"], "components.pannel: is not a component with combiner 'consensus'; there are reviewers"),
+        (["--artifact", "x.json"], "--artifact: stores the confusions of one component; name one with --learn"),
+    ],
+)
+def test_impossible_learning_is_refused(panels: Path, arguments: list[str], wrong: str) -> None:
+    ended = run_command("rescore", panels / "run", "--out", panels / "never", *arguments)
+    assert ended.code == 2
+    assert wrong in ended.err
+    assert not (panels / "never").exists()

@@ -6,7 +6,6 @@ import re
 import shutil
 from collections.abc import Hashable
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -180,21 +179,6 @@ class TestAtomicPlanning:
         score(folder, tasks)
         assert trace_contents(folder) == trace_contents(plain)
 
-    def test_an_empty_folder_is_reused(self, tmp_path: Path, tasks: Path) -> None:
-        (tmp_path / "run").mkdir(mode=0o750)
-        before = (tmp_path / "run").stat()
-        score(tmp_path / "run", tasks)
-        after = (tmp_path / "run").stat()
-        assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
-
-    def test_the_current_folder_can_become_the_run(
-        self, tmp_path: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        (tmp_path / "here").mkdir()
-        monkeypatch.chdir(tmp_path / "here")
-        score(Path(), tasks)
-        assert Run.open(Path()).is_closed
-
     def test_a_file_changed_while_scoring_stops_the_run_without_loss(self, tmp_path: Path) -> None:
         tasks = write_tasks(tmp_path, make_tasks(tasks=40))
         with (
@@ -244,23 +228,6 @@ class TestForecast:
             expected = Forecast()
             expected.add_group(survey.questions, size, jury.evaluators)
         assert expected.verdicts == requests
-
-    def test_a_forecast_counts_the_rest_and_writes_nothing(self, tmp_path: Path, tasks: Path) -> None:
-        with (
-            jg.Jury.from_config(SIMPLE_CONFIG) as jury,
-            open_tasks(tasks) as work,
-            closing(ScoringSession(tmp_path / "run", jury, work, limit=3)) as session,
-        ):
-            expected = asyncio.run(session.forecast(lambda count: None))
-        assert asdict(expected) == {
-            "tasks": 3,
-            "responses": 9,
-            "questions": 9,
-            "verdicts": 36,
-            "model_verdicts": 0,
-            "model": None,
-        }
-        assert list(tmp_path.iterdir()) == []
 
 
 def test_the_header_describes_the_inputs(plain: Path) -> None:

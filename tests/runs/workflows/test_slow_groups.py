@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 import jurygraph as jg
-from jurygraph.errors import BudgetExceeded, ModelAccessError
+from jurygraph.errors import BudgetExceeded
 from jurygraph.runs.export import export_jsonl, table_to_csv
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.outline import read_groups
@@ -214,21 +214,6 @@ def test_what_a_budget_cuts_off_is_completed_and_nothing_else(
     score(tmp_path / "run", tasks, settings(server))
     assert requested_tasks().isdisjoint(kept)
     assert server.count == 2 * before, "each request was sent once in each run"
-    check_complete(tmp_path / "run", whole)
-
-
-@pytest.mark.landing
-def test_an_error_of_a_group_loses_none_that_is_finished(
-    judge: SlowJudge, server: Server, tasks: Path, whole: Path, tmp_path: Path
-) -> None:
-    judge.refuses = judge.holds
-    with pytest.raises(ModelAccessError, match="finished groups are kept"):
-        score(tmp_path / "run", tasks, settings(server))
-    kept = scored_tasks(tmp_path / "run")
-    assert SLOW.isdisjoint(kept)
-    judge.refuses = judge.holds = never
-    score(tmp_path / "run", tasks, settings(server))
-    assert requested_tasks().isdisjoint(kept)
     check_complete(tmp_path / "run", whole)
 
 

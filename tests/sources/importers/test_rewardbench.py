@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.sources.importers.preferences import ONE_SIDED, UNCOUNTED, UNNAMED
+from jurygraph.sources.importers.preferences import ONE_SIDED, UNNAMED
 from tests.sources.importers.published import REWARDBENCH, import_rows, notes_of, tasks, write_rows
 
 FIRST, UNKNOWN, SECOND, MISCOUNTED, ONE_SIDE, BARE = REWARDBENCH
@@ -63,7 +63,6 @@ def test_ids_must_be_unique_only_within_a_subset(file: Path) -> None:
 
 def test_odd_rows_are_reported_and_one_sided_ones_omitted(file: Path) -> None:
     assert notes_of("rewardbench", file, *REWARDBENCH) == [
-        (UNCOUNTED, "Math/5"),
         (UNNAMED, "Math/5"),
         (ONE_SIDED, "Ties/6"),
     ]

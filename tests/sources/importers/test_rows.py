@@ -136,7 +136,6 @@ def test_an_array_of_rows_is_refused_with_how_to_make_lines_of_it(
         ),
         ("writingbench", {"query": ["Write."]}, "query: is a list; write text"),
         ("writingbench", {"index": 1.5}, "index: is the number 1.5; write text"),
-        ("writingbench", {"checklist": [{"name": "a", "1-2": 1}]}, "checklist[0].1-2: is the number 1; write text"),
         ("rewardbench", {"chosen": 3}, "chosen: is the number 3; write text, in quotes or a list"),
         ("rewardbench", {"rejected": ["a", None]}, "rejected[1]: is null; write text"),
         ("rewardbench", {"prompt": []}, "prompt: is an empty list; give it one message at least"),
