@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import linecache
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypedDict
 
 import pytest
@@ -54,6 +55,19 @@ def test_a_bare_decorator_registers_the_function_by_its_name() -> None:
     assert REGISTERED["brief"] is brief
     assert (brief.name, brief.layer, brief.scope, brief.audience) == ("brief", "check", "response", "task")
     assert answer(brief, SHORT) == 0.25
+
+
+def test_an_unnamed_function_needs_a_name() -> None:
+    with pytest.raises(ConfigError, match="has no name of its own"):
+        jg.evaluator(partial(short))
+    assert answer(jg.evaluator(partial(short), name="partly"), SHORT) == 1.0
+    with pytest.raises(jg.InputError, match="evaluator: is an int; give a function, a Runnable or a compiled graph"):
+        jg.evaluator(5)
+
+
+def test_material_that_is_needed_is_named_in_a_list() -> None:
+    with pytest.raises(ConfigError, match=r"needs is the text 'words': write a list of names of material, \['words'\]"):
+        jg.evaluator(short, name="tone", needs="words")
 
 
 @all_rows(
@@ -263,6 +277,12 @@ def test_a_runnable_is_given_the_task_the_response_and_their_texts() -> None:
     seen: dict[str, Any] = {}
     answer(adapt(RunnableLambda(lambda state: seen.update(state) or 1.0), "r"), SHORT)
     assert seen == {"task": VIEW, "query": VIEW.query, "response": SHORT, "text": "ab", "material": {}}
+
+
+@pytest.mark.parametrize("given", [{}, {"scroe": 1.0}])
+def test_a_mapping_without_a_score_is_refused(given: Any) -> None:
+    with pytest.raises(ValueError, match="expected `verdict` or `score` in the result"):
+        read_answer(given)
 
 
 def test_a_mapping_cannot_forge_the_identity_of_a_verdict() -> None:
