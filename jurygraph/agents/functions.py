@@ -11,11 +11,11 @@ import inspect
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, get_args, overload
+from typing import Any, overload
 
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import did_you_mean, name_type, require_type
+from jurygraph.messages import name_type, require_type
 from jurygraph.schema import (
     Audience,
     Branch,
@@ -27,10 +27,30 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.frozen_model import FrozenModel
-from jurygraph.schema.plan import Pairs
+from jurygraph.schema.frozen_model import FrozenModel, Id, PositiveInt
+from jurygraph.schema.plan import SUBMITTED, Pairs
 
 _ARGUMENTS = {"response": ("task", "response"), "pair": ("task", "first", "second"), "group": ("task", "responses")}
+
+
+class AdaptedSettings(FrozenModel):
+    """The settings of a function or Runnable that becomes an evaluator.
+
+    `layer` is by default `model` for a Runnable and `check` for a function. `own_model` says that the target brings its
+    own model; a Runnable does by default. The others are as in `Evaluator` and `Question`.
+    """
+
+    version: str | None = None
+    layer: Layer | None = None
+    audience: Audience = "task"
+    scope: Scope = "response"
+    branch: Branch | None = None
+    needs: tuple[Id, ...] = ()
+    own_model: bool | None = None
+    material: Id = SUBMITTED
+    when: Condition | None = None
+    pairs: Pairs = "ordered"
+    samples: PositiveInt = 1
 
 
 class AdaptedEvaluator(Evaluator):
@@ -39,50 +59,19 @@ class AdaptedEvaluator(Evaluator):
     branch: Branch = "checks"
     bounds_its_time = True
 
-    def __init__(
-        self,
-        target: Any,
-        name: str,
-        *,
-        version: str | None = None,
-        layer: Layer | None = None,
-        audience: Audience = "task",
-        scope: Scope = "response",
-        branch: Branch | None = None,
-        needs: Sequence[str] = (),
-        own_model: bool | None = None,
-        material: str = "submitted",
-        when: Condition | None = None,
-        pairs: Pairs = "ordered",
-        samples: int = 1,
-    ) -> None:
+    def __init__(self, target: Any, name: str, settings: AdaptedSettings) -> None:
         runnable = is_runnable(target)
-        layer = layer or ("model" if runnable else "check")
-        choices = (("layer", layer, Layer), ("audience", audience, Audience), ("scope", scope, Scope))
-        for setting, value, allowed in (*choices, ("branch", branch or "checks", Branch)):
-            if value not in get_args(allowed):
-                known = ", ".join(get_args(allowed))
-                raise ConfigError(f"evaluator {name!r}: {setting} is one of {known}, not {value!r}")
-        if isinstance(needs, str):
-            raise ConfigError(f"needs is the text {needs!r}: write a list of names of material, [{needs!r}]")
-        require_type("needs", needs, Iterable, "write a list of names of material")
-        for place, one in enumerate(needs := tuple(needs)):
-            require_type(f"needs[{place}]", one, str, "write the name of a material")
+        own_model = runnable if settings.own_model is None else settings.own_model
         self.target = target
         self.name = name
-        self.version = version or ("1" if runnable else source_version(target))
-        self.layer = layer
-        self.audience = audience
-        self.scope = scope
-        self.needs = needs
-        self.uses_model = layer in ("model", "residual") and not (runnable if own_model is None else own_model)
-        self.branch = branch or BRANCH_OF_AUDIENCE[audience]
-        fields = {"material": material, "when": when, "pairs": pairs, "samples": samples}
-        self._question_fields: dict[str, Any] = fields
-        try:
-            Question(id="a", evaluator="a", version="1", subject="a", view="", **self._question_fields)
-        except InputError as error:
-            raise ConfigError(f"evaluator {name!r}, {str(error).removeprefix('Question.')}") from None
+        self.version = settings.version or ("1" if runnable else source_version(target))
+        self.layer = settings.layer or ("model" if runnable else "check")
+        self.audience = settings.audience
+        self.scope = settings.scope
+        self.needs = settings.needs
+        self.uses_model = self.layer in ("model", "residual") and not own_model
+        self.branch = settings.branch or BRANCH_OF_AUDIENCE[settings.audience]
+        self._question_fields = {field: getattr(settings, field) for field in ("material", "when", "pairs", "samples")}
         self._check_params({}, are_complete=False)
 
     def questions(self, view: TaskView) -> Sequence[Question]:
@@ -204,13 +193,20 @@ def has_own_version(kind: type, role: type) -> bool:
 
 
 def adapt(target: Any, name: str, **settings: Any) -> AdaptedEvaluator:
-    """Make an evaluator of a function, Runnable or compiled graph; the settings are those of `AdaptedEvaluator`.
+    """Make an evaluator of a function, Runnable or compiled graph; the settings are those of `AdaptedSettings`.
 
     A Runnable is assumed to bring its own model (layer `model`, used even if the config's model is `none`), unless
     `own_model=False`; a function of layer `model` or `residual` brings its own only with `own_model=True`.
     """
+    for setting in settings:
+        if hasattr(Evaluator, setting) and setting not in AdaptedSettings.model_fields:
+            raise ConfigError(f"{setting}: a function has no such setting; subclass jg.Evaluator, which has it")
+    try:
+        chosen = AdaptedSettings(**settings)
+    except InputError as error:
+        raise ConfigError(f"evaluator {name!r}, {str(error).removeprefix('AdaptedSettings.')}") from None
     kind = RunnableEvaluator if is_runnable(target) else FunctionEvaluator
-    return kind(target, name, **settings)
+    return kind(target, name, chosen)
 
 
 REGISTERED: dict[str, AdaptedEvaluator | None] = {}
@@ -228,14 +224,7 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
 
     The config refers to it by its dotted path, or by `name` (by default the function's own name) if that is unique.
     """
-    known = AdaptedEvaluator.__init__.__kwdefaults__ or {}
-    for setting in settings:
-        if setting not in known:
-            hint = did_you_mean(setting, known) or f"known: {', '.join(known)}"
-            hint = "subclass jg.Evaluator, which has it" if hasattr(Evaluator, setting) else hint
-            raise ConfigError(f"{setting}: a function has no such setting; {hint}")
-    for setting, text in (("name", name), ("version", settings.get("version"))):
-        require_type(setting, text, str | None, "write text")
+    require_type("name", name, str | None, "write text")
     if target is None:
         return lambda it: evaluator(it, name=name, **settings)
     chosen_name = name or getattr(target, "__name__", None)

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import linecache
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypedDict
 
 import pytest
@@ -56,22 +57,34 @@ def test_a_bare_decorator_registers_the_function_by_its_name() -> None:
     assert answer(brief, SHORT) == 0.25
 
 
+def test_an_unnamed_function_needs_a_name() -> None:
+    with pytest.raises(ConfigError, match="has no name of its own"):
+        jg.evaluator(partial(short))
+    assert answer(jg.evaluator(partial(short), name="partly"), SHORT) == 1.0
+    with pytest.raises(jg.InputError, match="evaluator: is an int; give a function, a Runnable or a compiled graph"):
+        jg.evaluator(5)
+
+
 @all_rows(
     ("settings", "message"),
     [
         ({"uses_model": True}, "uses_model: a function has no such setting; subclass jg.Evaluator, which has it"),
-        ({"layr": "check"}, "layr: a function has no such setting; did you mean layer?"),
-        ({"zzz": 1}, "zzz: a function has no such setting; known: version, layer, "),
+        ({"layr": "check"}, "evaluator 'short', layr: unknown; did you mean layer?"),
+        ({"zzz": 1}, "evaluator 'short', zzz: unknown; known here: version, layer, "),
+        ({"layer": "nobody"}, "evaluator 'short', layer: is the text 'nobody'; write 'fact', 'check', "),
+        ({"scope": "nobody"}, "evaluator 'short', scope: is the text 'nobody'; write 'response', 'pair' "),
+        ({"needs": "words"}, "evaluator 'short', needs: is the text 'words'; write a list"),
         ({"samples": "two"}, "evaluator 'short', samples: is the text 'two'; write a whole number"),
         ({"name": 3}, "name: is an int; write text"),
-        ({"version": 3}, "version: is an int; write text"),
-        ({"needs": ["words", 5]}, "needs[1]: is an int; write the name of a material"),
+        ({"version": 3}, "evaluator 'short', version: is the number 3; write text"),
+        ({"needs": ["words", 5]}, "evaluator 'short', needs[1]: is the number 5; write text"),
     ],
 )
 def test_a_setting_that_a_function_cannot_have_is_refused_where_it_is_written(settings: Any, message: str) -> None:
     with pytest.raises((ConfigError, jg.InputError)) as refused:
         jg.evaluator(**{"name": "short", **settings})(lambda task, response: 1.0)
     assert str(refused.value).startswith(message)
+    assert "short" not in REGISTERED
 
 
 def test_a_name_that_two_functions_share_is_refused() -> None:
@@ -96,21 +109,6 @@ def test_defining_a_function_again_replaces_it() -> None:
     define(0.1)
     define(0.9)
     assert answer(REGISTERED["tone"], SHORT) == 0.9
-
-
-@pytest.mark.parametrize(
-    ("setting", "known"),
-    [
-        ("layer", "fact, check"),
-        ("audience", "task, everyone, stakeholder"),
-        ("scope", "response, pair"),
-        ("branch", "checks"),
-    ],
-)
-def test_an_unknown_setting_is_refused_with_the_known_ones(setting: str, known: str) -> None:
-    with pytest.raises(ConfigError, match=f"evaluator 'short': {setting} is one of {known}.*, not 'nobody'"):
-        jg.evaluator(short, **{setting: "nobody"})
-    assert "short" not in REGISTERED
 
 
 # Signatures
@@ -263,6 +261,12 @@ def test_a_runnable_is_given_the_task_the_response_and_their_texts() -> None:
     seen: dict[str, Any] = {}
     answer(adapt(RunnableLambda(lambda state: seen.update(state) or 1.0), "r"), SHORT)
     assert seen == {"task": VIEW, "query": VIEW.query, "response": SHORT, "text": "ab", "material": {}}
+
+
+@pytest.mark.parametrize("given", [{}, {"scroe": 1.0}])
+def test_a_mapping_without_a_score_is_refused(given: Any) -> None:
+    with pytest.raises(ValueError, match="expected `verdict` or `score` in the result"):
+        read_answer(given)
 
 
 def test_a_mapping_cannot_forge_the_identity_of_a_verdict() -> None:

@@ -92,3 +92,5 @@ def test_code_is_named_by_package_module_and_name() -> None:
     for path in ("json.nothing", "no_such_package.name", "dumps", ".dumps"):
         with pytest.raises(ConfigError, match=rf"functions\.f: '{path}' cannot be imported"):
             notation.import_named("functions", {"f": path}, "__call__", "a function")
+    with pytest.raises(ConfigError, match=r"functions\.f: 'json.__name__' is of type str; name a function"):
+        notation.import_named("functions", {"f": "json.__name__"}, "__call__", "a function")

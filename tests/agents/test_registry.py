@@ -224,6 +224,14 @@ def test_a_module_whose_own_import_fails_shows_that_failure(tmp_path: Path, sour
         evaluator("mine.broken.tone")
 
 
+def test_a_class_that_raises_on_construction_is_reported(tmp_path: Path) -> None:
+    source = "import jurygraph as jg\nclass Bad(jg.Evaluator):\n    def __init__(self): raise OSError('no disk')\n"
+    (tmp_path / "mine" / "bad.py").write_text(source + "    def answer(self, ask): return 1.0\n")
+    importlib.invalidate_caches()
+    with pytest.raises(ConfigError, match=r"'mine.bad.Bad' cannot be made: OSError: no disk"):
+        evaluator("mine.bad.Bad")
+
+
 # Params and instances
 
 

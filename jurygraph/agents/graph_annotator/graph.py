@@ -52,14 +52,11 @@ class KnownGraph:
         )
 
     def still_rejected(self, requested: Iterable[CriterionPair]) -> Iterator[RejectedEdge]:
-        """Yield the earlier rejections that still hold: pairs in `requested` get new ones."""
-        requested_pairs = set(requested)
-        requested_undirected = {frozenset(pair) for pair in requested_pairs}
+        """Yield the earlier rejections that still hold: pairs in `requested`, or of changed criteria, get new ones."""
+        replaced = {frozenset(pair) for pair in requested}
         for edge in () if self.record is None else self.record.rejected:
-            ends = _ends(edge)
-            is_superseded = ends in requested_pairs if edge.stage == "vote" else frozenset(ends) in requested_undirected
-            is_invalid = edge.parent == edge.child or not self.unchanged_criteria.issuperset(ends)
-            if edge.stage != "projection" and not is_superseded and not (requested_pairs and is_invalid):
+            is_unchanged = self.unchanged_criteria.issuperset(_ends(edge))
+            if edge.stage != "projection" and is_unchanged and frozenset(_ends(edge)) not in replaced:
                 yield edge
 
 

@@ -103,6 +103,13 @@ def test_a_reward_that_rises_with_accuracy_is_not_evidence_of_hacking() -> None:
     assert tracker.hacks(15, [alert(15, "reward", "up", size=2.0)]) == []
 
 
+def test_a_reward_that_fell_long_ago_in_steps_but_with_this_fall_does_not_hold() -> None:
+    tracker = diagnosis(reward=0.0)
+    tracker.hacks(10, [alert(10, "reward", "down")])
+    tracker.hacks(15, [alert(15, "component.accuracy", "down", since=9)])
+    assert [tracker.hacks(step, []) for step in range(16, 70)] == [[]] * 54
+
+
 def test_both_signatures_together_are_reported_as_one_hack() -> None:
     tracker = diagnosis()
     (hack,) = tracker.hacks(9, [alert(9, "component.accuracy", "down")])

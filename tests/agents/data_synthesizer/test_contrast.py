@@ -84,6 +84,12 @@ def test_inputs_must_come_in_pairs(names: tuple[str, ...]) -> None:
         Contrast().freeze(inputs, {})
 
 
+def test_an_input_is_one_question() -> None:
+    several = ComponentInput(questions=("one", "two"), weights=(1.0, 1.0))
+    with pytest.raises(PlanError, match="holds 2 questions; name one of them by its id"):
+        Contrast().freeze({"a": several, "a-of-x": several}, {})
+
+
 # In the machine
 
 CONFIG: dict[str, Any] = {

@@ -1,6 +1,7 @@
 """The deriver `extract` before a server: what it asks, what it makes of replies, and what no response talks it into."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from jurygraph.schema import Call, CallsConfig, DeriverUse, Material, Response, 
 from tests.agents.extraction.errors import ERRORS, REFERENCE
 from tests.agents.extraction.extractor import Reply, fenced_text, read_perfectly, reader_script, without_quotes
 from tests.agents.extraction.plans import EVERY, KINDS, LINES, RECORDS, in_words, layout_in_turn
-from tests.models.server import Script, run_server
+from tests.models.server import Script, reply_with, run_server
 
 UNKNOWN_OF = {
     kind: {name: UNKNOWN for name, field in fields.items() if not field.number} for kind, fields in KINDS.items()
@@ -133,6 +134,17 @@ def test_records_that_are_not_repaired_become_unknown() -> None:
     assert {kind: data[kind] for kind in ("days", "attractions", "drives")} == {
         kind: WHOLE[kind] for kind in ("days", "attractions", "drives")
     }
+
+
+def test_ungrounded_records_fail_the_material_by_the_response() -> None:
+    made_up = json.dumps(
+        {kind: [] for kind in KINDS} | {"days": [{"quote": "On day one we rest", "day": 1, "where": "us"}]}
+    )
+    material, _ = derive_material(lambda body, number: reply_with(made_up))
+    assert (material.status, material.data, material.evidence) == ("failed", None, ())
+    assert material.failure is not None
+    assert (material.failure.cause, material.failure.kind) == ("response", "unsupported")
+    assert material.failure.message == f"days[0]: {NOT_FOUND_MESSAGE}"
 
 
 # No call

@@ -157,6 +157,19 @@ def test_a_file_without_rows_is_refused(name: str, content: str, tmp_path: Path)
         in_file(tmp_path / name)
 
 
+def test_a_file_that_is_written_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_table(tmp_path / "t.csv", PLACES)
+    key_of = RowTable.key_of
+
+    def write_meanwhile(table: RowTable, values: Mapping[str, Any]) -> Any:
+        path.write_text("name,city\n")
+        return key_of(table, values)
+
+    monkeypatch.setattr(RowTable, "key_of", write_meanwhile)
+    with pytest.raises(InputError, match=r"t\.csv: changed while it was read; leave it as it is and prepare again"):
+        in_file(path)
+
+
 @pytest.mark.landing
 def test_an_index_without_space_is_reported(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv", [{"name": f"Inn {number}", "note": "x" * 500} for number in range(4_000)])

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from jurygraph.agents.judging.forms import MAX_QUOTES, Binary, Form, Measurement, PartialCredit, Scale
 from jurygraph.agents.judging.items import Item
 from jurygraph.errors import InputError
-from jurygraph.models.request import Reply
+from jurygraph.models.request import Reply, Token
 from jurygraph.models.structured import answer_schema
 from tests.agents.judging.scripted_judge import binary_reply, parts_reply, scale_reply
 from tests.rows import all_rows
@@ -102,6 +102,19 @@ def test_only_positive_findings_are_claims() -> None:
     assert claims_of(FORMS["parts"], parts_reply(["a"], None)) == [("part_1 met", ["a"])]
     assert claims_of(FORMS["parts"], parts_reply([], ["b"])) == [("part_1 met", []), ("part_2 met", ["b"])]
     assert claims_of(FORMS["parts"], parts_reply(None, None)) == []
+
+
+def test_a_contradictory_reply_gives_no_credit_without_a_quotation() -> None:
+    """As happens where words are drawn by chance, or a server's log probabilities are not those of its words."""
+    reply_fields = {"item_1": binary_reply(False, 0.1, quotes=[])}
+    before, after = json.dumps(reply_fields, separators=(",", ":")).rsplit("false,", 1)
+    tokens = (
+        Token(text=before, logprob=0.0),
+        Token(text="false", logprob=math.log(0.05), others=(("true", math.log(0.95)),)),
+        Token(text=f",{after}", logprob=0.0),
+    )
+    reply = Reply(text="".join(token.text for token in tokens), tokens=tokens)
+    assert measure_reply(FORMS["met"], reply_fields["item_1"], reply) == Measurement(0.1, False, "P(met) as stated")
 
 
 # Measurements

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Response, Task, Trace, Verdict
-from jurygraph.agents.quality_assessor.reasoning import MAX_STEPS_JUDGED
+from jurygraph.agents.quality_assessor.reasoning import MAX_FACTS_LENGTH, MAX_STEPS_JUDGED
 from jurygraph.conformance import check_evaluator
 from tests.agents.judging.scripted_judge import reply_in_turn, score_by_script, user_message
 from tests.models.server import Answer, reply_with, run_server
@@ -115,6 +115,14 @@ def test_each_step_has_its_own_fence_next_to_task_and_response() -> None:
     assert "What is known besides" not in user_message(body)
 
 
+def test_facts_are_shown_where_they_are_not_too_long() -> None:
+    facts = {"hens": [{"name": "Berta", "eggs": 16}]}
+    _, (body,) = judge_solution(SOUND, task=TASK.model_copy(update={"facts": facts}))
+    assert json.dumps(facts, sort_keys=True) in user_message(body)
+    _, (body,) = judge_solution(SOUND, task=TASK.model_copy(update={"facts": {"hens": "e" * MAX_FACTS_LENGTH}}))
+    assert "What is known besides" not in user_message(body)
+
+
 @pytest.mark.parametrize("text", ["", "A: 18", " \n"])
 def test_a_response_without_steps_gets_no_credit_and_no_request(text: str) -> None:
     trace, bodies = judge_solution(SOUND, text=text)
@@ -199,6 +207,12 @@ def test_an_earlier_verified_fault_decides_alone() -> None:
     stands, misquoted = (3, fault("facts", "26 dollars.")), (2, fault("facts", "2 of 12 eggs"))
     marked = verdicts(steps(stands, misquoted))["facts"]
     assert (marked.score, marked.unsupported, quotations_of(marked)) == (1 / 3, "stands", ["26 dollars."])
+
+
+def test_without_evidence_checks_quotations_are_not_searched() -> None:
+    trace, bodies = judge_solution(steps((3, fault("facts", "26 euros"))), safety={"evidence": "off"})
+    (verdict,) = (one for one in trace.verdicts if one.subject == "facts")
+    assert (verdict.score, [one.verified for one in verdict.evidence], len(bodies)) == (2 / 3, [False], 1)
 
 
 # What a response says to its judge

@@ -30,6 +30,10 @@ def test_the_line_of_the_answer_is_no_step(answer: str) -> None:
     assert texts(f"9 eggs\n{answer}") == ["9 eggs"]
 
 
+def test_a_label_above_the_answer_is_no_step() -> None:
+    assert texts("9 eggs\n**Final answer:**\n\n18") == ["9 eggs"]
+
+
 def test_a_line_that_calculates_the_answer_is_a_step() -> None:
     assert texts("9 eggs\nShe makes 9 * 2 = \\boxed{18} dollars") == ["9 eggs", "She makes 9 * 2 = \\boxed{18"]
     assert texts("9 eggs\n9 * 2 = 18, so the answer is 18.") == ["9 eggs", "9 * 2 = 18, so the answer is 18"]
