@@ -286,22 +286,12 @@ def test_the_graph_of_an_omitted_task_is_not_overwritten(run: Command, project: 
     assert (project / "graphs.jsonl").read_bytes() == before
 
 
-def test_a_file_other_than_edges_from_or_changed_meanwhile_is_not_overwritten(run: Command, project: Path) -> None:
+def test_a_file_other_than_edges_from_is_not_overwritten(run: Command, project: Path) -> None:
     annotate(run)
     (project / "precious.jsonl").write_bytes((project / "graphs.jsonl").read_bytes())
     ended = annotate(run, "--edges-from", "graphs.jsonl", out="precious.jsonl")
     assert ended.code == 2
     assert "precious.jsonl: exists, and --edges-from names another file" in ended.err
-
-    def change_file_and_annotate(body: dict[str, Any], number: int) -> Answer:
-        (project / "late.jsonl").write_text("mine\n")
-        return annotator_script(FOUND, ROLES)(body, number)
-
-    with run_server(change_file_and_annotate) as server:
-        ended = annotate(run, "--model", f"openai-compatible:{server.url}#other", out="late.jsonl")
-    assert ended.code == 2
-    assert "late.jsonl: changed while the model was running" in ended.err
-    assert (project / "late.jsonl").read_text() == "mine\n"
 
 
 # Scoring with a reviewed graph
