@@ -340,14 +340,6 @@ def test_score_uses_the_edges_and_roles_of_the_file(run: Command, project: Path,
     assert value(run, "zero") == value(run, "flat"), "bit for bit"
 
 
-def test_a_run_resumes_only_with_the_same_graphs(run: Command, project: Path, graphs: Path) -> None:
-    assert score(run, "--edges-from", graphs, "--limit", "1").code == 0
-    ended = score(run)
-    assert ended.code == 2
-    assert "file of reviewed graphs is graphs.jsonl" in ended.err
-    assert score(run, "--edges-from", graphs).code == 0
-
-
 def other_criterion(lines: dict[str, Any]) -> None:
     lines["t1"]["rubric"]["criteria"][1]["text"] = "It is about something else."
 
@@ -402,21 +394,6 @@ def test_an_edge_given_by_a_person_takes_precedence_over_one_of_a_model(
     write_lines(project / "tasks.jsonl", lines)
     assert score(run, "--edges-from", graphs).code == 0
     assert value(run, "run") == pytest.approx((0 + 0.6 - 1) / 6)
-
-
-def test_a_run_records_the_domain_of_its_annotator(run: Command, project: Path, server: Server) -> None:
-    (project / "own.md").write_text("- Poems scan.\n")
-    (project / "rating.py").write_text(RATING)
-    content = settings(server.url, calls={"cache": True}, annotation={"domain": "own.md"})
-    (project / "score.yaml").write_text(json.dumps({**content, "evaluators": ["rating.rating"]}))
-    lines = read(project / "tasks.jsonl")
-    del lines["bare"]
-    write_lines(project / "tasks.jsonl", lines)
-    assert score(run, "--limit", "1").code == 0
-    (project / "own.md").write_text("- Poems rhyme.\n")
-    ended = score(run)
-    assert ended.code == 2
-    assert "the domain of the annotator is own.md" in ended.err
 
 
 @pytest.mark.landing
