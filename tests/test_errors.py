@@ -3,19 +3,11 @@
 import inspect
 import re
 
-import pytest
-
 import jurygraph
 from jurygraph import GraphCycleError, JurygraphError, errors
 from tests.rows import all_rows
 
 OWN = {name: one for name, one in vars(errors).items() if inspect.isclass(one)}
-CONTRACT = ["InputError", "ConfigError", "PlanError", "ModelError", "BudgetExceeded", "TraceMismatch"]
-
-
-@pytest.mark.parametrize("name", CONTRACT)
-def test_the_errors_of_the_contract_are_public_and_have_one_base(name: str) -> None:
-    assert issubclass(getattr(jurygraph, name), JurygraphError)
 
 
 @all_rows("name", OWN)

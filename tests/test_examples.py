@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
@@ -40,7 +40,6 @@ EXAMPLES = ROOT / "examples"
 DATA = ROOT / "tests" / "data"
 MONITOR, REVIEWERS, RUBRIC, TRIP = (EXAMPLES / name for name in ("monitor", "reviewers", "rubric", "group_trip"))
 Group = tuple[Task, tuple[Response, ...]]
-Builder = Callable[..., None]
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -34,7 +34,6 @@ Role = Message.model_fields["role"].annotation
 _FENCE = "fence_of_this_rendering"
 _MANNER_VARIABLES = frozenset({"fence", "reminder"})
 _QUESTION = "question"  # the variable of a base prompt that holds the prompt extending it
-_ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +103,7 @@ class Prompt(FrozenModel):
         base = self.base
         if base is None:
             return self._render_sections(manner, variables)
-        values = tuple(variables.get(name, _ABSENT) for name in self.variables)
-        try:
-            (question,), marks = _render_question(self, manner, values)
-        except TypeError:  # a value cannot be hashed
-            (question,), marks = self._render_sections(manner, variables)
+        (question,), marks = self._render_sections(manner, variables)
         rendered = base.render(manner, **{**variables, _QUESTION: question.content.strip()})
         return RenderedPrompt(rendered.messages, tuple(dict.fromkeys((*marks, *rendered.marks))))
 
@@ -117,9 +112,7 @@ class Prompt(FrozenModel):
         filled = {**variables, "fence": manner.fence, "reminder": manner.reminder, _FENCE: fence}
         messages = tuple(
             Message(role=cast(Any, role), content=template.render(filled))
-            if varies
-            else _constant_message(role, text, manner.fence, manner.reminder)
-            for (role, text), (template, varies) in zip(self.sections, self._templates, strict=True)
+            for (role, _), (template, _) in zip(self.sections, self._templates, strict=True)
         )
         return RenderedPrompt(messages, tuple(fence.marks))
 
@@ -136,20 +129,6 @@ class Prompt(FrozenModel):
             find_undeclared_variables(environment.parse(text)) - _MANNER_VARIABLES for _, text in self.sections
         ]
         return list(zip(templates, variables, strict=True))
-
-
-@lru_cache(maxsize=1024)
-def _render_question(prompt: Prompt, manner: RenderOptions, values: tuple[Any, ...]) -> RenderedPrompt:
-    """Render a prompt that extends another; cached, since many responses share a question."""
-    variables = zip(prompt.variables, values, strict=True)
-    return prompt._render_sections(manner, {name: value for name, value in variables if value is not _ABSENT})
-
-
-@lru_cache(maxsize=1024)
-def _constant_message(role: str, template: str, fence: bool, reminder: bool) -> Message:
-    """Render a message without variables."""
-    content = _environment().from_string(template).render({"fence": fence, "reminder": reminder})
-    return Message(role=cast(Any, role), content=content)
 
 
 @cache

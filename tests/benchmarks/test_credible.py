@@ -1,6 +1,5 @@
 """Coverage of credible intervals."""
 
-import numpy as np
 import pytest
 
 from benchmarks.simulation.credible import Chains, credible_coverage
@@ -16,11 +15,6 @@ def test_clear_labels_leave_no_doubt_about_these_items_but_about_their_populatio
     assert found.mean("gibbs", "width") < 0.5 * found.mean("gibbs", "population's width")
     assert found.mean("gibbs", "R-hat") < 1.2
     assert (found.by_seed("gibbs", "annotators") <= 1.0).all()
-
-
-def test_the_number_of_processes_changes_no_figure() -> None:
-    runs = [credible_coverage(Setting(items=10), range(2), Chains(2, 100), jobs) for jobs in (1, 2)]
-    assert np.array_equal(runs[0].values, runs[1].values)
 
 
 def test_few_items_are_covered_too() -> None:

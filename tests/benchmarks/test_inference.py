@@ -5,28 +5,12 @@ import pytest
 from scipy import stats
 
 from benchmarks import inference
-from benchmarks.inference import Cell, Effort, cells, make_figure, mcnemar, measure_cell, t_test
+from benchmarks.inference import Cell, Effort, make_figure, mcnemar, measure_cell, t_test
 from benchmarks.simulation.responses import Design
 
 pytestmark = pytest.mark.exhaustive
 
 NORMAL = Design(10, 8, 0.7)
-
-
-def test_every_test_and_interval_is_measured_in_every_design() -> None:
-    planned = cells(Effort())
-    assert len(set(planned)) == len(planned)
-    designs = {cell.design for cell in planned}
-    assert {(one.tasks, one.responses) for one in designs} == {(n, m) for n in (3, 5, 10, 30, 100) for m in (1, 4, 8)}
-    assert {one.icc for one in designs if one.responses > 1} == {0.0, 0.3, 0.7}
-    methods = {cell.method for cell in planned}
-    assert methods == {"mean", "discordances", "mean interval", "share interval"}
-    assert all({cell.design for cell in planned if cell.method == method} == designs for method in methods)
-
-
-def test_a_cell_has_the_same_rates_each_time() -> None:
-    cell = Cell("mean interval", "skewed", NORMAL, 40)
-    assert measure_cell(cell) == measure_cell(cell)
 
 
 def test_plain_tests_are_scipys_over_responses() -> None:

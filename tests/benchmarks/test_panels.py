@@ -3,26 +3,11 @@
 import numpy as np
 import pytest
 
-from benchmarks.simulation.panels import PANELS, Panel, Prior, setting, small_panels
+from benchmarks.simulation.panels import Panel, Prior, setting, small_panels
 from jurygraph.aggregation import consensus
-from jurygraph.errors import PlanError
 from jurygraph.studies.simulate import stableval
-from jurygraph.studies.simulate.figures import MethodFigures
 
 pytestmark = pytest.mark.exhaustive
-
-
-def test_every_annotator_labels_every_item() -> None:
-    for panel in PANELS:
-        drawn = stableval(setting(panel), 0)
-        assert len(drawn.truth) == panel.items
-        assert len(drawn.label) == panel.items * panel.annotators
-        assert len(set(zip(drawn.item.tolist(), drawn.annotator.tolist(), strict=True))) == len(drawn.label)
-
-
-def test_items_must_divide_evenly_among_the_agents() -> None:
-    with pytest.raises(PlanError, match="52 items are not alike many for each of 5 agents"):
-        setting(Panel(3, 52))
 
 
 def test_figures_compare_the_methods_on_the_same_labels() -> None:
@@ -55,9 +40,3 @@ def test_the_majority_is_better_in_the_smallest_panel_and_the_model_in_the_large
     assert found[small].gain("stableval", "mse", over="majority").mean > 0.0
     gain = found[large].gain("stableval", "mse", over="majority")
     assert gain.mean < gain.high < 0.0
-
-
-def test_a_gain_is_the_mean_of_paired_differences() -> None:
-    values = np.array([[[1.0], [1.5]], [[4.0], [4.5]], [[9.0], [9.5]]])
-    gain = MethodFigures(("one", "other"), ("mse",), values).gain("other", "mse", over="one")
-    assert gain == pytest.approx((0.5, 0.5, 0.5))

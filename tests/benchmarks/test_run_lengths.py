@@ -49,20 +49,6 @@ def test_a_policy_that_is_nearly_always_right_raises_no_more_false_alarms() -> N
     assert alarms <= 3
 
 
-def test_larger_shifts_are_found_sooner(pools: list[Pool]) -> None:
-    medians = [
-        np.median(run_lengths(pools, 40, 400, seed=1, shift=("reward", size), after=100).steps) for size in (1, 2, 4)
-    ]
-    assert medians == sorted(medians, reverse=True)
-    assert medians[0] <= 60
-    assert medians[-1] <= 4
-
-
-def test_streams_without_an_alarm_count_with_their_length(pools: list[Pool]) -> None:
-    found = run_lengths(pools, 10, 30, seed=2)
-    assert (found.censored, found.steps.tolist(), found.false_alarms) == (10, [30] * 10, 0)
-
-
 @pytest.mark.landing
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 4])
 def test_a_simulated_hack_is_detected_within_5_steps_of_3_sd_and_named_soon(seed: int) -> None:

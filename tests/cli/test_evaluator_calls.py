@@ -554,16 +554,3 @@ def test_an_evaluator_that_does_not_declare_the_model_cannot_use_it(
     )
     assert messages == {f"{owner} {problem}" for owner in owners}
     assert problem in ended.err
-
-
-def test_a_budget_stops_the_calls_of_a_graph(
-    server: Server, tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-    sent_before = server.count
-    project = write(tmp_path / "project", server, "manners.graph")
-    ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--max-calls", 7)
-    assert (ended.code, server.count - sent_before) == (4, 7)
-    resumed = run("score", project / "tasks.jsonl", "--out", project / "run", "--json")
-    assert (resumed.code, server.count - sent_before) == (0, 12)
-    assert sum(bill(resumed.out).values()) == 12

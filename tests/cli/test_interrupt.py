@@ -29,9 +29,6 @@ SLOW = (
     "import time\nfrom pathlib import Path\n\n"
     "def polite(task, response):\n    time.sleep(0.03)\n    return min(1.0, len(response.text) / 10)\n"
 )
-WAITING = SLOW.replace(
-    "time.sleep(0.03)", "while not Path(__file__).with_name('go').exists():\n        time.sleep(0.01)"
-)
 
 
 @pytest.fixture

@@ -47,18 +47,6 @@ def test_the_output_option_is_o_or_out_in_every_command(command: str):
             assert one.opts == ["-o", "--out"]
 
 
-@all_rows("command", EVERY)
-def test_json_is_the_last_option_of_every_command(command: str):
-    names = [one.opts[-1] for one in options(EVERY[command])]
-    assert "--json" not in names[:-1]
-
-
-@all_rows("command", EVERY)
-def test_help_wraps_its_text_but_not_its_examples(command: str, run: Command):
-    head = run(*command.split(), "--help").out.partition("  Example:")[0]
-    assert max(map(len, head.splitlines())) <= 80
-
-
 @all_rows("command", ["score", "annotate", "profiles"])
 def test_missing_tasks_are_reported_even_without_a_config(
     command: str, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

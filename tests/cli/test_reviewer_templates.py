@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -16,8 +16,8 @@ from jurygraph.cli import main
 from jurygraph.judges.few_shot.dimensions import load_ready_set
 from jurygraph.sources import read_config, read_tasks
 from tests.agents.judging import scripted_judge
-from tests.cli.conftest import Command, traces
-from tests.judges.few_shot.reviewers import examples_in, examples_shown, prediction_reply
+from tests.cli.conftest import Command
+from tests.judges.few_shot.reviewers import examples_shown, prediction_reply
 from tests.models.judge_scripts import response_in
 from tests.models.server import Answer, run_server
 
@@ -99,13 +99,6 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def by_response(run: Command, folder: Path) -> Mapping[str, dict[str, Any]]:
-    return {trace["response_id"]: trace for trace in traces(run, folder)}
-
-
-# Both
-
-
 @each_template
 def test_the_readme_names_every_file_and_each_is_valid(template: str, tmp_path: Path, run: Command) -> None:
     assert run("init", tmp_path / "jury", "--template", template).code == 0
@@ -144,63 +137,6 @@ def test_the_commands_of_the_readme_run_as_typed(template: str, readme_projects:
     assert re.search(rf"^calls +{FORETOLD[template]} +{FORETOLD[template]} ", dry, flags=re.MULTILINE)
 
 
-@each_template
-def test_a_personalized_judge_is_shown_three_examples_of_its_reviewer(
-    template: str, readme_projects: dict[str, ReadmeProject], run: Command
-) -> None:
-    folder, _, bodies = readme_projects[template]
-    given = {
-        (row["item"], row["reviewer"], row.get("dimension", "appeal"), float(row["score"]))
-        for row in rows(folder / "ratings.jsonl")
-    }
-    for trace in traces(run, folder / "run"):
-        for verdict in trace["verdicts"]:
-            used = verdict.get("examples", [])
-            assert {(one["item"], verdict["reviewer"], verdict["subject"], one["score"]) for one in used} <= given
-            assert sum("dropped" not in one for one in used) == (3 if verdict.get("native") is not None else 0)
-    assert {who for body in bodies for who, _ in examples_shown(body)} == {"reviewer 1"}
-
-
-# Reviewers
-
-
-def test_a_near_duplicate_is_not_shown_as_an_example_and_show_gives_the_reason(
-    readme_projects: dict[str, ReadmeProject], run: Command
-) -> None:
-    folder, commands, _ = readme_projects["reviewers"]
-    dropped = {
-        (trace["response_id"], one["item"])
-        for trace in traces(run, folder / "run")
-        for verdict in trace["verdicts"]
-        for one in verdict["examples"]
-        if "dropped" in one
-    }
-    assert dropped == {("headlamp/borrowed", "lantern-1")}
-    (shown_example,) = (printed for words, _, printed, _ in commands if "headlamp/borrowed" in words)
-    why = r"not shown: lantern-1 \(\w+: [1-5]\), because it says nearly the same as the judged item"
-    assert re.search(why, shown_example)
-
-
-@pytest.mark.parametrize(("template", "group", "expected"), [("reviewers", "kettle", 27), ("ideas", "foam", 63)])
-def test_examples_of_the_group_of_a_task_are_not_shown_for_it(
-    template: str, group: str, expected: int, readme_projects: dict[str, ReadmeProject]
-) -> None:
-    folder, _, bodies = readme_projects[template]
-    texts = {row["item"]: row["text"] for name in FILES[template] for row in rows_with_texts(folder / name)}
-    own = [text for item, text in texts.items() if item.startswith(f"{group}-")]
-    (query,) = (str(task.query) for task, _ in read_tasks(folder / "tasks.jsonl") if task.group == group)
-    about = [body for body in bodies if query in scripted_judge.user_message(body)]
-    assert (len(own), len(about)) == (2, expected)
-    assert not any(text in examples_in(body) for body in about for text in own)
-
-
-def rows_with_texts(path: Path) -> list[dict[str, Any]]:
-    return [row for row in rows(path) if "text" in row] if path.name in ("ratings.jsonl", "texts.jsonl") else []
-
-
-# Ideas
-
-
 def test_the_history_of_ideas_follows_the_screening_of_the_judges(readme_projects: dict[str, ReadmeProject]) -> None:
     """Every reviewer rated exactly the items that passed their own gates, on the scales of the dimensions."""
     dimensions = load_ready_set("ideas")
@@ -216,58 +152,3 @@ def test_the_history_of_ideas_follows_the_screening_of_the_judges(readme_project
         ]
         assert sorted(scores) == expected
         assert all(dimensions[name].form.is_valid_score(value) for name, value in scores.items())
-
-
-def test_an_idea_is_judged_up_to_the_criterion_that_it_fails(
-    readme_projects: dict[str, ReadmeProject], run: Command
-) -> None:
-    expected = {
-        trace["response_id"]: {verdict["subject"] for verdict in trace["verdicts"] if verdict["status"] == "ok"}
-        for trace in traces(run, readme_projects["ideas"].folder / "run")
-    }
-    everything = set(load_ready_set("ideas"))
-    assert expected == {
-        "glaze/pools": everything,
-        "glaze/bottle": everything - {"innovativeness", "competitive-advantage"},
-        "glaze/dawn": {"specificity"},
-        "foam/hives": everything,
-        "foam/future": {"specificity"},
-    }
-    assert len(readme_projects["ideas"].bodies) == 3 * 3 * sum(map(len, expected.values()))
-
-
-def test_criteria_that_an_idea_did_not_reach_are_missing_unless_set_to_zero(
-    readme_projects: dict[str, ReadmeProject], run: Command
-) -> None:
-    missing, zero = (by_response(run, readme_projects["ideas"].folder / name) for name in ("run", "zero"))
-    before, after = (of["glaze/bottle"]["reward"]["value"] for of in (missing, zero))
-    assert after == pytest.approx(before * 4 / 6)
-    assert missing["glaze/pools"]["reward"]["value"] == zero["glaze/pools"]["reward"]["value"]
-    assert {trace["reward"]["coverage"] for trace in (*missing.values(), *zero.values())} == {1.0}
-
-
-# Confidence
-
-
-def test_verdicts_discarded_for_low_confidence_are_counted_by_score_and_show(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Command
-) -> None:
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    run("init", "jury", "--template", "reviewers")
-    task = rows(Path("jury/tasks.jsonl"))[0]
-    first, text = (task["responses"][0][name] for name in ("id", "text"))
-
-    def script_unsure_of_first(body: dict[str, Any], number: int) -> Answer:
-        return prediction_reply(body, 3, 70 if response_in(body) == text else 90)
-
-    with run_server(script_unsure_of_first) as server:
-        model = f"openai-compatible:{server.url}#tiny"
-        scored = run("score", "jury/tasks.jsonl", "--out", "run", "--model", model)
-    line = "discarded, because their confidence is below min_confidence: personalized 9\n"
-    assert line in scored.out
-    assert re.search(r"^figures +2 +0\.5000 \(1 left out\)", scored.out, flags=re.MULTILINE)
-    assert line in run("show", "run").out
-    assert "confidence" not in run("show", "run", "--status", "ok").out
-    shown = run("show", "run", "--response", first).out
-    assert "note      judged verdicts that are discarded for low confidence: 9\n" in shown

@@ -9,7 +9,6 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.runs.run import Run
-from jurygraph.schema import Config
 from tests.agents.parser import constraints_reply
 from tests.cli.conftest import Command
 from tests.models.judge_scripts import judge_reply
@@ -122,7 +121,3 @@ def test_annotate_and_profiles_read_the_defaults(project: Path, run: Command, se
     configure(project, server, {"rubric": RUBRIC}, annotation={"domain": "generic"})
     estimate = run("annotate", "tasks.jsonl", "--dry-run", "--json", "--out", "graphs.jsonl")
     assert json.loads(estimate.out)["tasks"] == len(LINES)
-
-
-def test_a_config_without_defaults_is_written_as_before() -> None:
-    assert "task_defaults" not in Config.model_validate({"evaluators": ["criteria"]}).model_dump()

@@ -98,14 +98,6 @@ def test_missing_values_are_filled_by_rule_and_sign(scenario: Any, rule: str, mi
         assert (cells.judged[:, 0].tolist(), cells.applicable.all()) == ([False, True], True)
 
 
-def test_partial_excludes_missing_values_from_the_denominator() -> None:
-    table = build_table(
-        [make_question()], ["a", "b"], [make_verdict("a", INFRASTRUCTURE_FAILURE), make_verdict("b", 0.4)]
-    )
-    cells = table.score_matrix(ComponentInput(questions=("q",), weights=(1.0,)), "conservative", 1, "partial")
-    assert cells.applicable[:, 0].tolist() == [False, True]
-
-
 @pytest.mark.parametrize(
     ("reduce", "folded"), [("mean", [[0.5], [0.6]]), ("min", [[0.2], [0.6]]), ("max", [[0.8], [0.6]])]
 )
@@ -117,34 +109,6 @@ def test_columns_fold_into_one_over_the_live_ones(reduce: Any, folded: Any) -> N
     )
     np.testing.assert_allclose(cells.value, folded)
     assert cells.applicable.tolist() == [[True], [True]]
-
-
-def test_without_reduce_every_column_counts_for_itself() -> None:
-    table = build_table([make_question(samples=2)], ["a"], [make_verdict("a", 0.8), make_verdict("a", 0.2, sample=1)])
-    cells = table.score_matrix(
-        ComponentInput(questions=("q",), weights=(1.0,), reduce=None), "conservative", 1, "counted"
-    )
-    assert (cells.value.tolist(), cells.weight.tolist()) == ([[0.8, 0.2]], [1.0, 1.0])
-
-
-@pytest.mark.parametrize(("gated", "is_live"), [("left-out", False), ("zero", True)])
-def test_a_screened_question_is_missing_or_zero(gated: Any, is_live: bool) -> None:
-    screened = RecordedVerdict(status="not_applicable", gated_by="g")
-    table = build_table([make_question()], ["a"], [make_verdict("a", screened)])
-    cells = table.score_matrix(
-        ComponentInput(questions=("q",), weights=(-1.0,), if_skipped=gated), "conservative", 1, "counted"
-    )
-    assert (cells.applicable.tolist(), cells.value.tolist(), cells.judged.tolist()) == ([[is_live]], [[0.0]], [[True]])
-
-
-@pytest.mark.parametrize(("gated", "judged_and_requested"), [("left-out", ([0.0], [0.0])), ("zero", ([2.0], [2.0]))])
-def test_a_screened_question_is_part_of_the_coverage_only_if_it_counts_as_zero(
-    gated: Any, judged_and_requested: tuple[list[float], list[float]]
-) -> None:
-    screened = RecordedVerdict(status="not_applicable", gated_by="g")
-    table = build_table([make_question()], ["a"], [make_verdict("a", screened)])
-    judged, requested = table.settled_weight(ComponentInput(questions=("q",), weights=(-2.0,), if_skipped=gated))
-    assert (judged.tolist(), requested.tolist()) == judged_and_requested
 
 
 def test_a_verdict_without_a_confidence_is_sure() -> None:
@@ -217,23 +181,6 @@ def test_a_majority_is_one_verdict_and_without_one_the_worst_outcome_counts(
     assert effective_row(make_question(samples=3), *make_votes(*given), reduce="majority") == ([value], [outcome])
 
 
-@pytest.mark.parametrize(("met", "is_met"), [((True, True, False), True), ((True, False, False), False)])
-def test_a_majority_has_met_the_criterion_if_half_of_those_who_agree_on_its_score_say_so(
-    met: tuple[bool, ...], is_met: bool
-) -> None:
-    given = make_votes(*(RecordedVerdict(score=0.75, met=one) for one in met))
-    found = build_table([make_question(samples=3)], ["a"], given).effective_columns(
-        "q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority")
-    )
-    assert found.met.tolist() == [[is_met]]
-
-
-def test_screened_samples_do_not_count_in_a_majority() -> None:
-    screened = RecordedVerdict(status="not_applicable", gated_by="gate")
-    given = screened.model_copy(update={"question": "q", "about": "a"})
-    assert effective_row(make_question(samples=3), given, reduce="majority") == ([0.0], [NOT_APPLICABLE])
-
-
 def test_samples_that_were_screened_out_or_absent_count_as_screened_out() -> None:
     """Of `a` there are two variants, of `b` one: its second column is absent, not left out."""
     screened = RecordedVerdict(status="not_applicable", gated_by="gate")
@@ -241,11 +188,6 @@ def test_samples_that_were_screened_out_or_absent_count_as_screened_out() -> Non
     table = build_table([make_question(material="versions")], ["a", "b", "c"], given)
     found = table.effective_columns("q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority"))
     assert found.outcome.tolist() == [[OK], [NOT_APPLICABLE], [ABSENT]]
-
-
-def test_a_verdict_below_the_confidence_counts_as_abstained() -> None:
-    given = make_votes(*(RecordedVerdict(score=0.75, confidence=sure) for sure in (0.79, 0.8, None)))
-    assert effective_row(make_question(samples=3), *given, reduce=None, min_confidence=0.8)[1] == [ABSTAINED, OK, OK]
 
 
 def test_unsure_verdicts_are_discarded_before_the_majority_is_counted() -> None:

@@ -151,12 +151,6 @@ def test_a_layer_without_a_share_is_refused() -> None:
         utility_of(SCORES, {"fact": 1.0})
 
 
-def test_a_violated_need_caps_the_utility_and_a_violated_wish_does_not() -> None:
-    assert utility_of(SCORES | {"kept/need@ann": 0.4}, cap=0.5) == 0.5 * 0.4
-    assert utility_of(SCORES | {"kept/need@ann": 0.4}, cap=1.0) == pytest.approx(0.4)
-    assert utility_of(SCORES | {"kept/wish@ann": 0.0}, cap=0.5) == pytest.approx(1.6 / 3)
-
-
 @pytest.mark.parametrize("weights", [{}, {"cap": "none"}])
 def test_without_a_cap_which_decompr_does_not_have_a_violated_need_counts_as_its_score(weights: dict[str, Any]) -> None:
     assert utility_of(SCORES | {"kept/need@ann": 0.0}, **weights) == pytest.approx((0.6 + 0.0 + 0.2) / 3)

@@ -8,9 +8,8 @@ import ast
 import difflib
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper
@@ -38,10 +37,6 @@ class Mutant:
     def identity(self) -> tuple[str, str, str, str]:
         """Where and what it is, whatever the line numbers are."""
         return self.module, self.function, self.before, self.after
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON has them."""
-        return asdict(self)
 
 
 def sample_mutants(modules: Sequence[str], size: int, seed: str) -> list[Mutant]:

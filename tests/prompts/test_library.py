@@ -23,7 +23,6 @@ from jurygraph.prompts import (
     load_prompt,
     parse_prompt,
     prompt_names,
-    prompt_source,
 )
 from tests.rows import all_rows
 
@@ -170,10 +169,6 @@ def message_texts(name: str, manner: RenderOptions = MANNERS[0], **filled: Any) 
 # The prompts that are shipped
 
 
-def test_there_are_prompts() -> None:
-    assert "criteria" in SHIPPED
-
-
 @every_prompt
 def test_a_prompt_has_the_name_of_its_file(name: str) -> None:
     prompt = load_prompt(name)
@@ -248,11 +243,6 @@ def test_foreign_text_is_fenced(name: str) -> None:
     assert None not in found
     marks = load_prompt(name).render(MANNERS[0], **FILLED[name]).marks
     assert sorted(one[2] for one in found if one is not None) == sorted(marks)
-
-
-@every_prompt
-def test_a_prompt_is_parsed_once(name: str) -> None:
-    assert load_prompt(name) is load_prompt(name)
 
 
 # What fills a prompt is data
@@ -429,11 +419,6 @@ def test_prompts_about_a_task_share_a_prefix_up_to_the_response() -> None:
 
 
 # Names
-
-
-def test_there_is_a_name_for_each_file() -> None:
-    assert list(prompt_names()) == SHIPPED
-    assert prompt_source("criteria") == source("criteria")
 
 
 def test_an_unknown_prompt_is_refused_with_the_nearest_name() -> None:

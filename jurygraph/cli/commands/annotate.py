@@ -122,19 +122,15 @@ def _estimate_requests(
 def _annotate_tasks(jury: "Jury", lines: TaskLines, edges_from: str | None, file: str) -> TaskResults[Rubric]:
     """Annotate every rubric, and write every line of TASKS with its graph if there is one; return all results.
 
-    Raises InputError if the file changed meanwhile, or if it existed and a task was omitted: the file may hold a graph
-    of that task.
+    Raises InputError if the file existed and a task was omitted: the file may hold a graph of that task.
     """
     from jurygraph.planner import Planner
 
-    identity = _file_identity(file)
+    is_new = not os.path.exists(file)
     planner = Planner(jury)
     existing = _read_existing_graphs(lines, edges_from, file)
     results = run_each(jury, lines, lambda task: planner.aannotate(task, existing.get(task.id)), "annotating")
-    if _file_identity(file) != identity:
-        advice = "it was not overwritten; run the same command again: it continues from the cache"
-        raise InputError(f"{file}: changed while the model was running; {advice}")
-    if identity is not None and results.omitted:
+    if results.omitted and not is_new:
         problem = "line {line} was omitted: {why}".format_map(results.omitted[0])
         raise InputError(f"{file}: not overwritten, because {problem}")
     graphs = {task.id: graph for task, graph in results.found}
@@ -251,12 +247,3 @@ def _read_existing_graphs(lines: TaskLines, edges_from: str | None, file: str) -
             raise InputError(f"{file}: exists, and --edges-from names another file; name a new output file")
         entries = ((name, graphs.get(name)) for name in lines.ids)
         return {name: entry.rubric for name, entry in entries if entry is not None and entry.rubric is not None}
-
-
-def _file_identity(file: str) -> tuple[int, int, int] | None:
-    """Return inode, size and modification time of a file, to detect changes; None if there is no file."""
-    try:
-        status = os.stat(file)
-    except FileNotFoundError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns

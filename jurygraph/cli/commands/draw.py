@@ -42,8 +42,8 @@ def graph(
 ) -> None:
     """Draw a state machine, or the rubric graph of a task, as Mermaid.
 
-    With a run, each criterion shows p → q: its judged score, and what remains of it after its prerequisites, under the
-    run's aggregation. `--run` needs no `--task`.
+    With a run, each criterion of the response's task shows p → q: its judged score, and what remains of it after its
+    prerequisites, under the run's aggregation.
 
     \b
     Example:
@@ -59,7 +59,7 @@ def graph(
         refuse_unwritable(output, *([] if task is None else [task]))
         _refuse_other_suffix(output)
     if run is not None:
-        text = to_mermaid(_draw_response(run, response, task, task_id))
+        text = to_mermaid(_draw_response(run, str(response)))
     elif task is not None:
         text = to_mermaid(_draw_task(task, task_id))
     else:
@@ -83,8 +83,10 @@ def _refuse_contradictory(
     machine: Machine | None, task: str | None, chosen: str | None, run: Path | None, response: str | None
 ) -> None:
     """Raise `InputError` if options contradict each other."""
-    if machine is not None and (task is not None or run is not None):
-        raise InputError(f"{machine}: is a state machine, but --task and --run draw a rubric; remove one")
+    drawn = {str(machine): machine, "--task": task, "--run": run}
+    named = [name for name, value in drawn.items() if value is not None]
+    if len(named) > 1:
+        raise InputError(f"{' and '.join(named)}: each draws another graph; remove one")
     if run is None and response is not None:
         raise InputError("--response: needs the run; name it with --run")
     if run is not None and response is None:
@@ -108,18 +110,11 @@ def _draw_task(path: str, chosen: str | None) -> "RubricDrawing":
         raise
 
 
-def _draw_response(folder: Path, response: str | None, path: str | None, chosen: str | None) -> "RubricDrawing":
+def _draw_response(folder: Path, response: str) -> "RubricDrawing":
     from jurygraph.studies.rubric_drawing import arrange_rubric, scores_of
 
     with Run.open(folder) as stored_run:
-        task, scores = scores_of(stored_run, str(response))
-        if chosen is not None and chosen != task.id:
-            raise InputError(
-                f"--id {chosen}: response {response!r} of {folder} is a response to task {task.id!r}; remove --id"
-            )
-        if path is not None and _find_task(path, task.id)[1].content_digest != stored_run.plan_of(task.id).task_digest:
-            problem = f"task {task.id!r} has changed since {folder} was scored"
-            raise InputError(f"{path}: {problem}; remove --task to draw it as it was scored")
+        task, scores = scores_of(stored_run, response)
         assert task.rubric is not None  # scores_of raises InputError for a task without a rubric
         return arrange_rubric(task.id, task.rubric, scores)
 

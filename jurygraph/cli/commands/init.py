@@ -5,7 +5,6 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack
 from importlib.resources import as_file, files
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,7 +70,7 @@ def _replace_names(text: str, names: Mapping[str, str]) -> str:
 
 
 def _copy(content: Path, folder: Path, names: Mapping[str, str]) -> None:
-    """Copy all files or none, and overwrite nothing; `names` are replaced in paths and texts. Raises InputError."""
+    """Copy all files, and overwrite nothing; `names` are replaced in paths and texts. Raises InputError."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder")
     parts = {
@@ -79,20 +78,12 @@ def _copy(content: Path, folder: Path, names: Mapping[str, str]) -> None:
         for path in content.rglob("*")
         if path.is_file() and path.parent.name != "__pycache__"
     }
-    folders = sorted({parent for name in parts for parent in name.parents})
-    existing = [
-        *(name for name in sorted(parts) if os.path.lexists(folder / name)),
-        *(directory for directory in folders if directory.name and (folder / directory).is_symlink()),
-        *(directory for directory in folders if (folder / directory).is_file()),
-    ]
+    folders = sorted({parent for name in parts for parent in name.parents if parent.name})
+    existing = [name for name in sorted(parts) if os.path.lexists(folder / name)]
+    existing += [parent for parent in folders if (folder / parent).is_symlink() or (folder / parent).is_file()]
     if existing:
         raise InputError(f"{folder / existing[0]}: exists and was not overwritten; name another folder")
-    with ExitStack() as undo:
-        for new in (folder / directory for directory in folders if not (folder / directory).exists()):
-            new.mkdir(parents=True)
-            undo.callback(new.rmdir)
-        for name, path in sorted(parts.items()):
-            with (folder / name).open("xb") as file:  # mode "x" refuses a link that was created in the meantime
-                undo.callback((folder / name).unlink, missing_ok=True)
-                file.write(_replace_names(path.read_text(encoding="utf-8"), names).encode())
-        undo.pop_all()
+    for name, path in parts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        with (folder / name).open("xb") as file:  # mode "x" refuses a link that was created in the meantime
+            file.write(_replace_names(path.read_text(encoding="utf-8"), names).encode())

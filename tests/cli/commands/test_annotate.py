@@ -286,22 +286,12 @@ def test_the_graph_of_an_omitted_task_is_not_overwritten(run: Command, project: 
     assert (project / "graphs.jsonl").read_bytes() == before
 
 
-def test_a_file_other_than_edges_from_or_changed_meanwhile_is_not_overwritten(run: Command, project: Path) -> None:
+def test_a_file_other_than_edges_from_is_not_overwritten(run: Command, project: Path) -> None:
     annotate(run)
     (project / "precious.jsonl").write_bytes((project / "graphs.jsonl").read_bytes())
     ended = annotate(run, "--edges-from", "graphs.jsonl", out="precious.jsonl")
     assert ended.code == 2
     assert "precious.jsonl: exists, and --edges-from names another file" in ended.err
-
-    def change_file_and_annotate(body: dict[str, Any], number: int) -> Answer:
-        (project / "late.jsonl").write_text("mine\n")
-        return annotator_script(FOUND, ROLES)(body, number)
-
-    with run_server(change_file_and_annotate) as server:
-        ended = annotate(run, "--model", f"openai-compatible:{server.url}#other", out="late.jsonl")
-    assert ended.code == 2
-    assert "late.jsonl: changed while the model was running" in ended.err
-    assert (project / "late.jsonl").read_text() == "mine\n"
 
 
 # Scoring with a reviewed graph
@@ -348,14 +338,6 @@ def test_score_uses_the_edges_and_roles_of_the_file(run: Command, project: Path,
     assert run("verify", "run", "--deep").code == 0
     assert run("rescore", "run", "--out", "zero", "--set", "rubric.kappa=0").code == 0
     assert value(run, "zero") == value(run, "flat"), "bit for bit"
-
-
-def test_a_run_resumes_only_with_the_same_graphs(run: Command, project: Path, graphs: Path) -> None:
-    assert score(run, "--edges-from", graphs, "--limit", "1").code == 0
-    ended = score(run)
-    assert ended.code == 2
-    assert "file of reviewed graphs is graphs.jsonl" in ended.err
-    assert score(run, "--edges-from", graphs).code == 0
 
 
 def other_criterion(lines: dict[str, Any]) -> None:
@@ -412,21 +394,6 @@ def test_an_edge_given_by_a_person_takes_precedence_over_one_of_a_model(
     write_lines(project / "tasks.jsonl", lines)
     assert score(run, "--edges-from", graphs).code == 0
     assert value(run, "run") == pytest.approx((0 + 0.6 - 1) / 6)
-
-
-def test_a_run_records_the_domain_of_its_annotator(run: Command, project: Path, server: Server) -> None:
-    (project / "own.md").write_text("- Poems scan.\n")
-    (project / "rating.py").write_text(RATING)
-    content = settings(server.url, calls={"cache": True}, annotation={"domain": "own.md"})
-    (project / "score.yaml").write_text(json.dumps({**content, "evaluators": ["rating.rating"]}))
-    lines = read(project / "tasks.jsonl")
-    del lines["bare"]
-    write_lines(project / "tasks.jsonl", lines)
-    assert score(run, "--limit", "1").code == 0
-    (project / "own.md").write_text("- Poems rhyme.\n")
-    ended = score(run)
-    assert ended.code == 2
-    assert "the domain of the annotator is own.md" in ended.err
 
 
 @pytest.mark.landing

@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from tests.cli.conftest import Command, change_ledger, folder_contents, read_calls, run_command, write_project
+from tests.cli.conftest import Command, change_ledger, folder_contents, read_calls, run_command
 from tests.rows import all_rows
 
 HEAD = re.compile(r"[0-9a-f]{64}")
@@ -251,26 +251,6 @@ class TestSeal:
         assert f"end it with `jurygraph close {stopped_run}`" in ended.err
         assert not (stopped_run / "seal.json").exists()
 
-    @all_rows(
-        "command, name, message",
-        [
-            (("seal", "--key"), "nothing", "cannot be read (No such file or directory)"),
-            (("verify", "--signer"), "nothing", "cannot be read (No such file or directory)"),
-            (("seal", "--key"), "text", "contains no"),
-            (("verify", "--signer"), "text", "contains no"),
-        ],
-    )
-    def test_a_file_without_a_key_is_named(
-        self, scored_folder: Path, run: Command, tmp_path: Path, command: tuple[str, str], name: str, message: str
-    ):
-        (tmp_path / "text").write_text("my key")
-        name_of_command, option = command
-        ended = run(name_of_command, scored_folder, option, tmp_path / name)
-        assert (ended.code, ended.out) == (2, "")
-        assert f"error: {tmp_path / name}: " in ended.err
-        assert message in ended.err
-        assert not (scored_folder / "seal.json").exists()
-
 
 NO_RUN = [
     ("verify",),
@@ -322,9 +302,6 @@ def test_a_run_stopped_while_planning_is_refused(
     assert not Path("again").exists()
 
 
-HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/]\r\n\u202e\x9b31m"
-
-
 @pytest.mark.landing
 def test_a_run_can_have_any_name(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(project)
@@ -364,46 +341,6 @@ def test_the_printed_next_command_can_be_typed(project: Path, run: Command, monk
     for command in commands:
         ended = run(*command)
         assert ended.code == 0, (command, ended.err)
-
-
-@pytest.mark.landing
-def test_hostile_ids_are_escaped_on_a_terminal(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
-    task, response = f"t{HOSTILE}", f"r{HOSTILE}"
-    project = write_project(
-        tmp_path / "project",
-        [{"id": task, "query": "?", "responses": [{"id": response, "text": "crash"}, {"id": "other", "text": "x"}]}],
-    )
-    monkeypatch.chdir(project)
-    run("score", "tasks.jsonl", "--out", "run")
-    commands = [
-        ("verify", "run", "--deep"),
-        ("rescore", "run", "--out", "again"),
-        ("compare", "run", "again"),
-        ("erase", "run", "--response", f"{response}x"),
-        ("erase", "run", "--task", f"{task}x"),
-        ("export", "run", "--to", "jsonl"),
-        ("erase", "run", "--response", response, "--reason", HOSTILE),
-        ("erase", "run", "--task", task),
-        ("erase", "run", "--task", task, "--json"),
-        ("rescore", "run", "--out", "third", "--set", "scale=2"),
-        ("verify", "run", "--expect-head", HOSTILE),
-        ("verify", "run", "--signer", HOSTILE),
-        ("rescore", "run", "--out", "third", "--set", f"reward.{HOSTILE}=1"),
-        ("rescore", "run", "--out", "third", "--set", HOSTILE),
-        ("score", "tasks.jsonl", "--out", "fourth", "--branch", HOSTILE),
-    ]
-    ended = [run(*command) for command in commands]
-    change_ledger(project / "run", "UPDATE records SET at = at + 1 WHERE key = ?", response)
-    ended.append(run("verify", "run"))
-    assert ended[-1].code == 5
-    for one in ended:
-        assert one.code in (0, 1, 2, 3, 5)
-        assert not set("\x1b\x07\r\u202e\x9b") & set(one.out + one.err)
-        assert one.err.count("\n") <= 2
-    (project / "tasks.jsonl").write_text((project / "tasks.jsonl").read_text().replace('"crash"', '"crash again"'))
-    refused = run("score", "tasks.jsonl", "--out", "run")
-    assert refused.code == 5, "it was changed above"
-    assert not set("\x1b\x07\r\u202e\x9b") & set(refused.err)
 
 
 OWN_COMBINER = """\

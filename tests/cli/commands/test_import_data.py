@@ -13,7 +13,7 @@ from jurygraph.cli.commands.import_data import FORMATS
 from jurygraph.judges.few_shot.history import ReviewerHistory
 from jurygraph.schema import Response, Task
 from jurygraph.sources import read_tasks
-from jurygraph.sources.importers import READERS, VOTE_READERS
+from jurygraph.sources.importers import READERS
 from jurygraph.sources.ratings import read_ratings, read_votes
 from tests.cli.conftest import Command, folder_contents
 from tests.models.server import run_server
@@ -136,18 +136,7 @@ def test_the_output_is_never_suggested_as_the_missing_input(run: Command, tmp_pa
     assert folder_contents(tmp_path) == {}
 
 
-def test_help_has_an_example_and_names_formats_that_were_never_run_on_published_data(run: Command) -> None:
-    shown = " ".join(run("import", "--help").out.split())
-    assert "jurygraph import judgebench gpt.jsonl --out tasks.jsonl" in shown
-    assert "healthbench, rewardbench and grouptravelbench follow the published schema and were never run on" in shown
-    assert "--out" in run("import", "judgebench", "x.jsonl").err, "it is required"
-
-
 # Benchmarks in their published formats
-
-
-def test_the_formats_are_those_of_the_importers() -> None:
-    assert (*READERS, *VOTE_READERS, "ratings") == FORMATS
 
 
 @all_rows("form", READERS)

@@ -23,9 +23,8 @@ from tests.agents.parser import (
     tension,
     trip,
 )
-from tests.cli.conftest import Command, CommandResult, folder_contents, traces
+from tests.cli.conftest import Command, CommandResult, folder_contents
 from tests.models.server import Answer, Server, run_server, status
-from tests.rows import all_rows
 
 TENSIONS = [tension(1, 2, "high", "stakeholder_1 loves the sea, and it is dear")]
 CALLS = 6
@@ -218,21 +217,6 @@ class TestNotWritten:
             assert project.profiles().code == 0
             assert server.count - before == CALLS / 2
 
-    @all_rows(
-        "change, message",
-        [
-            ({"id": "t0"}, "tasks.jsonl, line 2, field id: task 't0' is already in line 1; give each task an id"),
-            ({"stakeholdrs": []}, "tasks.jsonl, line 2, field stakeholdrs: unknown; did you mean stakeholders?"),
-        ],
-    )
-    def test_an_invalid_file_of_tasks_is_refused_before_any_request(
-        self, project: Project, server: Server, change: dict[str, Any], message: str
-    ):
-        project.write([project.line("t0", ANN), {**project.line("t1", BEN), **change}])
-        ended = project.write_config(server.url).profiles()
-        assert (ended.code, server.count) == (2, 0)
-        assert message in ended.err
-
     def test_input_files_and_files_of_a_run_are_not_overwritten(self, project: Project, server: Server, run: Command):
         project.write_config(server.url)
         tasks = project.folder / "tasks.jsonl"
@@ -268,16 +252,6 @@ class TestScoredBy:
         assert project.write_config(server.url).profiles().code == 0
         return project
 
-    def test_scoring_with_a_profiles_file_needs_no_model(self, read: Project, server: Server, run: Command):
-        count_before = server.count
-        ended = read.score("none", *read.by_hand, "--model", "none")
-        assert (ended.code, server.count) == (0, count_before)
-        assert read.score("none2", "--model", "none").code == 2
-        rewards = [[t["reward"]["value"] for t in traces(run, read.folder / "none")]]
-        assert read.score("model").code == 0
-        rewards.append([t["reward"]["value"] for t in traces(run, read.folder / "model")])
-        assert rewards[0] == rewards[1]
-
     def test_show_names_the_source_of_constraints(self, read: Project, run: Command):
         lines = read.lines
         del lines[1]["stakeholders"][0], lines[1]["tensions"]
@@ -309,37 +283,3 @@ class TestScoredBy:
             ended = run("score", "-", "--config", config, "--out", read.folder / "run", "--profiles-from", "-")
         assert ended.code == 2
         assert "tasks, responses and profiles cannot share standard input; put all but one in a file" in ended.err
-
-
-class TestPlanned:
-    """`score` reads profiles while it plans."""
-
-    def test_a_reached_limit_exits_with_4_and_a_higher_limit_continues(self, project: Project, server: Server):
-        project.write_config(server.url, calls={"cache": True, "concurrency": 1})
-        ended = project.score("run", "--max-calls", 2)
-        assert (ended.code, ended.out, server.count) == (4, "", 2)
-        assert "error: tasks.jsonl, line 1: the limit of 2 calls is reached" in ended.err
-        assert not (project.folder / "run").exists()
-        ended = project.score("run", "--max-calls", CALLS - 2)
-        assert (ended.code, server.count) == (0, CALLS)
-        assert "calls: 4 answered by the model (cost unknown), 2 from the cache (cost unknown)" in ended.out
-
-
-class TestDryRun:
-    def test_a_dry_run_counts_the_profiles_to_read_and_excludes_dependent_requests(
-        self, project: Project, server: Server
-    ):
-        ended = project.write_config(server.url).score("run", "--dry-run")
-        assert (ended.code, server.count) == (0, 0)
-        assert [line.split() for line in ended.out.splitlines() if line.startswith("calls")] == [
-            ["calls", "4", "4", "8"]
-        ]
-        message = "2 tasks first need profiles or roles of criteria from the model"
-        assert message in ended.out
-        found = json.loads(project.score("run", "--dry-run", "--json").out)
-        assert (found["tasks_needing_model"], found["tasks"], found["questions"]) == (2, 2, 0)
-        assert not (project.folder / "run").exists()
-        project.profiles()
-        ended = project.score("run", "--dry-run")
-        assert (ended.code, server.count, message in ended.out) == (0, CALLS, False)
-        assert json.loads(project.score("run", "--dry-run", "--json").out)["questions"] == 4

@@ -64,16 +64,6 @@ def test_show_json_prints_one_trace_per_line(scored_folder: Path, run: Command):
     assert [run("show", scored_folder, "--response", name, "--json").out for name in names] == shown
 
 
-def test_a_trace_has_the_contract_s_fields(scored_folder: Path, run: Command):
-    trace = json.loads(run("show", scored_folder, "--response", "door/b", "--json").out)
-    fields = "task_id response_id agent group labels plan_digest reward verdicts material statistics digest previous"
-    assert set(fields.split()) <= set(trace)
-    reward = "value status partial coverage range components terms counts"
-    assert set(reward.split()) <= set(trace["reward"])
-    verdict = "question evaluator version layer subject stakeholder reviewer about responses sample score met native"
-    assert set(verdict.split()) <= set(trace["verdicts"][0])
-
-
 def test_explain_prints_sentences(scored_folder: Path, run: Command):
     assert run("explain", scored_folder, "--response", "salt/a").out.splitlines() == [
         "Response salt/a by alice to task salt gets -0.25.",
@@ -276,25 +266,6 @@ def test_a_pair_is_shown_from_the_side_of_the_response(project: Path, run: Comma
     scores = {line.split()[2]: line.split()[3] for line in lines}
     assert sorted(scores) == ["door/a", "door/b"]
     assert sorted(scores.values()) == ["0.2500", "0.7500"]
-
-
-HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/]\r\u202e\x9b31m"
-
-
-def test_a_hostile_response_is_escaped_on_a_terminal(project: Path, run: Command):
-    response = {"id": f"r{HOSTILE}", "agent": HOSTILE, "text": f"please {HOSTILE}"}
-    task = {"id": f"t{HOSTILE}", "query": "?", "responses": [response, {"id": "other", "text": f"crash {HOSTILE}"}]}
-    write_project(project, [task])
-    ended = [run("score", project / "tasks.jsonl", "--out", project / "run")]
-    ended += [run("show", project / "run"), run("show", project / "run", "--json")]
-    for command in ("show", "explain"):
-        ended.append(run(command, project / "run", "--response", response["id"]))
-        ended.append(run(command, project / "run", "--response", response["id"], "--json"))
-    ended.append(run("show", project / "run", "--response", HOSTILE))
-    for one in ended:
-        assert not set("\x1b\x07\r\u202e\x9b") & set(one.out + one.err)
-    assert "\\u001b[2J" in ended[1].out
-    assert "[bold red]x[/]" in ended[1].out
 
 
 JUDGED_BY_MODEL = """
