@@ -10,11 +10,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from itertools import islice
+from time import monotonic
 from typing import Any, TypeVar
 
 import uvloop
 
 T = TypeVar("T")
+
+_MOST_IDLE = 1.0  # seconds that a thread waits for its next call, since to start one takes longer than most calls
 
 
 async def gather_in_order(
@@ -86,16 +89,28 @@ class ThreadCall:
         self.future: Future[Any] = Future()
         self.is_abandoned = False
         self._work = work
+        self._began: float | None = None
+        self._ended: float | None = None
+
+    @property
+    def duration(self) -> float:
+        """Seconds that the call has taken so far; 0 while it waits for a thread."""
+        if self._began is None:
+            return 0.0
+        return (monotonic() if self._ended is None else self._ended) - self._began
 
     def run(self) -> None:
         """Call the function, unless the call was cancelled, and settle its future."""
         if not self.future.set_running_or_notify_cancel():
             return
+        self._began = monotonic()
         try:
             result = self._work()
         except BaseException as error:  # noqa: BLE001 - raised to the caller who awaits it
+            self._ended = monotonic()
             self.future.set_exception(error)
         else:
+            self._ended = monotonic()
             self.future.set_result(result)
 
 
@@ -114,8 +129,9 @@ class DaemonThreads(ThreadPoolExecutor):
         super().__init__(1)
         self._size = size
         self._running = 0
+        self._idle = 0
         self._waiting: deque[ThreadCall] = deque()
-        self._guard = threading.Lock()
+        self._guard = threading.Condition()
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]":
         call = ThreadCall(partial(fn, *args, **kwargs))
@@ -152,14 +168,19 @@ class DaemonThreads(ThreadPoolExecutor):
         """Do nothing: there is nothing to release, and an event loop that ends must not wait for a call that hangs."""
 
     def _start_thread(self) -> None:
-        if self._waiting and self._running < self._size:
+        """Let a thread take the next call: one that is idle, else a new one if there may be more."""
+        self._guard.notify()
+        if len(self._waiting) > self._idle and self._running < self._size:
             self._running += 1
             threading.Thread(target=self._run_calls, name="jurygraph-call", daemon=True).start()
 
     def _run_calls(self) -> None:
         while True:
             with self._guard:
-                if not self._waiting:
+                self._idle += 1
+                has_call = self._guard.wait_for(lambda: self._waiting, _MOST_IDLE)
+                self._idle -= 1
+                if not has_call:
                     self._running -= 1
                     return
                 call = self._waiting.popleft()

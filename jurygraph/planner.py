@@ -16,7 +16,7 @@ from jurygraph.graphs.state import AnnotateInput, RunContext
 from jurygraph.group import TASK_HINT, Group, plan_group
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury, check_group
 from jurygraph.messages import require_type
-from jurygraph.safety.known_secrets import redacted_errors
+from jurygraph.safety.redaction import redacted_errors
 from jurygraph.schema import Plan, Response, Rubric, Task
 
 if TYPE_CHECKING:

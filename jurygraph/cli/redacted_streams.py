@@ -14,8 +14,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any, TextIO, cast
 
 from jurygraph.errors import InputError
-from jurygraph.safety.known_secrets import process_redactor
-from jurygraph.safety.redaction import Redactor
+from jurygraph.safety.redaction import Redactor, process_redactor
 
 _MAX_BUFFERED = 1 << 16  # characters that are buffered before a line ends
 

@@ -12,7 +12,7 @@ from jurygraph import aggregation
 from jurygraph.arrays import Bools, Floats
 from jurygraph.display import Displayed
 from jurygraph.errors import JurygraphError, PlanError
-from jurygraph.safety.known_secrets import process_redactor
+from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import ComponentInput, Question, SkippedRule
 from jurygraph.schema.params import ParamsModel, PlainParams, read_params
 

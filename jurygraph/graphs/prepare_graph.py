@@ -29,8 +29,7 @@ from jurygraph.graphs.planning import (
 from jurygraph.graphs.state import AnnotateInput, BatchContext, PrepareState, RunContext, TaskPlanning
 from jurygraph.graphs.time_limits import call_within_limit
 from jurygraph.messages import shorten
-from jurygraph.safety.known_secrets import may_hold_secret, refuse_secrets_in_plan
-from jurygraph.safety.redaction import Redactor
+from jurygraph.safety.redaction import Redactor, may_hold_secret, refuse_secrets_in_plan
 from jurygraph.schema import Audience, Decision, Plan, Survey, Task, TaskDefaults
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.profile import ProfilesLine, is_text_only, with_profiles

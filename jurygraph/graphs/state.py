@@ -14,8 +14,7 @@ from jurygraph.graphs.first_answers import FirstAnswers
 from jurygraph.graphs.routing import ReusedResults, WaveWork
 from jurygraph.graphs.time_limits import CallThreads
 from jurygraph.safety.fence import project_key
-from jurygraph.safety.known_secrets import process_redactor
-from jurygraph.safety.redaction import Redactor
+from jurygraph.safety.redaction import Redactor, process_redactor
 from jurygraph.schema import (
     Call,
     Config,

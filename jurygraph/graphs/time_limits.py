@@ -6,12 +6,11 @@ call that waits for the model at its limit ends with a `Fault`, because the resp
 """
 
 import asyncio
-import math
-import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, wait
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -137,33 +136,41 @@ class CallLimits:
     async def call_in_thread(
         self, call: Callable[[Any], Result], inputs: Sequence[Any], finish: Callable[[Any], None]
     ) -> list[Result]:
-        """Return the results of `call` for all inputs, made one after another in a thread; in others after a hang.
+        """Return the results of `call` for all inputs, made one after another in a thread, and in one context.
 
-        The input of a call that hangs is given to `finish`.
+        The input of a call that hangs is given to `finish`, and the next one gets another thread.
         """
+        context = copy_context()
         results: list[Result] = []
-        while len(results) < len(inputs):
+        for each in inputs:
             if (refusal := self.threads.refusal(self.owner)) is not None:
                 return results + [(refusal, False)] * (len(inputs) - len(results))
-            results += await self._call_until_hanging(_CallSequence(call, inputs[len(results) :], self))
-            if not results[-1][1]:
-                finish(inputs[len(results) - 1])
+            result, is_late = await self._call_in_time(partial(context.run, call, each))
+            if is_late:
+                finish(each)
+                context = context.copy()  # the call that hangs is still in the other
+                result = self.excess(each), False
+            results.append(result)
         return results
 
-    async def _call_until_hanging(self, sequence: "_CallSequence") -> list[Result]:
+    async def _call_in_time(self, call: Callable[[], Result]) -> tuple[Any, bool]:
+        """Return the result of a call in a thread, and whether it ran past the limit, which begins when it does."""
         with self.threads.record_calls() as made:
-            future = asyncio.get_running_loop().run_in_executor(self.threads, copy_context().run, sequence.run)
+            future = asyncio.get_running_loop().run_in_executor(self.threads, call)
+        own_call = made[0]
         try:
-            while not (await asyncio.wait({future}, timeout=sequence.seconds_left()))[0]:
-                if sequence.stop_if_late():
+            while not (await asyncio.wait({future}, timeout=self._seconds_left(own_call)))[0]:
+                if self._seconds_left(own_call) == 0.0:
                     self.threads.give_up(self.owner, made)
-                    return sequence.results
-            future.result()
-            return sequence.results
+                    return None, True
+            return future.result(), self.seconds is not None and own_call.duration >= self.seconds
         finally:
-            sequence.stop()
             future.cancel()
             self.threads.abandon(made)
+
+    def _seconds_left(self, call: ThreadCall) -> float | None:
+        """Return the seconds until a call is late; None without a limit, and all of them before it begins."""
+        return None if self.seconds is None else max(0.0, self.seconds - call.duration)
 
     async def await_result(self, result: Awaitable[Any], inputs: Any) -> Any:
         """Return the awaited result, or `excess`; the work is cancelled then, and left alone if it goes on."""
@@ -189,54 +196,3 @@ async def _timed(result: Awaitable[T]) -> tuple[T, float]:
     """Return the awaited result, and the seconds since its first step."""
     began = monotonic()
     return await result, monotonic() - began
-
-
-@dataclass(slots=True, eq=False)
-class _CallSequence:
-    """Calls with `inputs`, one after another in a thread; `results` are those of the calls that ended."""
-
-    call: Callable[[Any], Result]
-    inputs: Sequence[Any]
-    limits: CallLimits
-    results: list[Result] = field(default_factory=list)
-    _began: float = math.inf
-    _is_stopped: bool = False
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def run(self) -> None:
-        """Make the calls until the sequence is stopped. A result that comes late is replaced by `excess`."""
-        for each in self.inputs:
-            with self._lock:
-                if self._is_stopped:
-                    return
-                self._began = monotonic()
-            result = self.call(each)
-            with self._lock:
-                if self._is_stopped:
-                    return
-                self.results.append((self.limits.excess(each), False) if self._seconds_left() == 0.0 else result)
-                self._began = math.inf
-
-    def stop(self) -> None:
-        """Make no further call, and drop the result of the call under way."""
-        with self._lock:
-            self._is_stopped = True
-
-    def stop_if_late(self) -> bool:
-        """Return true if the call under way is late; then stop, with `excess` as the last result."""
-        with self._lock:
-            self._is_stopped = self._seconds_left() == 0.0
-            if self._is_stopped:
-                self.results.append((self.limits.excess(self.inputs[len(self.results)]), False))
-            return self._is_stopped
-
-    def seconds_left(self) -> float | None:
-        """Return the seconds until the call under way is late; None without a limit, and all before it begins."""
-        with self._lock:
-            return self._seconds_left()
-
-    def _seconds_left(self) -> float | None:
-        limit = self.limits.seconds
-        if limit is None or self._began == math.inf:
-            return limit
-        return max(0.0, limit - (monotonic() - self._began))

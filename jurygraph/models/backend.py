@@ -10,7 +10,7 @@ from typing import ClassVar
 from jurygraph.models.faults import ACCESS_KINDS, MAX_ERROR_BYTES, RETRYABLE, Fault
 from jurygraph.models.request import Reply, Request, SchemaMode
 from jurygraph.models.retries import retry_after
-from jurygraph.safety.known_secrets import process_redactor
+from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import Price
 
 _MAX_MESSAGE = 300

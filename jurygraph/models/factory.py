@@ -25,7 +25,7 @@ from jurygraph.models.limiter import Limiter
 from jurygraph.models.package_files import PREFIX, find_file
 from jurygraph.models.recording import Recorder, Replay
 from jurygraph.models.retries import RetryPolicy
-from jurygraph.safety.known_secrets import process_redactor
+from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import CallsConfig
 
 if TYPE_CHECKING:

@@ -6,16 +6,16 @@ In a replay, equal requests get equal replies, without a model, a network or a b
 import json
 import logging
 import os
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from contextlib import closing, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Annotated, Any, NamedTuple
 
 from pydantic import Field
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import Problem, shorten
+from jurygraph.messages import Problem
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault
 from jurygraph.models.request import Reply, Request
@@ -146,19 +146,6 @@ def _truncate_to_lines(file: IO[bytes], path: Path, size: int) -> None:
         file.write(b"\n")
 
 
-_FIELDS = {
-    **dict.fromkeys(("provider", "endpoint", "model"), "model"),
-    "parameters": "parameters",
-    **dict.fromkeys(("prompt", "prompt_version"), "prompt version"),
-    **dict.fromkeys(("answer", "form"), "answer schema"),
-    "messages": "messages",
-    "sample": "sample",
-}
-"""Fields of a request, with the part to which they belong; an error names the first that differs."""
-
-_MAX_COMPARED = 16
-
-
 class Replay(Backend):
     """The model whose calls a file holds, under the provider, endpoint and model name of the recording.
 
@@ -180,12 +167,9 @@ class Replay(Backend):
             raise InputError(f"{path}: holds no call; record some first (calls.record)")
         self._path = Path(path)
         self._calls = recording.calls
-        self._by_text: dict[str, list[Request]] = defaultdict(list)
         by_model: dict[str, list[Request]] = defaultdict(list)
         for call in recording.calls.values():
-            self._by_text[_user_text(call.request)].append(call.request)
             by_model[_model_id(call.request)].append(call.request)
-        self._texts = sorted(self._by_text, key=len)
         requests = by_model[_choose_model(self._path, list(by_model), which)]
         self.provider = requests[0].provider
         self.endpoint = requests[0].endpoint
@@ -193,29 +177,27 @@ class Replay(Backend):
         self.capabilities = _most_used_capabilities(requests)
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """Return the recorded reply. Raises `Fault` of kind `unrecorded` with the difference to the nearest call."""
+        """Return the recorded reply. Raises `Fault` of kind `unrecorded` that names what differs."""
         call = self._calls.get(request.digest)
         if call is not None:
             return call.reply
-        nearest = self._nearest(request)
-        problem = f"{self._path.name} holds no reply to this request"
-        difference = _describe_difference(request, nearest)
-        difference = f"the nearest that it holds ({nearest.digest[:12]}) differs in its {difference}"
-        raise Fault("unrecorded", f"{problem}; {difference}; use the recorded settings, or record again")
+        similar = [_differing(request, other) for other in self._by_question[_question(request)]]
+        differing = min(similar, key=len, default=None)
+        difference = f"it differs in {', '.join(differing)}" if differing else "the question is not in it"
+        problem = f"{self._path.name} holds no reply to this request: {difference}"
+        raise Fault("unrecorded", f"{problem}; use the recorded settings, or record again")
 
-    def _nearest(self, request: Request) -> Request:
-        """Return the request with the most similar question and, among several, with the fewest differences."""
-        from rapidfuzz import fuzz
-
-        text = _user_text(request)
-        middle = bisect_left(self._texts, len(text), key=len)
-        candidates = self._texts[max(0, middle - _MAX_COMPARED) : middle + _MAX_COMPARED]
-        similar = text if text in self._by_text else max(candidates, key=lambda other: fuzz.ratio(text, other))
-        return min(self._by_text[similar], key=lambda other: len(_differing_fields(request, other)))
+    @cached_property
+    def _by_question(self) -> dict[str, list[Request]]:
+        by_question = defaultdict(list)
+        for call in self._calls.values():
+            by_question[_question(call.request)].append(call.request)
+        return by_question
 
 
-def _user_text(request: Request) -> str:
-    return next((message.content for message in reversed(request.messages) if message.role == "user"), "")
+def _question(request: Request) -> str:
+    """Return the last message, the same whichever key marked the fences in it."""
+    return str(request.to_identity()["messages"][-1])
 
 
 def _model_id(request: Request) -> str:
@@ -238,26 +220,12 @@ def _most_used_capabilities(requests: list[Request]) -> Capabilities:
     return Capabilities(form, logprobs=bool(tops), top_logprobs=most_common if isinstance(most_common, int) else 0)
 
 
-def _differing_fields(request: Request, other: Request) -> list[str]:
-    """Return the fields in which requests differ as JSON, where 1 is neither 1.0 nor true."""
-    here = request.to_identity()
-    there = other.to_identity()
-    return [name for name in _FIELDS if canonical_json(here[name]) != canonical_json(there[name])]
+def _differing(request: Request, other: Request) -> list[str]:
+    """Return the names of what differs as JSON, where 1 is neither 1.0 nor true."""
+    here, there = _name_parts(request), _name_parts(other)
+    return sorted(name for name in here | there if here.get(name) != there.get(name))
 
 
-def _describe_difference(request: Request, other: Request) -> str:
-    field = _differing_fields(request, other)[0]
-    part = _FIELDS[field]
-    if field in ("answer", "messages"):  # too long to be shown
-        return part
-    here = {field: getattr(request, field)}
-    there = {field: getattr(other, field)}
-    if field == "parameters":
-        here = request.parameters
-        there = other.parameters
-    shown = [{name: json.dumps(value) for name, value in fields.items()} for fields in (here, there)]
-    for name in sorted(here.keys() | there.keys()):
-        value, other_value = (values.get(name, "not given") for values in shown)
-        if value != other_value:
-            return f"{part}: {name} is {shorten(value)} here and {shorten(other_value)} there"
-    return part
+def _name_parts(request: Request) -> dict[str, bytes]:
+    fields = request.to_identity()
+    return {name: canonical_json(value) for name, value in (fields.pop("parameters") | fields).items()}

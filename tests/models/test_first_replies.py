@@ -4,7 +4,7 @@ import pytest
 
 from jurygraph.errors import UnusableRepliesError
 from jurygraph.models.faults import Fault
-from jurygraph.models.first_replies import LOOKED_AT, FirstReplies
+from jurygraph.models.gateway import LOOKED_AT, FirstReplies
 from jurygraph.models.request import AnsweredCall, Reply
 from jurygraph.schema import Call
 

@@ -10,7 +10,7 @@ import pytest
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.models.faults import RETRYABLE, Fault
-from jurygraph.models.recording import _FIELDS, Recorder, Replay
+from jurygraph.models.recording import Recorder, Replay
 from jurygraph.models.request import Reply, Request
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Message
@@ -62,47 +62,28 @@ def test_a_recorded_request_gets_its_reply_again_and_again(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("others", "told"),
     [
-        ({"model": "other"}, 'model: model is "other" here and "qwen" there'),
-        ({"provider": "litellm", "endpoint": None}, 'model: provider is "litellm" here and "openai-compatible" there'),
-        ({"endpoint": None}, 'model: endpoint is null here and "http://judge:8000/v1" there'),
-        ({"parameters": {"temperature": 0.7, "max_tokens": 512}}, "parameters: temperature is 0.7 here and 0.0 there"),
-        ({"parameters": {"temperature": 0, "max_tokens": 512}}, "parameters: temperature is 0 here and 0.0 there"),
-        ({"parameters": {"temperature": 0.0}}, "parameters: max_tokens is not given here and 512 there"),
-        ({"prompt_version": "2"}, 'prompt version: prompt_version is "2" here and "1" there'),
-        ({"answer": {"type": "array"}}, "answer schema;"),
-        ({"form": "instructed"}, 'answer schema: form is "instructed" here and "native" there'),
-        ({"messages": (Message(role="user", content="Is the sky blue?"),)}, "messages;"),
-        ({"sample": 3}, "sample: sample is 3 here and 0 there"),
-        (
-            {"parameters": {}, "messages": (Message(role="user", content="Is it?"),), "sample": 1},
-            "parameters: max_tokens",
-        ),
+        ({"model": "other"}, "it differs in model;"),
+        ({"endpoint": None}, "it differs in endpoint;"),
+        ({"parameters": {"temperature": 0.7, "max_tokens": 512}}, "it differs in temperature;"),
+        ({"parameters": {"temperature": 0, "max_tokens": 512}}, "it differs in temperature;"),
+        ({"parameters": {"temperature": 0.0}}, "it differs in max_tokens;"),
+        ({"parameters": {"temperature": 0.0, "max_tokens": 512, "top_p": None}}, "it differs in top_p;"),
+        ({"answer": {"type": "array"}, "sample": 3}, "it differs in answer, sample;"),
+        ({"messages": (Message(role="user", content="Is the sky blue?"),)}, "it differs in messages;"),
+        ({"messages": (Message(role="user", content="Is it?"),)}, "the question is not in it;"),
     ],
 )
-def test_a_request_that_was_not_recorded_fails_and_what_differs_first_is_named(
+def test_a_request_that_was_not_recorded_fails_and_what_differs_is_named(
     tmp_path: Path, others: dict[str, Any], told: str
 ) -> None:
-    said = refusal(Replay(recording(tmp_path, request())), request(**others))
-    assert f"differs in its {told}" in said
-    assert len(said) < 300
-
-
-def test_every_field_but_the_marks_can_differ() -> None:
-    assert set(_FIELDS) == set(Request.model_fields) - {"marks"}
-
-
-def test_the_nearest_request_has_the_most_similar_question(tmp_path: Path) -> None:
-    near = request("Is the response polite to the reader, and does it say why?")
-    far = [request(f"Does the plan number {number} keep to its budget of {number} euros?") for number in range(40)]
-    said = refusal(
-        Replay(recording(tmp_path, *far, near)), request("Is the response polite to a reader, and does it say how?")
+    assert f"calls.jsonl holds no reply to this request: {told}" in refusal(
+        Replay(recording(tmp_path, request())), request(**others)
     )
-    assert near.digest[:12] in said
 
 
-def test_among_equal_questions_the_nearest_differs_in_fewest_fields(tmp_path: Path) -> None:
+def test_among_equal_questions_the_one_that_differs_least_is_compared(tmp_path: Path) -> None:
     path = recording(tmp_path, request(parameters={}, prompt_version="0"), request(parameters={"temperature": 1.0}))
-    assert "temperature is 0.5 here and 1.0 there" in refusal(Replay(path), request(parameters={"temperature": 0.5}))
+    assert "it differs in temperature;" in refusal(Replay(path), request(parameters={"temperature": 0.5}))
 
 
 def test_a_recording_of_several_models_needs_a_model_name(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, shorten, validate
 from jurygraph.prompts import Prompt, RenderOptions, Shot, load_prompt, prompt_names, prompt_source
 from jurygraph.safety.fence import project_key
-from jurygraph.safety.known_secrets import process_redactor
+from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import Message
 from jurygraph.sources.files import TextFile
 

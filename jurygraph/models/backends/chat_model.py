@@ -12,7 +12,7 @@ from jurygraph.errors import ConfigError
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import OUT_OF_FUNDS, exception_chain, kind_of_status
 from jurygraph.models.request import Reply, Request
-from jurygraph.safety.known_secrets import process_redactor
+from jurygraph.safety.redaction import process_redactor
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

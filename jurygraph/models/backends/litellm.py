@@ -19,7 +19,7 @@ from jurygraph.models.budget import Price
 from jurygraph.models.faults import ABORTED, Fault, exception_chain, kind_of_status
 from jurygraph.models.probability import read_tokens
 from jurygraph.models.request import Reply, Request, SchemaMode
-from jurygraph.safety.known_secrets import find_secrets
+from jurygraph.safety.redaction import find_secrets
 from jurygraph.schema.frozen_model import iter_strings
 
 if TYPE_CHECKING:

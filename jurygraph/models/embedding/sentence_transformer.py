@@ -12,7 +12,7 @@ from typing import Any
 from jurygraph.arrays import Floats
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import Embedder, LocalModel, Reranker, normalize_vectors, validate_scores
-from jurygraph.safety.known_secrets import process_redactor
+from jurygraph.safety.redaction import process_redactor
 
 _MAX_MESSAGE = 300
 _LOGGERS = ("huggingface_hub", "sentence_transformers", "transformers")
