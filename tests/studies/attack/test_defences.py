@@ -30,7 +30,6 @@ ARMS = (
     "all",
     "all-preferred",
 )
-"""Attacks that contain the task's reference: an honest judge finds everything in them."""
 
 # Attack responses with a false verdict: with no defence, with each alone, with all gates and each alone, and with all
 # together.
