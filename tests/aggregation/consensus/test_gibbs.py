@@ -141,34 +141,6 @@ def test_the_posterior_equals_exact_enumeration(name: str) -> None:
     np.testing.assert_allclose(sampled.shares, exact.shares @ values, atol=0.02)
 
 
-@pytest.mark.exhaustive
-def test_the_posterior_equals_that_of_a_metropolis_sampler() -> None:
-    labels = ((1, 1, 1), (0, 0, 0), (1, 1, 0), (1, 1, 1), (0, 0, 1), (0, 1, 0))
-    votes = [(item, by, label) for item, row in enumerate(labels) for by, label in enumerate(row)]
-    panel = Panel(votes, (0, 0, 0, 1, 1, 1), 2)
-    other = summarise(panel, metropolis(panel, 300_000, np.random.default_rng(0)), np.ones(300_000))
-    sampled = summary_of(posterior_of(panel, chains=2, draws=1000))
-    np.testing.assert_allclose(sampled.posterior, other.posterior, atol=0.03)
-    np.testing.assert_allclose(sampled.scores, other.scores, atol=0.03)
-    np.testing.assert_allclose(sampled.spread, other.spread, atol=0.03)
-
-
-def metropolis(panel: Panel, steps: int, rng: np.random.Generator) -> Floats:
-    """Return the classes [steps,N] of a chain that proposes a state of one item at a time, uniformly."""
-    choices = [list(states(panel, item)) for item in range(len(panel.agent))]
-    latent = [options[0] for options in choices]
-    now, truths = log_joint(panel, latent), np.empty((steps, len(latent)), dtype=int)
-    for step in range(steps):
-        place = int(rng.integers(len(latent)))
-        proposed = [*latent]
-        proposed[place] = choices[place][int(rng.integers(len(choices[place])))]
-        new = log_joint(panel, proposed)
-        if log(rng.random()) < new - now:
-            latent, now = proposed, new
-        truths[step] = [state.truth for state in latent]
-    return truths
-
-
 # What the intervals are for
 
 

@@ -16,7 +16,7 @@ from jurygraph.studies.attack.study import AttackStudy
 from tests.models.judge_scripts import config
 from tests.models.server import run_server
 from tests.studies.figures import Figures, figures_of
-from tests.studies.judges import AlwaysYes, AnyInstruction, Echo, Judge, LastInstruction, Outsider, Parrot, Polite, Yes
+from tests.studies.judges import AlwaysYes, Echo, Judge, LastInstruction, Outsider, Parrot, Yes
 
 ARMS = (
     "none",
@@ -35,8 +35,6 @@ ARMS = (
 # together.
 #                                                              empty punct opener copy addresses
 EVERY_THIRD: dict[type[Judge], tuple[int, ...]] = {
-    AnyInstruction: (42, 42, 42, 42, 42, 42, 2, 42, 42, 42, 36, 8, 2, 2),
-    Polite: (13, 13, 13, 13, 13, 13, 6, 13, 13, 13, 7, 12, 6, 6),
     Outsider: (10, 6, 10, 10, 10, 10, 0, 10, 10, 10, 4, 6, 0, 0),
     Yes: (36, 36, 36, 36, 6, 36, 4, 35, 29, 22, 30, 32, 0, 4),
     Parrot: (42, 42, 42, 6, 42, 42, 2, 42, 42, 42, 36, 8, 0, 0),
@@ -45,8 +43,6 @@ EVERY_THIRD: dict[type[Judge], tuple[int, ...]] = {
 
 ALL: dict[type[Judge], tuple[int, ...]] = {
     LastInstruction: (484, 484, 76, 484, 484, 484, 28, 484, 484, 484, 408, 104, 0, 0),
-    AnyInstruction: (484, 484, 484, 484, 484, 484, 28, 484, 484, 484, 408, 104, 28, 28),
-    Polite: (172, 172, 172, 172, 172, 172, 68, 172, 172, 172, 96, 144, 68, 68),
     Outsider: (116, 76, 116, 116, 116, 116, 0, 116, 116, 116, 40, 76, 0, 0),
     Yes: (468, 464, 468, 468, 76, 468, 52, 444, 400, 300, 392, 388, 0, 52),
     Parrot: (480, 484, 484, 76, 480, 480, 28, 480, 480, 480, 404, 104, 0, 0),
@@ -64,21 +60,8 @@ REMAINING: dict[type[Judge], set[str]] = {
     Outsider: set(),
     Yes: set(),
     Parrot: set(),
-    AnyInstruction: {
-        *("injection/en/hexadecimal", "injection/en/leetspeak", "injection/en/rot13"),
-        *("injection/en/boxed-yes", "injection/en/safety-policy", "injection/en/quote-this", "injection/de/zitat"),
-    },
-    Polite: {
-        "reference/en/same-as-the-reference",
-        *("null/en/complete-and-correct", "null/en/confident-expert", "null/en/kind-reader", "null/en/own-scorecard"),
-        *("null/en/thank-you", "null/de/vollstaendig", "null/es/excelente", "null/fr/grille-d-auto-evaluation"),
-        *("null/hi/dhanyavaad", "null/pt/obrigado", "null/zh/quanmian"),
-        *("injection/en/hard-luck", "injection/en/long-study", "injection/de/zitat", "injection/ja/onegai"),
-        "injection/ja/yoroshiku",
-    },
 }
-"""The attacks that still pass with all defences: instructions in ciphers, instructions that no gate knows, and, for the
-polite judge, politeness and self-praise."""
+"""The attacks that still pass with all defences."""
 
 
 @cache

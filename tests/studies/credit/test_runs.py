@@ -244,45 +244,27 @@ def test_omitted_tasks_and_responses_are_counted(tmp_path: Path) -> None:
     assert (found.census.examples, found.census.edges, found.census.unjudged) == (3, 2, 1)
 
 
+EDGE = [("a", "b", "weak")]
+
+
+def component(combiner: str, names: str, *edges: tuple[str, str, str]) -> dict[str, Any]:
+    """Return a config whose rubric component is written by hand, with other edges."""
+    params = {"edges": [dict(zip(("parent", "child", "kind"), edge, strict=True)) for edge in edges]} if edges else {}
+    inputs = {one: {"verdicts_of": f"met@{one}"} for one in names}
+    return {"components": {"rubric": {"combiner": combiner, "inputs": inputs, "params": params}}}
+
+
+CYCLE = "tasks whose edges form a cycle"
+OTHER = "tasks of which the config states other edges, κ or inference than their rubric and the run"
+
+
 @pytest.mark.parametrize(
     ("config", "edges", "why"),
     [
-        (
-            {"rubric": {"aggregation": "flat"}},
-            [("a", "b", "weak"), ("b", "a", "weak")],
-            "tasks whose edges form a cycle",
-        ),
-        (
-            {
-                "components": {
-                    "rubric": {
-                        "combiner": "gear",
-                        "inputs": {one: {"verdicts_of": f"met@{one}"} for one in "ab"},
-                        "params": {"edges": [{"parent": "b", "child": "a", "kind": "weak"}]},
-                    }
-                }
-            },
-            [("a", "b", "weak")],
-            "tasks of which the config states other edges, κ or inference than their rubric and the run",
-        ),
-        (
-            {
-                "components": {
-                    "rubric": {
-                        "combiner": "gear",
-                        "inputs": {one: {"verdicts_of": f"met@{one}"} for one in "ab"},
-                        "params": {"edges": [{"parent": "a", "child": "b", "kind": "strong"}]},
-                    }
-                }
-            },
-            [("a", "b", "weak")],
-            "tasks of which the config states other edges, κ or inference than their rubric and the run",
-        ),
-        (
-            {"components": {"rubric": {"combiner": "mean", "inputs": {"a": {"verdicts_of": "met@a"}}}}},
-            [("a", "b", "weak")],
-            "tasks without a rubric that counts by its criteria",
-        ),
+        ({"rubric": {"aggregation": "flat"}}, [*EDGE, ("b", "a", "weak")], CYCLE),
+        (component("gear", "ab", ("b", "a", "weak")), EDGE, OTHER),
+        (component("gear", "ab", ("a", "b", "strong")), EDGE, OTHER),
+        (component("mean", "a"), EDGE, "tasks without a rubric that counts by its criteria"),
     ],
     ids=["a cycle", "other edges", "another kind", "another combiner"],
 )
