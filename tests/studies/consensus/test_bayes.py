@@ -6,9 +6,8 @@ import pytest
 
 from jurygraph.aggregation.consensus.gibbs import Mixing
 from jurygraph.errors import InputError
-from jurygraph.studies.consensus import VoteColumns, collect_votes
+from jurygraph.studies.consensus import Settings, VoteColumns, collect_votes
 from jurygraph.studies.consensus.bayes import (
-    PosteriorSettings,
     _describe_mixing,
     report_posterior,
     sample_posterior,
@@ -16,14 +15,14 @@ from jurygraph.studies.consensus.bayes import (
 from tests.studies.consensus.made import AGENTS, PANEL, votes_file
 from tests.studies.figures import Figures, figures_of
 
-QUICK = PosteriorSettings(chains=2, draws=150)
+QUICK = Settings(chains=2, draws=150)
 
 
 def columns(**fields: Any) -> VoteColumns:
     return collect_votes([votes_file(*PANEL, **fields)])
 
 
-def reported(ballots: VoteColumns, settings: PosteriorSettings = QUICK) -> Figures:
+def reported(ballots: VoteColumns, settings: Settings = QUICK) -> Figures:
     return figures_of(report_posterior(ballots, settings, sample_posterior(ballots, settings)))
 
 
@@ -51,7 +50,7 @@ def test_chains_that_do_not_agree_are_a_warning(found: Figures) -> None:
     (warning,) = [one for one in found.warnings if one.startswith("the chains are too short or disagree: ")]
     assert "fewer than 400; give more --draws" in warning
     assert found.sampling.bulk_ess < 400
-    longer = reported(columns(agent=AGENTS), PosteriorSettings(draws=800))
+    longer = reported(columns(agent=AGENTS), Settings(draws=800))
     assert not [one for one in longer.warnings if "chains" in one]
 
 
@@ -73,11 +72,11 @@ def test_a_warning_never_contradicts_the_figure_that_it_prints(mixing: Mixing, p
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (PosteriorSettings(chains=1), "--chains: expected at least 2, got 1"),
-        (PosteriorSettings(draws=10), "--draws: expected at least 100, got 10"),
-        (PosteriorSettings(values=(0.0, 0.5, 1.0)), "--values: gives 3 credits to 2 classes"),
+        (Settings(chains=1), "--chains: expected at least 2, got 1"),
+        (Settings(draws=10), "--draws: expected at least 100, got 10"),
+        (Settings(values=(0.0, 0.5, 1.0)), "--values: gives 3 credits to 2 classes"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(settings: PosteriorSettings, message: str) -> None:
+def test_settings_that_do_not_fit_are_refused(settings: Settings, message: str) -> None:
     with pytest.raises(InputError, match=message):
         sample_posterior(columns(), settings)
