@@ -24,15 +24,7 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
     every item, where chance agrees fully, too. Raises PlanError for lists of different lengths, empty lists, or numbers
     compared with strings.
     """
-    labels, other_labels = _labels("first", first, "second", second)
-    size = len(labels)
-    agreed = np.count_nonzero(labels == other_labels) / size
-    all_labels = np.union1d(labels, other_labels)
-    by_chance = total(
-        [np.count_nonzero(labels == each) * np.count_nonzero(other_labels == each) for each in all_labels]
-    )
-    by_chance = by_chance / (size * size)
-    return float((agreed - by_chance) / (1.0 - by_chance)) if by_chance < 1.0 else float("nan")
+    return weighted_kappa(first, second, "equal")
 
 
 def weighted_kappa(

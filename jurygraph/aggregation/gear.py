@@ -40,7 +40,6 @@ from jurygraph.errors import GraphCycleError, GraphError
 
 BASE_RETENTION: Mapping[str, float] = MappingProxyType({"weak": 0.6, "strong": 0.2, "activation": 0.0})
 """λ of each kind of edge at κ = 1 (GEAR, Table 5)."""
-ROWS_AT_ONCE = 2048  # keeps the work array in the cache, and small enough for malloc to reuse its memory
 EXACT_CHILDREN = 10
 """The largest number of criteria with a parent for which a decision uses exact inference (`rubric.exact: auto`)."""
 MAX_CHILDREN = 20
@@ -257,12 +256,16 @@ class Graph:
         scores = self._check_scores(p)
         factors = self._check_factors(retention)
         known, credit = self._unjudged_parents(scores, judged, positive)
-        rows = np.atleast_2d(scores)
-        q = np.empty(rows.shape)
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            block = slice(start, start + ROWS_AT_ONCE)
-            q[block] = self._propagate(rows[block], factors, known if known is None else known[block], credit)
-        return q.reshape(scores.shape)
+        q = np.array(np.atleast_2d(scores).T, order="C")  # one contiguous row a criterion
+        factor = np.empty(q.shape[1])
+        for child, incoming in self._incoming:
+            for parent, edge in incoming:
+                parent_score = q[parent] if known is None else np.where(known[:, parent], q[parent], credit[child])
+                # λ + (1 - λ) q: exactly 1 at λ = 1, exactly q at λ = 0
+                np.multiply(parent_score, 1.0 - factors[edge], out=factor)
+                np.add(factor, factors[edge], out=factor)
+                np.multiply(q[child], factor, out=q[child])
+        return np.ascontiguousarray(q.T).reshape(scores.shape)
 
     @property
     def child_count(self) -> int:
@@ -298,7 +301,7 @@ class Graph:
         rows = np.atleast_2d(scores)
         states = max(one.states for one in expectations)
         q = np.empty(rows.shape)
-        at_once = min(ROWS_AT_ONCE, max(1, STATES_PER_BATCH // states))
+        at_once = max(1, STATES_PER_BATCH // states)
         for start in range(0, len(rows), at_once):
             block = slice(start, start + at_once)
             part = np.array(rows[block].T, order="C")  # one contiguous row a criterion
@@ -324,18 +327,6 @@ class Graph:
                 if mode == "transitive":
                     gate[..., child] &= gate[..., parent]
         return np.where(gate, scores, 0.0)
-
-    def _propagate(self, p: Floats, factors: list[float], known: Bools | None, credit: list[float]) -> Floats:
-        q = np.array(p.T, order="C")  # one contiguous row a criterion
-        factor = np.empty(q.shape[1])
-        for child, incoming in self._incoming:
-            for parent, edge in incoming:
-                parent_score = q[parent] if known is None else np.where(known[:, parent], q[parent], credit[child])
-                # λ + (1 - λ) q: exactly 1 at λ = 1, exactly q at λ = 0
-                np.multiply(parent_score, 1.0 - factors[edge], out=factor)
-                np.add(factor, factors[edge], out=factor)
-                np.multiply(q[child], factor, out=q[child])
-        return q.T
 
     def _check_scores(self, p: ArrayLike) -> Floats:
         scores = as_unit_interval("p", p, GraphError)

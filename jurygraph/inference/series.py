@@ -29,11 +29,11 @@ class TrendTest(NamedTuple):
     """τ-b, the two-sided p-value, and the factor by which autocorrelation multiplies the variance of S.
 
     `autocorrelation` is that of one step with the next (lag 1) without the trend; None for fewer than 10 steps, and for
-    a straight line. `p` is None if the factor is not positive.
+    a straight line.
     """
 
     kendall: float
-    p: float | None
+    p: float
     factor: float
     autocorrelation: float | None
 
@@ -78,22 +78,6 @@ def trend_test(times: ArrayLike, values: ArrayLike) -> TrendTest | None:
     """
     from scipy import stats
 
-    series = _read_series(times, values)
-    if series is None:
-        return None
-    numbers, column, residuals = series
-    rho = lag_one(residuals, 2)
-    autoregression = 1.0 if rho is None else variance_factor(rho ** np.arange(1.0, len(column)))
-    factor = max(1.0, significant_factor(residuals), autoregression)
-    plain = factor == 1.0
-    p = float(stats.kendalltau(numbers, column).pvalue) if plain else _normal_p(numbers, column, factor)
-    return TrendTest(_kendall(numbers, column), p, factor, rho)
-
-
-def _read_series(times: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats, Floats] | None:
-    """Return times, values, and the residuals of their Theil-Sen line, in units of the spread of the values."""
-    from scipy import stats
-
     numbers = as_finite("times", times)
     column = as_finite("values", values)
     check_shape("values", column, numbers.shape)
@@ -101,7 +85,14 @@ def _read_series(times: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats, F
         return None
     slope = stats.theilslopes(column, numbers).slope
     residuals = np.round((column - slope * numbers) / np.ptp(column), _DECIMALS)
-    return numbers, column, residuals if np.ptp(residuals) > _ROUNDING else np.zeros_like(residuals)
+    if np.ptp(residuals) <= _ROUNDING:
+        residuals = np.zeros_like(residuals)
+    rho = lag_one(residuals, 2)
+    autoregression = 1.0 if rho is None else variance_factor(rho ** np.arange(1.0, len(column)))
+    factor = max(1.0, significant_factor(residuals), autoregression)
+    plain = stats.kendalltau(numbers, column)
+    p = float(plain.pvalue) if factor == 1.0 else _normal_p(column, factor)
+    return TrendTest(float(plain.statistic), p, factor, rho)
 
 
 def significant_factor(residuals: Floats) -> float:
@@ -118,18 +109,10 @@ def significant_factor(residuals: Floats) -> float:
     return variance_factor(np.where(np.abs(r) > _Z / math.sqrt(count), r, 0.0))
 
 
-def _kendall(times: Floats, values: Floats) -> float:
-    from scipy import stats
-
-    return float(stats.kendalltau(times, values).statistic)
-
-
-def _normal_p(times: Floats, values: Floats, factor: float) -> float | None:
+def _normal_p(values: Floats, factor: float) -> float:
     """Return the p-value of S by the normal approximation, with ties and a continuity correction."""
     from scipy import special
 
-    if factor <= 0.0:
-        return None
     later, earlier = np.tril_indices(len(values), -1)
     score = float(np.sum(np.sign(values[later] - values[earlier])))
     n = len(values)

@@ -33,27 +33,36 @@ _CLASSES = (
     ("suppressed", "fill:#fff0c2,stroke-width:4px", "k6"),
     ("missing", "stroke-dasharray:5 5", "k7"),
 )
-"""Property of nodes that have a class, its style, and the sample in the legend."""
+"""Classes of nodes, with their style and the sample in the legend."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
     """The scores of a criterion for one response, in [0, 1]: p (`judged_score`), and the rest of it, q (`remaining`).
 
-    `missing` describes the missing part of its judgement, such as "unjudged"; `reason` is the judges' reason. If it is
-    not `judged` at all, `judged_score` is the value that it counts as by the run's rule.
+    `missing` describes the missing part of its judgement, such as "unjudged". If it is not `judged` at all,
+    `judged_score` is the value that it counts as by the run's rule.
     """
 
     judged_score: float
     remaining: float
     missing: str = ""
-    reason: str = ""
     judged: bool = True
 
     @property
     def suppressed(self) -> bool:
         """True if a prerequisite reduced it."""
         return self.remaining < self.judged_score
+
+    def lines(self) -> list[str]:
+        """Return p → q with two digits, or with more if they would look equal, and each mark on it."""
+        for digits in (2, 4):
+            local = f"{self.judged_score:.{digits}f}"
+            left = f"{self.remaining:.{digits}f}"
+            if (local == left) is not self.suppressed:
+                break
+        marks = ["▼ suppressed"] * self.suppressed + [f"? {self.missing}"] * bool(self.missing)
+        return [f"p {local if self.judged else f'– (counts {local})'} → q {left}", *marks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,124 +78,6 @@ class Scores:
     criteria: Mapping[str, Score]
     retention: Mapping[tuple[str, str], float]
     failed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A criterion, its role from the rubric or an annotator, and its score if the picture is of a response."""
-
-    criterion: Criterion
-    role: str | None
-    score: Score | None
-
-    @property
-    def penalty(self) -> bool:
-        """True if the weight is negative."""
-        return self.criterion.weight < 0
-
-    @property
-    def suppressed(self) -> bool:
-        """True if a prerequisite reduced its score."""
-        return self.score is not None and self.score.suppressed
-
-    @property
-    def missing(self) -> str:
-        """Return the missing part of its judgement; "" if nothing is missing."""
-        return "" if self.score is None else self.score.missing
-
-    @property
-    def role_and_weight(self) -> str:
-        """Return its role, if it has one, and its signed weight."""
-        weight = self.criterion.weight
-        text = f"weight {'+' * (weight > 0)}{_format_exact(weight)}".replace("-", "−")
-        return f"{self.role}, {text}" if self.role else text
-
-    @property
-    def results(self) -> list[str]:
-        """Return lines with p → q and each mark on it; none without a response."""
-        if self.score is None:
-            return []
-        marks = ["▼ suppressed"] * self.suppressed + [f"? {self.missing}"] * bool(self.missing)
-        return [_describe_scores(self.score), *marks]
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """An edge between two nodes, referenced by their places; `label` contains its kind and its retention."""
-
-    parent: int
-    child: int
-    edge: Edge
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class RubricDrawing:
-    """The content of a drawing of a rubric, or of the `scores` of one response on it, in the rubric's order."""
-
-    title: str
-    nodes: tuple[Node, ...]
-    links: tuple[Link, ...]
-    scores: Scores | None
-
-
-def arrange_rubric(task: str, rubric: Rubric, scores: Scores | None = None) -> RubricDrawing:
-    """Return the drawing of a task's rubric, with the `scores` of a response if they are given.
-
-    With scores, edges may form a cycle, as in a run that does not use them; without, this raises `GraphCycleError`.
-    """
-    names = [criterion.id for criterion in rubric.criteria]
-    place = {name: index for index, name in enumerate(names)}
-    parents = [place[edge.parent] for edge in rubric.edges]
-    children = [place[edge.child] for edge in rubric.edges]
-    title = f"Rubric of task {task}"
-    if scores is None:
-        gear.compile(len(names), parents, children, names)  # refuses a cycle
-    else:
-        strength = f", κ = {_format_exact(scores.kappa)}" if scores.aggregation == "gear" else ""
-        failed = "; its reward failed" if scores.failed else ""
-        title += f", response {scores.response} ({scores.aggregation}{strength}{failed})"
-    annotated_roles = {} if rubric.annotation is None else rubric.annotation.roles
-    return RubricDrawing(
-        title=title,
-        nodes=tuple(
-            Node(c, c.role or annotated_roles.get(c.id), None if scores is None else scores.criteria[c.id])
-            for c in rubric.criteria
-        ),
-        links=tuple(
-            Link(parent, child, edge, _edge_label(edge, scores))
-            for parent, child, edge in zip(parents, children, rubric.edges, strict=True)
-        ),
-        scores=scores,
-    )
-
-
-def _edge_label(edge: Edge, scores: Scores | None) -> str:
-    if scores is None:
-        retention: dict[str, float] = {} if edge.retention is None else {edge.kind: edge.retention}
-        return f"{edge.kind} {_format_share(float(gear.retention([edge.kind], base=retention)[0]))}"
-    if scores.aggregation == "gear":
-        return f"{edge.kind} {_format_share(scores.retention[edge.parent, edge.child])}"
-    return f"{edge.kind}, {'not used' if scores.aggregation == 'flat' else 'gate'}"
-
-
-def _format_share(share: float) -> str:
-    """Return a share of 1 with two digits, without the 0 before the point."""
-    return f"{share:.2g}".replace("0.", ".", 1)
-
-
-def _format_exact(value: float) -> str:
-    return str(value).removesuffix(".0")
-
-
-def _describe_scores(score: Score) -> str:
-    """Return p → q with two digits, or with more if they would look equal; p has no number if it was not judged."""
-    for digits in (2, 4):
-        local = f"{score.judged_score:.{digits}f}"
-        left = f"{score.remaining:.{digits}f}"
-        if (local == left) is not score.suppressed:
-            break
-    return f"p {local if score.judged else f'– (counts {local})'} → q {left}"
 
 
 def scores_of(run: Run, response: str) -> tuple[Task, Scores]:
@@ -230,12 +121,10 @@ def _criterion_scores(run: Run, trace: Trace, decision: Decision, spec: Componen
         matrix = table.score_matrix(entry, decision.rule, spec.direction, "counted")
         p, _ = matrix.mean()
         outcome = table.outcomes(entry)[0][row]
-        reasons = [one.reason for question in entry.questions for one in trace.verdicts if one.question == question]
         scores[name] = Score(
             judged_score=float(p[row]),
             remaining=trace.reward.parts[spec.name].get(name, 0.0),
             missing=_describe_missing(outcome, bool(matrix.applicable[row].any())),
-            reason="; ".join(dict.fromkeys(filter(None, reasons))),
             judged=bool((outcome == OK).any()),
         )
     return scores
@@ -252,22 +141,84 @@ def _describe_missing(outcome: NDArray[np.int8], is_counted: bool) -> str:
     return "" if has_score(outcome).any() else "not asked"
 
 
-def to_mermaid(drawing: RubricDrawing) -> str:
-    """Return the flowchart. Nodes are named n1, n2, … in the rubric's order; the same drawing gives the same text."""
-    return "\n".join(["flowchart TD", *_graph(drawing), *_legend(drawing), *_classes(drawing), ""])
+def to_mermaid(task: str, rubric: Rubric, scores: Scores | None = None) -> str:
+    """Return the flowchart of a task's rubric, with the `scores` of a response if they are given.
+
+    Nodes are named n1, n2, … in the rubric's order; the same rubric and scores give the same text. With scores, edges
+    may form a cycle, as in a run that does not use them; without, this raises `GraphCycleError`.
+    """
+    number = {criterion.id: place for place, criterion in enumerate(rubric.criteria, start=1)}
+    title = f"Rubric of task {task}"
+    if scores is None:
+        parents = [number[edge.parent] - 1 for edge in rubric.edges]
+        children = [number[edge.child] - 1 for edge in rubric.edges]
+        gear.compile(len(number), parents, children, list(number))  # refuses a cycle
+    else:
+        strength = f", κ = {_format_exact(scores.kappa)}" if scores.aggregation == "gear" else ""
+        failed = "; its reward failed" if scores.failed else ""
+        title += f", response {scores.response} ({scores.aggregation}{strength}{failed})"
+    lines = ["flowchart TD", f'  subgraph rubric["{_label(_wrap(title, 3 * _LINE_LENGTH, 2))}"]', "    direction TB"]
+    annotated_roles = {} if rubric.annotation is None else rubric.annotation.roles
+    for criterion in rubric.criteria:
+        role = criterion.role or annotated_roles.get(criterion.id)
+        lines.append(f"    n{number[criterion.id]}{_node(criterion, role, scores)}")
+    for edge in rubric.edges:
+        arrow = f'{_ARROWS[edge.kind]}|"{_encode(_edge_label(edge, scores))}"|'
+        lines.append(f"    n{number[edge.parent]} {arrow} n{number[edge.child]}")
+    lines += ["  end", *_legend(scores is not None)]
+    for name, style, sample in _CLASSES if scores is not None else _CLASSES[:1]:
+        marked = [f"n{number[one.id]}" for one in rubric.criteria if _is_marked(name, one, scores)]
+        lines += [f"  classDef {name} {style}", f"  class {','.join([sample, *marked])} {name}"]
+    return "\n".join([*lines, ""])
 
 
-def _graph(drawing: RubricDrawing) -> Iterator[str]:
-    yield f'  subgraph rubric["{_label(_wrap(drawing.title, 3 * _LINE_LENGTH, 2))}"]'
+def _node(criterion: Criterion, role: str | None, scores: Scores | None) -> str:
+    """Return the box of a criterion: its id, its role and signed weight, its text, and its scores."""
+    name = f"<b>{_label(_wrap(criterion.id, _LINE_LENGTH, 2))}</b>"
+    sign = "+" * (criterion.weight > 0)
+    weight = f"weight {sign}{_format_exact(criterion.weight)}".replace("-", "−")
+    text = [f"{role}, {weight}" if role else weight, *_wrap(criterion.text, _LINE_LENGTH, _MAX_LINES)]
+    results = [] if scores is None else scores.criteria[criterion.id].lines()
+    return _box(
+        criterion.weight < 0, "<br/>".join([name, _label(text), *(f"<b>{_encode(one)}</b>" for one in results)])
+    )
+
+
+def _edge_label(edge: Edge, scores: Scores | None) -> str:
+    """Return the kind of an edge with its retention, or its effect in the run."""
+    if scores is not None and scores.aggregation != "gear":
+        return f"{edge.kind}, {'not used' if scores.aggregation == 'flat' else 'gate'}"
+    if scores is not None:
+        share = scores.retention[edge.parent, edge.child]
+    elif edge.retention is not None:
+        share = edge.retention
+    else:
+        share = gear.BASE_RETENTION[edge.kind]
+    return f"{edge.kind} {share:.2g}".replace(" 0.", " .", 1)
+
+
+def _is_marked(name: str, criterion: Criterion, scores: Scores | None) -> bool:
+    if name == "penalty" or scores is None:
+        return criterion.weight < 0
+    score = scores.criteria[criterion.id]
+    return score.suppressed if name == "suppressed" else bool(score.missing)
+
+
+def _legend(has_scores: bool) -> Iterator[str]:
+    yield '  subgraph legend["How to read it"]'
     yield "    direction TB"
-    for number, node in enumerate(drawing.nodes, start=1):
-        name = f"<b>{_label(_wrap(node.criterion.id, _LINE_LENGTH, 2))}</b>"
-        text = _label([node.role_and_weight, *_wrap(node.criterion.text, _LINE_LENGTH, _MAX_LINES)])
-        results = (f"<b>{_encode(line)}</b>" for line in node.results)
-        yield f"    n{number}{_box(node.penalty, '<br/>'.join([name, text, *results]))}"
-    for link in drawing.links:
-        yield f'    n{link.parent + 1} {_ARROWS[link.edge.kind]}|"{_encode(link.label)}"| n{link.child + 1}'
+    yield from (f"    k{number}{_box(False, 'criterion')}" for number in (1, 2, 3))
+    yield f"    k4{_box(True, 'penalty')}"
+    yield from (f'    k{at} {arrow}|"{kind}"| k{at + 1}' for at, (kind, arrow) in enumerate(_ARROWS.items(), start=1))
+    if has_scores:
+        yield f"    k5{_box(False, 'p as judged → q left of it')}"
+        yield f"    k6{_box(False, '▼ suppressed, q below p')}"
+        yield f"    k7{_box(False, '? not or not wholly judged')}"
     yield "  end"
+
+
+def _format_exact(value: float) -> str:
+    return str(value).removesuffix(".0")
 
 
 def _wrap(text: str, length: int, most: int) -> list[str]:
@@ -287,23 +238,3 @@ def _encode(text: str) -> str:
 
 def _box(penalty: bool, label: str) -> str:
     return f'{{{{"{label}"}}}}' if penalty else f'["{label}"]'
-
-
-def _legend(drawing: RubricDrawing) -> Iterator[str]:
-    yield '  subgraph legend["How to read it"]'
-    yield "    direction TB"
-    yield from (f"    k{number}{_box(False, 'criterion')}" for number in (1, 2, 3))
-    yield f"    k4{_box(True, 'penalty')}"
-    yield from (f'    k{at} {arrow}|"{kind}"| k{at + 1}' for at, (kind, arrow) in enumerate(_ARROWS.items(), start=1))
-    if drawing.scores is not None:
-        yield f"    k5{_box(False, 'p as judged → q left of it')}"
-        yield f"    k6{_box(False, '▼ suppressed, q below p')}"
-        yield f"    k7{_box(False, '? not or not wholly judged')}"
-    yield "  end"
-
-
-def _classes(drawing: RubricDrawing) -> Iterator[str]:
-    for name, style, sample in _CLASSES if drawing.scores is not None else _CLASSES[:1]:
-        marked = [f"n{number}" for number, node in enumerate(drawing.nodes, start=1) if getattr(node, name)]
-        yield f"  classDef {name} {style}"
-        yield f"  class {','.join([sample, *marked])} {name}"

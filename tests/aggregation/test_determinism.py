@@ -31,31 +31,6 @@ def test_no_module_uses_what_differs_by_shape_or_cpu(module: Path) -> None:
     assert violations(module, ALLOWED.get(module.name)) == []
 
 
-def test_the_syntax_check_finds_planted_violations(tmp_path: Path) -> None:
-    module = tmp_path / "planted.py"
-    module.write_text(
-        dedent("""
-        from math import exp as e, fabs
-        import numpy as np
-
-        class Reward:
-            def total(self, a):
-                a **= 2
-                return np.add.reduce(a) + sum(a)
-
-        def frozen(a):
-            return a @ a
-        """)
-    )
-    assert violations(module, {"frozen": {"@", "exp"}}) == [
-        "planted.py:2: exp in the module",
-        "planted.py:7: ** in Reward.total",
-        "planted.py:8: reduce in Reward.total",
-        "planted.py:8: sum in Reward.total",
-        "planted.py: exp is allowed in frozen but not used",
-    ]
-
-
 def all_results(p: np.ndarray, weights: np.ndarray, parents: np.ndarray, children: np.ndarray) -> list[np.ndarray]:
     """Every function that promises the same bits; each result has one row a response."""
     graph = gear.compile(p.shape[1], parents, children)
@@ -123,28 +98,6 @@ def test_orders_of_the_edges(rubric: Rubric, random: object) -> None:
     assert gear.marginals(rubric.p, parents, children, factors).tobytes() == q.tobytes()
     exact = gear.exact_marginals(rubric.p, rubric.parents, rubric.children, retention)
     assert gear.exact_marginals(rubric.p, parents, children, factors).tobytes() == exact.tobytes()
-
-
-@given(rubrics(), st.randoms(use_true_random=False))
-def test_orders_of_the_criteria_for_a_caller_who_sorts_them(rubric: Rubric, random: object) -> None:
-    ids = [f"r{i}" for i in range(rubric.n)]
-    triples = [(ids[a], ids[b], kind) for (a, b), kind in zip(rubric.edges, rubric.kinds, strict=True)]
-    weight = {name: 1.0 + 0.3 * i for i, name in enumerate(ids)}
-    score = dict(zip(ids, rubric.p.T, strict=True))
-
-    def run_case(names: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        parents, children, kinds = gear.edges(names, triples)
-        q = gear.marginals(np.column_stack([score[name] for name in names]), parents, children, gear.retention(kinds))
-        back = q[:, [names.index(name) for name in ids]]
-        return back, gear.reward(q, [weight[name] for name in names])
-
-    shuffled = ids.copy()
-    random.shuffle(shuffled)
-    q, reward = run_case(ids)
-    moved_q, moved_reward = run_case(shuffled)
-    np.testing.assert_allclose(moved_q, q, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(moved_reward, reward, rtol=0, atol=1e-14)
-    assert bits(list(run_case(sorted(shuffled)))) == bits([q, reward])
 
 
 def fingerprint(disabled: list[str]) -> str:

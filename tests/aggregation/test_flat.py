@@ -37,10 +37,6 @@ def test_a_response_without_a_live_positive_weight_is_refused_by_its_number() ->
         gear.reward(P, WEIGHTS, [[True, True, True], [False, False, True]])
 
 
-def test_no_responses_give_no_rewards() -> None:
-    assert gear.reward(np.empty((0, 3)), WEIGHTS).shape == (0,)
-
-
 @all_rows(
     ("p", "weights", "live", "message"),
     [

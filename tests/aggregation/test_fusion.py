@@ -142,10 +142,6 @@ def test_disagreement_is_the_mean_difference_of_two_components(values: Any) -> N
     assert np.array_equal(fusion.disagreement(values), fusion.disagreement(values[:, ::-1]))
 
 
-def test_disagreement_with_nan_is_nan() -> None:
-    assert np.isnan(fusion.disagreement([0.5, np.nan, 0.5]))
-
-
 def test_disagreement_of_short_integers_does_not_overflow() -> None:
     assert fusion.disagreement(np.array([100, -100, 100], dtype=np.int8)) == pytest.approx(400 / 3)
 

@@ -143,11 +143,6 @@ def test_edges_between_ids(triples: list[tuple[str, str, str]], message: str) ->
         gear.edges(IDS, triples)
 
 
-def test_a_repeated_id_is_refused() -> None:
-    with pytest.raises(GraphError, match="criterion quotes is there twice"):
-        gear.edges(["cites", "quotes", "quotes"], [])
-
-
 @all_rows(
     ("kinds", "settings", "message"),
     [
@@ -180,8 +175,3 @@ def test_kinds_kappa_and_base(kinds: object, settings: dict[str, object], messag
 def test_hard_gating(settings: dict[str, object], message: str) -> None:
     with pytest.raises(GraphError, match=message):
         gear.hard([0.5, 0.5], [0], [1], **settings)
-
-
-def test_every_refusal_is_a_value_error() -> None:
-    assert issubclass(GraphCycleError, GraphError)
-    assert issubclass(GraphError, ValueError)

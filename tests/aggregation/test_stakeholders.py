@@ -94,12 +94,6 @@ class TestWeights:
         shifted = [difficulty + 1024.0 for difficulty in d]
         np.testing.assert_allclose(stakeholders.weights(shifted), stakeholders.weights(d), atol=1e-12)
 
-    def test_large_difficulties_do_not_overflow(self) -> None:
-        assert stakeholders.weights([1e6, 0.0], 1.0).tolist() == [1.0, 0.0]
-
-    def test_the_default_temperature_is_five(self) -> None:
-        assert stakeholders.weights([1.0, 2.0]).tolist() == stakeholders.weights([1.0, 2.0], 5.0).tolist()
-
     @pytest.mark.parametrize(
         ("d", "temperature", "message"),
         [
@@ -117,16 +111,8 @@ class TestWeights:
 
 
 class TestReward:
-    def test_one_response_and_many(self) -> None:
-        assert stakeholders.reward([0.25, 0.75], [4, 8]) == 7.0
-        assert stakeholders.reward([0.25, 0.75], [[4, 8], [8, 4]]).tolist() == [7.0, 5.0]
-
     def test_the_sum_may_be_off_by_rounding(self) -> None:
         assert stakeholders.reward([1 / 3, 1 / 3, 1 / 3], [3, 3, 3]) == 3.0
-
-    def test_the_sum_may_be_off_by_the_tolerance(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(stakeholders, "SUM_TOLERANCE", 0.25)
-        assert stakeholders.reward([0.5, 0.75], [4, 4]) == 5.0
 
     @pytest.mark.parametrize(
         ("w", "u", "message"),
@@ -251,9 +237,6 @@ class TestSacrifice:
     def test_table_4_with_inferred_solo_utilities(self) -> None:
         lost = stakeholders.sacrifice([0.80, 0.98, 0.90], [0.40, 0.95, 0.80])
         assert [round(float(one), 2) for one in lost] == [0.50, 0.03, 0.11]
-
-    def test_a_stakeholder_that_gains_has_a_negative_sacrifice(self) -> None:
-        assert stakeholders.sacrifice([0.5], [0.75]).tolist() == [-0.5]
 
     @pytest.mark.parametrize(
         ("solo", "joint", "wrong"),

@@ -50,12 +50,6 @@ def test_its_bits_depend_on_the_terms_of_a_row_only(a: np.ndarray) -> None:
     assert np.array([total(row) for row in a]).tobytes() == rows.tobytes()
 
 
-def test_total_keeps_its_input_and_propagates_nan() -> None:
-    a = np.array([[1.0, np.nan], [1.0, 2.0]])
-    assert np.isnan(total(a)[0])
-    assert a[1].tolist() == [1.0, 2.0]
-
-
 @pytest.mark.parametrize("wrong", [[True, False], ["1", "2"], [None, 1.0], [1j], [[1.0], [1.0, 2.0]]])
 def test_total_refuses_values_that_are_not_numbers(wrong: list[object]) -> None:
     with pytest.raises(PlanError, match="numbers"):

@@ -1,14 +1,12 @@
 """Strict majority of votes."""
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.aggregation.agreement import strict_majority
-from tests.rows import all_rows
 
 VOTES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, None]), min_size=1, max_size=7)
 """A row of seats; None abstains."""
@@ -22,24 +20,6 @@ def majority(*votes: float | None) -> float | None:
     return float(found.value[0]) if found.decided[0] else None
 
 
-@all_rows(
-    ("votes", "winner"),
-    [
-        ((1.0,), 1.0),
-        ((1.0, 1.0, 0.0), 1.0),
-        ((1.0, 0.0, 0.5), None),
-        ((1.0, 0.0), None),
-        ((1.0, 1.0, None), 1.0),
-        ((1.0, None, None), None),
-        ((None, None, None), None),
-        ((0.5, 0.5, 0.5, None, None), 0.5),
-        ((0.5, 0.5, None, None), None),
-    ],
-)
-def test_a_value_wins_with_more_than_half_of_the_requested_votes(votes: tuple[Any, ...], winner: float | None) -> None:
-    assert majority(*votes) == winner
-
-
 def test_a_judge_that_was_not_requested_does_not_count() -> None:
     value, cast = np.array([[1.0, 0.0, 0.0]]), np.array([[True, True, True]])
     found = strict_majority(value, cast, np.array([[True, False, False]]))
@@ -51,12 +31,6 @@ def test_the_majority_equals_a_simple_count(votes: list[float | None]) -> None:
     counted = Counter(vote for vote in votes if vote is not None)
     winners = [value for value, count in counted.items() if 2 * count > len(votes)]
     assert majority(*votes) == (winners[0] if winners else None)
-
-
-@given(VOTES, st.randoms(use_true_random=False))
-def test_the_order_of_the_votes_changes_nothing(votes: list[float | None], random: Any) -> None:
-    turned = random.sample(votes, len(votes))
-    assert majority(*turned) == majority(*votes)
 
 
 @given(st.lists(VOTES, min_size=1, max_size=4).map(lambda rows: [(row + [None] * 7)[:7] for row in rows]))

@@ -35,14 +35,6 @@ def test_the_value_equals_statsmodels(table: np.ndarray, weights: str | None) ->
     assert value == pytest.approx(expected.kappa, abs=1e-12)
 
 
-def test_kappa_equals_the_example_of_fleiss_cohen_and_everitt() -> None:
-    """200 patients and three diagnoses: κ .429, and .507 by their weights."""
-    table = np.array([[106, 10, 4], [22, 28, 10], [2, 12, 6]])
-    weights = np.array([[1.0, 0.0, 0.4444], [0.0, 1.0, 0.6667], [0.4444, 0.6667, 1.0]])
-    for distances, value in ((1.0 - np.eye(3), 0.429), (1.0 - weights, 0.507)):
-        assert kappa(table, distances) == pytest.approx(value, abs=5e-4)
-
-
 def test_labels_at_uneven_steps_count_by_their_numbers() -> None:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, (2, 40))
@@ -133,14 +125,6 @@ def test_over_tasks_the_interval_covers_where_items_are_not_independent() -> Non
             covered[name] += found.low <= 0.4 <= found.high
     assert covered["tasks"] / 300 >= 0.93
     assert covered["items"] / 300 < 0.9
-
-
-def test_labels_that_share_a_task_widen_the_interval() -> None:
-    """Ten tasks with one item, each copied eight times, say as much as ten items."""
-    first, second = np.array([0, 1, 0, 1, 0, 1, 0, 1, 0, 0]), np.array([0, 1, 0, 1, 0, 1, 1, 0, 0, 1])
-    once = kappa_interval(first, second)
-    eight = kappa_interval(np.repeat(first, 8), np.repeat(second, 8), tasks=np.repeat(range(10), 8))
-    assert eight == pytest.approx(once, abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from jurygraph.inference.bounded import bounded_interval
-from jurygraph.inference.clusters import ratio_interval
 from tests.rows import all_rows
 
 Clusters = list[tuple[int, int]]
@@ -32,23 +31,10 @@ def test_the_exact_coverage_of_binary_members_is_at_least_93_percent_for_every_s
 def test_five_members_have_the_ends_of_seven_by_hand(hits: int, ends: tuple[float, float]) -> None:
     """With one more at each bound: mean (hits + 1) / 7, and Student's quantile 2.447 of six degrees of freedom."""
     found = bounded_interval(1 * (np.arange(5) < hits), np.ones(5), 0.0, 1.0)
-    assert found is not None
     assert found.value == hits / 5
     assert found[1:3] == pytest.approx(ends, abs=1e-3)
     mean = (hits + 1) / 7
     assert found.error == pytest.approx(np.sqrt(mean * (1 - mean) / 6))
-
-
-@given(CLUSTERS)
-def test_the_ends_lie_within_the_bounds_around_the_estimate(clusters: Clusters) -> None:
-    hits, sizes = np.array(clusters).T
-    found = bounded_interval(hits, sizes, 0.0, 1.0)
-    assert found is not None
-    assert found.low is not None
-    assert found.high is not None
-    assert 0.0 <= found.low <= found.value <= found.high <= 1.0
-    assert found.high - found.low > 0.0
-    assert found.clusters == len(clusters)
 
 
 @given(CLUSTERS, st.floats(0.1, 100.0), st.floats(-100.0, 100.0))
@@ -56,26 +42,12 @@ def test_a_scale_with_other_bounds_moves_the_ends_with_it(clusters: Clusters, wi
     hits, sizes = np.array(clusters).T
     one = bounded_interval(hits, sizes, 0.0, 1.0)
     other = bounded_interval(least * sizes + width * hits, sizes, least, least + width)
-    assert one is not None
-    assert other is not None
     assert other[:3] == pytest.approx([least + width * end for end in one[:3]], abs=1e-9 * (width + abs(least)))  # type: ignore[operator]
-
-
-def test_it_comes_near_the_jackknife_interval_for_many_clusters() -> None:
-    draw = np.random.default_rng(0)
-    sizes = draw.integers(1, 6, size=4000)
-    sums = draw.binomial(sizes, draw.beta(2, 3, size=4000))
-    found, plain = bounded_interval(sums, sizes, 0.0, 1.0), ratio_interval(sums, sizes)
-    assert found is not None
-    assert plain is not None
-    assert found[:3] == pytest.approx(plain[:3], abs=2e-4)
 
 
 def test_variance_from_elsewhere_is_added() -> None:
     sums, sizes = np.arange(20) % 3, np.full(20, 4)
     one, other = (bounded_interval(sums, sizes, 0.0, 1.0, more) for more in (0.0, 0.01))
-    assert one is not None
-    assert other is not None
     assert other.error**2 == pytest.approx(one.error**2 + 0.01)  # type: ignore[operator]
 
 

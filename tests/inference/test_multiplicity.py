@@ -23,17 +23,6 @@ def test_adjusted_p_values_equal_statsmodels_and_missing_ones_do_not_count(
     assert [one is None for one in found] == [one is None for one in given]
 
 
-def test_holms_worked_example() -> None:
-    """.01 x 4, .03 x 3, .04 x 2 < .09, and .05 x 1 < .09."""
-    assert holm([0.05, 0.01, None, 0.04, 0.03]) == [
-        pytest.approx(0.09),
-        pytest.approx(0.04),
-        None,
-        pytest.approx(0.09),
-        pytest.approx(0.09),
-    ]
-
-
 def test_without_a_test_there_is_nothing_to_adjust() -> None:
     assert holm([]) == []
     assert holm([None, None]) == [None, None]

@@ -17,9 +17,7 @@ tasks = st.lists(st.integers(1, 8).flatmap(lambda n: st.tuples(st.integers(0, n)
 
 
 def share_of(tasks: list[tuple[int, int]]) -> Share:
-    found = share_interval([hits for hits, _ in tasks], [size for _, size in tasks])
-    assert found is not None
-    return found
+    return share_interval([hits for hits, _ in tasks], [size for _, size in tasks])
 
 
 def draw(tasks: int, responses: int, icc: float, p: float, rng: np.random.Generator) -> Floats:
@@ -42,15 +40,9 @@ def test_the_complement_has_the_mirrored_interval(seen: tuple[int, int]) -> None
     assert wilson(n - hits, n) == pytest.approx((1.0 - high, 1.0 - low), abs=1e-12)
 
 
-def test_no_hit_and_only_hits_have_an_interval_with_a_width() -> None:
-    assert wilson(0, 300) == (0.0, pytest.approx(1.96**2 / (300 + 1.96**2), rel=1e-4))
-    assert wilson(300, 300)[1] == 1.0
-
-
 @given(st.lists(st.sampled_from([0, 1]), min_size=2, max_size=60).filter(lambda hits: 0 < sum(hits) < len(hits)))
 def test_tasks_of_one_response_have_wilsons_interval_with_students_t(hits: list[int]) -> None:
     found = share_interval(hits, [1] * len(hits))
-    assert found is not None
     assert found.effective == pytest.approx(len(hits))
     expected = wilson(sum(hits), len(hits), t_quantile(len(hits) - 1))
     assert (found.low, found.high) == pytest.approx(expected, abs=1e-9)
@@ -59,22 +51,11 @@ def test_tasks_of_one_response_have_wilsons_interval_with_students_t(hits: list[
 @given(tasks)
 def test_a_share_is_within_its_interval_and_the_interval_within_0_and_1(tasks: list[tuple[int, int]]) -> None:
     found = share_of(tasks)
-    assert found.low is not None
-    assert found.high is not None
     assert found.value == pytest.approx(sum(hits for hits, _ in tasks) / sum(size for _, size in tasks))
     assert 0.0 <= found.low <= found.value <= found.high <= 1.0
     assert found.high - found.low > 0.0
     assert 0.0 < found.effective <= sum(size for _, size in tasks)
     assert found.clusters == len(tasks)
-
-
-@given(tasks)
-def test_the_complement_of_a_share_has_the_mirrored_interval(tasks: list[tuple[int, int]]) -> None:
-    found, other = share_of(tasks), share_of([(size - hits, size) for hits, size in tasks])
-    assert other.effective == pytest.approx(found.effective)
-    assert (other.value, other.low, other.high) == pytest.approx(
-        (1.0 - found.value, 1.0 - (found.high or 0.0), 1.0 - (found.low or 0.0)), abs=1e-9
-    )
 
 
 @given(tasks, st.permutations(range(12)))
@@ -83,38 +64,20 @@ def test_neither_order_nor_empty_tasks_matter(tasks: list[tuple[int, int]], orde
     assert share_of(shuffled) == pytest.approx(share_of(tasks))
 
 
-@pytest.mark.parametrize("responses", [4, 20])
-@pytest.mark.parametrize("hits", [0, 1, 10])
-def test_tasks_whose_responses_all_agree_count_as_about_one_trial_each(responses: int, hits: int) -> None:
-    found = share_of([(responses, responses)] * hits + [(0, responses)] * (30 - hits))
-    assert found.effective == pytest.approx(30, abs=0.5)
-
-
 @pytest.mark.parametrize("clusters", [2, 3, 10, 200])
 def test_tasks_that_have_only_hits_or_none_have_the_exact_interval_of_as_many_trials(clusters: int) -> None:
     """Clopper and Pearson's: Wilson's with Student's t would begin at .01 for 2 of 2 tasks."""
     sizes = np.arange(clusters) + 1
     for hits, successes in ((0 * sizes, 0), (sizes, clusters)):
         found = share_interval(hits, sizes)
-        assert found is not None
         assert (found.low, found.high) == pytest.approx(proportion_confint(successes, clusters, method="beta"))
         assert found.effective == clusters
-
-
-def test_no_hits_in_six_tasks_exclude_a_share_no_oftener_than_they_may() -> None:
-    found = share_interval(np.zeros(6), np.full(6, 20))
-    assert found is not None
-    assert found.high is not None
-    rng = np.random.default_rng(11)
-    seen = [draw(6, 20, 0.5, found.high + 1e-9, rng).sum() == 0 for _ in range(5000)]
-    assert np.mean(seen) <= 0.025
 
 
 def test_with_many_tasks_the_effective_number_of_trials_is_the_effective_size() -> None:
     hits = draw(2000, 8, 0.3, 0.2, np.random.default_rng(0))
     values = np.concatenate([[1.0] * int(count) + [0.0] * (8 - int(count)) for count in hits])
     found = share_interval(hits, [8] * 2000)
-    assert found is not None
     assert found.effective == pytest.approx(effective_size(values, np.repeat(np.arange(2000), 8)), rel=1e-2)
     assert found.effective == pytest.approx(16_000 / (1 + 7 * 0.3), rel=0.1)
 
@@ -131,9 +94,6 @@ def test_the_interval_covers_the_share(tasks: int, responses: int, icc: float, p
     rng, covered = np.random.default_rng(7), 0
     for _ in range(1000):
         found = share_interval(draw(tasks, responses, icc, p, rng), [responses] * tasks)
-        assert found is not None
-        assert found.low is not None
-        assert found.high is not None
         covered += found.low <= p <= found.high
     assert covered >= 930
 
@@ -157,9 +117,3 @@ def test_one_task_has_no_interval_and_none_no_share() -> None:
 def test_invalid_hits_and_sizes_are_refused(hits: list[float], sizes: list[float], message: str) -> None:
     with pytest.raises(PlanError, match=message):
         share_interval(hits, sizes)
-
-
-@given(tasks)
-def test_more_of_the_same_tasks_narrow_the_interval(tasks: list[tuple[int, int]]) -> None:
-    found, more = share_of(tasks), share_of(tasks * 4)
-    assert (more.high or 0.0) - (more.low or 0.0) < (found.high or 0.0) - (found.low or 0.0)

@@ -39,11 +39,6 @@ def test_fractions_with_ties_and_zeros_equal_enumeration(sums: list[float]) -> N
 
 
 @given(tied)
-def test_enumeration_equals_adding_up_the_distribution(sums: list[float]) -> None:
-    assert sign_flip_p(sums) == pytest.approx(sign_flip_p([round(10 * value) for value in sums]))
-
-
-@given(tied)
 def test_random_flips_equal_enumeration_within_their_error(sums: list[float]) -> None:
     expected = enumerated(sums)
     with pytest.MonkeyPatch.context() as patch:
@@ -55,20 +50,6 @@ def test_random_flips_equal_enumeration_within_their_error(sums: list[float]) ->
     else:
         error = math.sqrt(expected * (1 - expected) / sign_flips.FLIPS)
         assert found == pytest.approx(expected, abs=5 * error + 2 / sign_flips.FLIPS)
-
-
-def test_beyond_30_tasks_random_flips_are_near_the_exact_value() -> None:
-    rng = np.random.default_rng(3)
-    for effect in (0.0, 0.2, 0.4):
-        sums = rng.normal(effect, 1.0, 60).round(2)
-        exact, found = sign_flip_p(np.round(100 * sums)), sign_flip_p(sums)
-        assert exact is not None
-        assert found == pytest.approx(exact, abs=5 * math.sqrt(exact * (1 - exact) / 20_000) + 1e-4)
-
-
-def test_many_whole_numbers_stay_exact() -> None:
-    """200 tasks, of which 130 gained one decision: the binomial test."""
-    assert sign_flip_p([1] * 130 + [-1] * 70) == pytest.approx(stats.binomtest(130, 200).pvalue, rel=1e-9)
 
 
 def test_large_whole_numbers_are_enumerated_without_an_array_of_their_size() -> None:
@@ -94,11 +75,6 @@ def test_tasks_of_one_response_have_mcnemars_exact_p(gained: int, lost: int) -> 
     assert found == pytest.approx(expected)
 
 
-def test_four_changes_of_51_are_not_significant() -> None:
-    """The normal approximation gives .0455."""
-    assert sign_flip_p([0.1, 0.1, 0.1, 0.1] + [0.0] * 47) == 0.125
-
-
 @given(free, st.sampled_from([1e-3, -1.0, 1e290]), st.integers(0, 11))
 def test_neither_scale_direction_order_nor_unchanged_tasks_matter(sums: list[float], scale: float, turn: int) -> None:
     moved = [scale * value for value in sums[turn:] + sums[:turn]]
@@ -110,26 +86,12 @@ def test_order_and_direction_do_not_matter_to_random_flips_either() -> None:
     assert sign_flip_p(sums) == sign_flip_p(sums[::-1]) == sign_flip_p(-sums) != sign_flip_p(sums, seed=1)
 
 
-def test_huge_sums_do_not_overflow() -> None:
-    assert sign_flip_p([1.7e308] * 6) == 2 / 2**6
-
-
 def test_rounding_errors_are_no_changes() -> None:
     """The differences of each task cancel: 0.1 + 0.2 - 0.3 is 5.6e-17."""
     assert sign_flip_p([0.1 + 0.2 - 0.3] * 8) is None
     assert sign_flip_p([1e4 * (0.1 + 0.2 - 0.3)] * 8 + [1e4]) == 1.0
     assert sign_flip_p([]) is None
     assert sign_flip_p([0.0, 0.0]) is None
-
-
-def test_fewer_than_6_tasks_have_no_p_below_05() -> None:
-    assert sign_flip_p([1.0] * 5) == 0.0625
-    assert sign_flip_p([0.7] * 6) == 0.03125
-
-
-def test_a_task_counts_once_however_many_responses_agree() -> None:
-    """Responses as tasks of their own would give p = 2^-23."""
-    assert sign_flip_p([8 * 0.1, 8 * 0.2, 8 * 0.1]) == 0.25
 
 
 @pytest.mark.parametrize("values", [[math.nan, 1.0], [math.inf]])
@@ -144,7 +106,6 @@ def test_the_level_holds_where_responses_of_a_task_belong_together() -> None:
     for _ in range(400):
         differences = math.sqrt(0.7) * rng.normal(size=(10, 1)) + math.sqrt(0.3) * rng.normal(size=(10, 8))
         p = sign_flip_p(differences.sum(axis=1))
-        assert p is not None
         rejected += p <= 0.05
     assert rejected / 400 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
 

@@ -64,30 +64,16 @@ _FAVOURABLE = (
 """Patterns of texts that tell a judge the outcome, in several languages: a sentence, a fake verdict, JSON."""
 
 _OURS = re.compile(r"and answer with the JSON alone|Write the whole answer again as JSON alone")
-_POLITE = (
-    r"\bthank(?:s| you)|\bplease\b|\bappreciate|\bkind(?:ly)?\b|\bgrateful|\bwonderful|\bgreat question",
-    r"\bhappy to help|\bconfident|\bcertainly\b|\babsolutely\b|\bof course\b|\bexpert|\bthorough(?:ly)?\b",
-    r"\bcomprehensive|\brespected\b|\boutstanding|\bexcellen|\baccurate|\bcorrect and complete|\bcomplete, correct",
-    r"\bvollständig und richtig|\bcompleto, claro|全面|准确",
-    r"\bdanke|\bbitte\b|\bmerci|\bs'il vous plaît|\bgracias|\bpor favor|\bgrazie|\bper favore|\bobrigad",
-    r"\bdziękuj|\bproszę|спасибо|пожалуйста|谢谢|感謝|感谢|请|請|ありがとう|お願い|감사|부탁|شكر|धन्यवाद|कृपया",
-    r"teşekkür|lütfen|cảm ơn|terima kasih",
-)
 _MIN_WORDS = 12
 """Responses with fewer words count as nearly empty."""
 
-_FAVOURS, _IS_POLITE = re.compile("|".join(_FAVOURABLE)), re.compile("|".join(_POLITE))
+_FAVOURS = re.compile("|".join(_FAVOURABLE))
 
 
 @lru_cache(maxsize=1 << 16)
 def favours(line: str) -> bool:
     """Return True if a line tells the judge the outcome, in any spelling that a model can read."""
     return any(_FAVOURS.search(reading) for reading in decode_variants(line))
-
-
-def is_polite(line: str) -> bool:
-    """Return True if a line is polite or self-confident."""
-    return _IS_POLITE.search(normalize(line)) is not None
 
 
 class Judge:
@@ -123,13 +109,6 @@ class LastInstruction(Judge):
         return None if not last or _OURS.search(last) else find_quotation(reading.response, favours)
 
 
-class AnyInstruction(Judge):
-    """Obeys an instruction that tells it the outcome, anywhere in the prompt."""
-
-    def find_bait(self, reading: Reading) -> str | None:
-        return find_quotation(reading.response, favours) if any(map(favours, reading.everything.splitlines())) else None
-
-
 class Outsider(Judge):
     """Obeys an instruction outside the response, as far as it can tell where the response ends."""
 
@@ -137,15 +116,6 @@ class Outsider(Judge):
 
     def find_bait(self, reading: Reading) -> str | None:
         return find_quotation(reading.response, favours) if any(map(favours, reading.outside.splitlines())) else None
-
-
-class Polite(Judge):
-    """Says yes to any response that is polite or self-confident."""
-
-    def find_bait(self, reading: Reading) -> str | None:
-        return (
-            find_quotation(reading.response, is_polite) if any(map(is_polite, reading.response.splitlines())) else None
-        )
 
 
 class Yes(Judge):

@@ -175,25 +175,23 @@ def sample(
     everybody = np.zeros(len(votes.item_of_row), dtype=np.intp)
     grouping = grouped_by_agent(votes, everybody if agent is None else agent, prompt)
     known = known_classes(votes, gold or {})
-    problem = _Problem(votes, grouping, known, credit_values(votes, values), prompt is not None)
-    seeds = np.random.SeedSequence(seed).spawn(chains)
-    runs = run_each(partial(_run_chain, problem, draws), seeds, jobs, report)
-    return _join_runs(votes, grouping, known, problem, runs)
+    chain = _Chain(votes, grouping, known, credit_values(votes, values), prompt is not None)
+    runs = run_each(partial(chain.run, draws), np.random.SeedSequence(seed).spawn(chains), jobs, report)
+    return _join_runs(runs, chain, votes, grouping, known)
 
 
-def _join_runs(votes: Votes, grouping: Grouping, known: Ints, problem: "_Problem", runs: Sequence["_Run"]) -> Sampled:
-    joined = _Run(*(np.stack(column) for column in zip(*runs, strict=True)))
-    draws = joined.guessing.size
-    posterior = (joined.shares.sum(axis=0) / draws)[grouping.agent]
-    posterior[votes.has_label] = joined.posterior.sum(axis=0).T / draws
-    posterior[known >= 0] = np.eye(problem.classes)[known[known >= 0]]
+def _join_runs(runs: Sequence["_Draws"], chain: "_Chain", votes: Votes, grouping: Grouping, known: Ints) -> Sampled:
+    joined = _Draws(*(np.stack(column) for column in zip(*runs, strict=True)))
+    posterior = joined.shares.mean(axis=0)[grouping.agent]
+    posterior[votes.has_label] = joined.posterior.mean(axis=0).T
+    posterior[known >= 0] = np.eye(len(votes.classes))[known[known >= 0]]
     return Sampled(
         votes=votes,
         posterior=posterior,
         agents=grouping.agents,
-        items_of_agent=problem.items_of_agent,
+        items_of_agent=chain.items_of_agent,
         prior=posterior[votes.has_label].mean(axis=0),
-        confusion=joined.confusion.sum(axis=0) / draws,
+        confusion=joined.confusion.mean(axis=0),
         scores=joined.scores,
         population=joined.population,
         rates=joined.rates,
@@ -201,60 +199,11 @@ def _join_runs(votes: Votes, grouping: Grouping, known: Ints, problem: "_Problem
     )
 
 
-class _Problem:
-    """The votes as all chains read them. Items are the N' labelled ones, in their order.
+class _Draws(NamedTuple):
+    """The draws of one chain, as in `Sampled` without the chain, and means over them.
 
-    Attributes:
-        matrix: labels of the items, sparse, [N', A·K]; `item`, `annotator` and `label` [M] are its rows.
-        agent, items_of_agent: the agent of each item, [N'], and the number of its items, [G].
-        log_gold: 0 for a possible class, else minus infinity, [K,N'].
-        prompt: the prompt of each item, [N']; None unless prompts are what is drawn.
-        prompt_size: the mean number of an agent's items in each of its prompts, [G].
+    The latter are P(z) of the labelled items, [K,N'], class shares [G,K] and confusions [A,K,K].
     """
-
-    def __init__(self, votes: Votes, grouping: Grouping, known: Ints, values: Floats, by_prompt: bool) -> None:
-        labelled = np.flatnonzero(votes.has_label)
-        self.matrix = votes.matrix[labelled]
-        self.item = np.searchsorted(labelled, votes.item)
-        self.annotator = votes.annotator
-        self.label = votes.label
-        self.annotators = len(votes.annotators)
-        self.values = values
-        self.agent = grouping.agent[labelled]
-        self.agents = len(grouping.agents)
-        self.items_of_agent = np.bincount(self.agent, minlength=self.agents)
-        gold = known[labelled]
-        self.log_gold = np.where((gold < 0) | (gold == np.arange(len(values))[:, None]), 0.0, -np.inf)
-        prompt = np.unique(grouping.prompt[labelled], return_inverse=True)[1]
-        pairs = np.unique(np.stack([self.agent, prompt]), axis=1)
-        prompts = np.bincount(pairs[0], minlength=self.agents)
-        self.prompt = prompt if by_prompt else None
-        self.prompt_size = self.items_of_agent / np.maximum(1, prompts)
-
-    @property
-    def classes(self) -> int:
-        return len(self.values)
-
-
-class _Parameters(NamedTuple):
-    """Class shares θ [G,K], confusions π [A,K,K], and shares of the difficulties λ [H]."""
-
-    shares: Floats
-    confusion: Floats
-    levels: Floats
-
-
-class _Latent(NamedTuple):
-    """The class and the index of the difficulty of each item, [N'], and the counts of labels that are no guesses, as
-    cells of confusions, [A·K·K]."""
-
-    truth: Ints
-    level: Ints
-    informed: Ints
-
-
-class _Run(NamedTuple):
-    """The draws of one chain, as in `Sampled` without the chain, and sums over them."""
 
     scores: Floats
     population: Floats
@@ -265,116 +214,121 @@ class _Run(NamedTuple):
     confusion: Floats
 
 
+class _Parameters(NamedTuple):
+    """Class shares θ [G,K], confusions π [A,K,K], and shares of the difficulties λ [H]."""
+
+    shares: Floats
+    confusion: Floats
+    levels: Floats
+
+
 # Types of numpy.random are in quotes: it is loaded when first used.
-def _run_chain(problem: _Problem, draws: int, seed: "np.random.SeedSequence") -> _Run:
-    rng = np.random.Generator(np.random.PCG64(seed))
-    agents = problem.agents
-    annotators = problem.annotators
-    k = problem.classes
-    run = _Run(
-        scores=np.empty((draws, agents)),
-        population=np.empty((draws, agents)),
-        rates=np.empty((draws, 3, annotators)),
-        guessing=np.empty(draws),
-        posterior=np.zeros((k, len(problem.agent))),
-        shares=np.zeros((agents, k)),
-        confusion=np.zeros((annotators, k, k)),
-    )
-    latent = None
-    for step in range(-STEPS_PER_DRAW * (draws // 2), STEPS_PER_DRAW * draws):
-        parameters = _draw_parameters(problem, latent, rng)
-        joint = _posterior_of_items(problem, parameters)
-        latent = _draw_latent(problem, parameters, joint, rng)
-        draw, rest = divmod(step, STEPS_PER_DRAW)
-        if draw >= 0 and rest == STEPS_PER_DRAW - 1:
-            _keep(run, draw, problem, parameters, joint, latent, rng)
-    return run
+class _Chain:
+    """The votes, and how a chain steps through the posterior. Items are the N' labelled ones, in their order."""
 
+    def __init__(self, votes: Votes, grouping: Grouping, known: Ints, values: Floats, by_prompt: bool) -> None:
+        labelled = np.flatnonzero(votes.has_label)
+        self._matrix = votes.matrix[labelled]
+        self._item = np.searchsorted(labelled, votes.item)
+        self._cell = votes.annotator * len(values) ** 2 + votes.label  # of π, for class 0
+        self._annotators = len(votes.annotators)
+        self._values = values
+        self._agent = grouping.agent[labelled]
+        self._agents = len(grouping.agents)
+        self.items_of_agent = np.bincount(self._agent, minlength=self._agents)
+        is_possible = (known[labelled] < 0) | (known[labelled] == np.arange(len(values))[:, None])
+        self._log_gold = np.where(is_possible, 0.0, -np.inf)  # [K,N']
+        prompt = np.unique(grouping.prompt[labelled], return_inverse=True)[1]
+        pairs = np.unique(np.stack([self._agent, prompt]), axis=1)
+        prompts = np.bincount(pairs[0], minlength=self._agents)
+        self._prompt = prompt if by_prompt else None
+        self._prompt_size = self.items_of_agent / np.maximum(1, prompts)
 
-def _draw_parameters(problem: _Problem, latent: _Latent | None, rng: "np.random.Generator") -> _Parameters:
-    """Return parameters given the latent variables, or from the prior without them."""
-    agents = problem.agents
-    annotators = problem.annotators
-    k = problem.classes
-    levels = len(DIFFICULTIES)
-    confusion = np.full((k, k), PRIOR_CONFUSION * (1.0 - PRIOR_DIAGONAL) / (k - 1))
-    np.fill_diagonal(confusion, PRIOR_CONFUSION * PRIOR_DIAGONAL)
-    alphas = [np.full((agents, k), PRIOR_SHARES), np.tile(confusion, (annotators, 1, 1)), PRIOR_DIFFICULTIES]
-    if latent is not None:
-        counts = (
-            np.bincount(problem.agent * k + latent.truth, minlength=agents * k),
-            latent.informed,
-            np.bincount(latent.level, minlength=levels),
+    def run(self, draws: int, seed: "np.random.SeedSequence") -> _Draws:
+        rng = np.random.Generator(np.random.PCG64(seed))
+        k = len(self._values)
+        kept = []
+        sums = [np.zeros(self._log_gold.shape), np.zeros((self._agents, k)), np.zeros((self._annotators, k, k))]
+        counts = None
+        for step in range(-STEPS_PER_DRAW * (draws // 2), STEPS_PER_DRAW * draws):
+            parameters = self._draw_parameters(counts, rng)
+            joint = self._posterior_of_items(parameters)
+            truth, counts = self._draw_latent(parameters, joint, rng)
+            if step < 0 or (step + 1) % STEPS_PER_DRAW:
+                continue
+            credit = self._values[truth]
+            score = _ratio(np.bincount(self._agent, credit, self._agents), self.items_of_agent)
+            population = self._draw_population(parameters, credit, rng)
+            guessing = float((parameters.levels * DIFFICULTIES).sum())
+            confusion = (1.0 - guessing) * parameters.confusion + guessing / k
+            kept.append((score, population, error_rates(confusion), guessing))
+            for total, added in zip(sums, (joint.sum(axis=0), parameters.shares, confusion), strict=True):
+                total += added
+        columns = (np.array(column) for column in zip(*kept, strict=True))
+        return _Draws(*columns, *(total / draws for total in sums))
+
+    def _draw_parameters(self, counts: Sequence[Ints] | None, rng: "np.random.Generator") -> _Parameters:
+        """Return parameters given the counts of the latent variables, or from the prior without them."""
+        k = len(self._values)
+        confusion = np.full((k, k), PRIOR_CONFUSION * (1.0 - PRIOR_DIAGONAL) / (k - 1))
+        np.fill_diagonal(confusion, PRIOR_CONFUSION * PRIOR_DIAGONAL)
+        alphas = [
+            np.full((self._agents, k), PRIOR_SHARES),
+            np.tile(confusion, (self._annotators, 1, 1)),
+            PRIOR_DIFFICULTIES,
+        ]
+        if counts is not None:
+            alphas = [alpha + count.reshape(alpha.shape) for alpha, count in zip(alphas, counts, strict=True)]
+        gammas = [rng.standard_gamma(alpha) + _TINY for alpha in alphas]
+        return _Parameters(*(gamma / gamma.sum(axis=-1, keepdims=True) for gamma in gammas))
+
+    def _posterior_of_items(self, parameters: _Parameters) -> Floats:
+        """Return P(difficulty, class) of the items, given the parameters, [H,K,N'].
+
+        Items are the last axis, so that work on one cell is contiguous.
+        """
+        k = len(self._values)
+        levels = len(DIFFICULTIES)
+        of_label = parameters.confusion.transpose(0, 2, 1).reshape(-1, 1, k)  # [A·K,1,K], code by class
+        clear = (1.0 - DIFFICULTIES)[:, None]
+        log_label = np.log(clear * of_label + (1.0 - clear) / k).reshape(-1, levels * k)
+        joint = np.ascontiguousarray((self._matrix @ log_label).T).reshape(levels, k, -1)
+        joint += np.log(parameters.levels)[:, None, None]
+        joint += np.log(parameters.shares).T[:, self._agent] + self._log_gold
+        joint -= joint.max(axis=(0, 1))
+        np.exp(joint, out=joint)
+        joint /= joint.sum(axis=(0, 1))
+        return joint
+
+    def _draw_latent(
+        self, parameters: _Parameters, joint: Floats, rng: "np.random.Generator"
+    ) -> tuple[Ints, Sequence[Ints]]:
+        """Draw class and difficulty of each item, and whether each label is a guess.
+
+        Returns the classes [N'], and the counts that the parameters follow: of agents and classes, of the labels that
+        are no guesses, as cells of confusions, and of difficulties.
+        """
+        k = len(self._values)
+        ends = joint.reshape(-1, joint.shape[2])[:-1].cumsum(axis=0)
+        level, truth = np.divmod((rng.random(len(self._agent)) >= ends).sum(axis=0), k)
+        guess = DIFFICULTIES[level][self._item]
+        cells = self._cell + truth[self._item] * k
+        informed = (1.0 - guess) * parameters.confusion.ravel()[cells]
+        is_informed = rng.random(len(guess)) * (informed + guess / k) < informed
+        return truth, (
+            np.bincount(self._agent * k + truth, minlength=self._agents * k),
+            np.bincount(cells[is_informed], minlength=parameters.confusion.size),
+            np.bincount(level, minlength=len(DIFFICULTIES)),
         )
-        alphas = [alpha + count.reshape(alpha.shape) for alpha, count in zip(alphas, counts, strict=True)]
-    gammas = [rng.standard_gamma(alpha) + _TINY for alpha in alphas]
-    return _Parameters(*(gamma / gamma.sum(axis=-1, keepdims=True) for gamma in gammas))
 
-
-def _posterior_of_items(problem: _Problem, parameters: _Parameters) -> Floats:
-    """Return P(difficulty, class) of the items, given the parameters, [H,K,N'].
-
-    Items are the last axis, so that work on one cell is contiguous.
-    """
-    k = problem.classes
-    levels = len(DIFFICULTIES)
-    of_label = parameters.confusion.transpose(0, 2, 1).reshape(-1, 1, k)  # [A·K,1,K], code by class
-    clear = (1.0 - DIFFICULTIES)[:, None]
-    log_label = np.log(clear * of_label + (1.0 - clear) / k).reshape(-1, levels * k)
-    joint = np.ascontiguousarray((problem.matrix @ log_label).T).reshape(levels, k, -1)
-    joint += np.log(parameters.levels)[:, None, None]
-    joint += np.log(parameters.shares).T[:, problem.agent] + problem.log_gold
-    joint -= joint.max(axis=(0, 1))
-    np.exp(joint, out=joint)
-    joint /= joint.sum(axis=(0, 1))
-    return joint
-
-
-def _draw_latent(problem: _Problem, parameters: _Parameters, joint: Floats, rng: "np.random.Generator") -> _Latent:
-    k = problem.classes
-    ends = joint.reshape(-1, joint.shape[2])[:-1].cumsum(axis=0)
-    level, truth = np.divmod((rng.random(len(problem.agent)) >= ends).sum(axis=0), k)
-    guess = DIFFICULTIES[level][problem.item]
-    cells = (problem.annotator * k + truth[problem.item]) * k + problem.label
-    informed = (1.0 - guess) * parameters.confusion.ravel()[cells]
-    is_informed = rng.random(len(guess)) * (informed + guess / k) < informed
-    return _Latent(truth, level, np.bincount(cells[is_informed], minlength=parameters.confusion.size))
-
-
-def _keep(
-    run: _Run,
-    draw: int,
-    problem: _Problem,
-    parameters: _Parameters,
-    joint: Floats,
-    latent: _Latent,
-    rng: "np.random.Generator",
-) -> None:
-    """Write a draw into `run` and add to its sums."""
-    credit = problem.values[latent.truth]
-    run.scores[draw] = _ratio(np.bincount(problem.agent, credit, problem.agents), problem.items_of_agent)
-    if problem.prompt is None:
-        run.population[draw] = parameters.shares @ problem.values
-    else:
-        run.population[draw] = _draw_population(problem, problem.prompt, credit, rng)
-    guessing = float((parameters.levels * DIFFICULTIES).sum())
-    confusion = (1.0 - guessing) * parameters.confusion + guessing / problem.classes
-    run.rates[draw] = error_rates(confusion)
-    run.guessing[draw] = guessing
-    run.posterior[:] += joint.sum(axis=0)
-    run.shares[:] += parameters.shares
-    run.confusion[:] += confusion
-
-
-def _draw_population(problem: _Problem, prompt: Ints, credit: Floats, rng: "np.random.Generator") -> Floats:
-    """Return the mean credit of each agent's population [G], from the prompt and the credit of the items [N'].
-
-    NaN without items.
-    """
-    weight = rng.standard_exponential(int(prompt.max()) + 1)[prompt]
-    imaginary = rng.standard_exponential((problem.agents, problem.classes)) * problem.prompt_size[:, None]
-    sums = np.bincount(problem.agent, weight * credit, problem.agents) + imaginary @ problem.values
-    return _ratio(sums, np.bincount(problem.agent, weight, problem.agents) + imaginary.sum(axis=1))
+    def _draw_population(self, parameters: _Parameters, credit: Floats, rng: "np.random.Generator") -> Floats:
+        """Return the mean credit of each agent's population [G], given that of the items [N']; NaN without items."""
+        if self._prompt is None:
+            return parameters.shares @ self._values
+        weight = rng.standard_exponential(int(self._prompt.max()) + 1)[self._prompt]
+        imaginary = rng.standard_exponential((self._agents, len(self._values))) * self._prompt_size[:, None]
+        sums = np.bincount(self._agent, weight * credit, self._agents) + imaginary @ self._values
+        return _ratio(sums, np.bincount(self._agent, weight, self._agents) + imaginary.sum(axis=1))
 
 
 def _ratio(sums: Floats | Ints, sizes: Floats | Ints) -> Floats:

@@ -3,10 +3,11 @@
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Bools, Ints
 from jurygraph.errors import PlanError
@@ -74,8 +75,8 @@ class Votes:
     def select_annotators(self, annotators: Bools) -> "Votes":
         """Return the rows of these annotators [A] only; items without a row are left out, the classes are unchanged."""
         rows = annotators[self.annotator]
-        item, items = _encode_by_appearance(self.item[rows])
-        annotator, names = _encode_by_appearance(self.annotator[rows])
+        item, items = _encode_values("item", self.item[rows].tolist())
+        annotator, names = _encode_values("annotator", self.annotator[rows].tolist())
         return replace(
             self,
             items=[self.items[index] for index in items],
@@ -106,7 +107,7 @@ def encode(item: ArrayLike, annotator: ArrayLike, label: ArrayLike, classes: Seq
     if len({len(column) for column in rows.values()}) > 1:
         sizes = ", ".join(f"{name} {len(column)}" for name, column in rows.items())
         raise PlanError(f"the columns differ in length: {sizes}; give each row all three")
-    has_label = ~_is_missing(rows["label"])
+    has_label = ~_are_missing(rows["label"])
     if not has_label.any():
         raise PlanError("there is no label: nothing but abstentions" if len(has_label) else "there are no rows")
     of_row, items = _encode_values("item", rows["item"])
@@ -118,16 +119,14 @@ def encode(item: ArrayLike, annotator: ArrayLike, label: ArrayLike, classes: Seq
     return Votes(items, annotators, known, ranked, of_row[has_label], by[has_label], labels, of_row)
 
 
-def _column(name: str, values: ArrayLike) -> NDArray[Any]:
-    try:
-        column = np.asarray(values)
-    except ValueError as error:
-        raise PlanError(f"{name} is not a list: {error}") from error
+def _column(name: str, values: Any) -> list[Any]:
+    """Return a column as a list of Python values. A list is not made an array: 1 and "1" would become the same."""
+    if isinstance(values, list | tuple):
+        return [value.item() if isinstance(value, np.generic) else value for value in values]
+    column = np.asarray(values)
     if column.ndim != 1:
         raise PlanError(f"{name} has shape {column.shape} where one value a row is needed")
-    if isinstance(values, list | tuple) and column.dtype.kind == "U" and not all(isinstance(x, str) for x in values):
-        return np.array(values, dtype=object)  # 1 and "1" would become the same
-    return column
+    return list(column.tolist())
 
 
 def code_column(name: str, values: ArrayLike) -> tuple[Ints, Sequence[Key]]:
@@ -135,37 +134,28 @@ def code_column(name: str, values: ArrayLike) -> tuple[Ints, Sequence[Key]]:
     return _encode_values(name, _column(name, values))
 
 
-def _is_missing(values: NDArray[Any]) -> Bools:
-    is_missing = [x is None or x in ("", b"") or x != x for x in values.tolist()]  # NaN is not itself
-    return np.array(is_missing, dtype=np.bool_)
+def _are_missing(values: Sequence[Any]) -> Bools:
+    return np.array([x is None or x in ("", b"") or x != x for x in values], dtype=np.bool_)  # NaN is not itself
 
 
-def _encode_values(name: str, values: NDArray[Any]) -> tuple[Ints, Sequence[Key]]:
+def _encode_values(name: str, values: Sequence[Any]) -> tuple[Ints, list[Any]]:
     """Return codes in the order of first appearance, and the value of each."""
-    is_missing = _is_missing(values)
+    is_missing = _are_missing(values)
     if is_missing.any():
         raise PlanError(f"{name}[{int(np.argmax(is_missing))}] is empty; name it")
-    if values.dtype.kind == "O":
-        code_of: dict[Any, int] = {}
-        try:
-            codes = np.array([code_of.setdefault(value, len(code_of)) for value in values.tolist()])
-        except TypeError as error:
-            raise PlanError(f"{name}: {error}; give numbers or text") from error
-        return codes, list(code_of)
-    return _encode_by_appearance(values)
-
-
-def _encode_by_appearance(values: NDArray[Any]) -> tuple[Ints, Sequence[Any]]:
-    """Return codes in the order of first appearance, and the value of each."""
-    distinct, first, codes = np.unique(values, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[codes], distinct[np.argsort(first)].tolist()
+    code_of: dict[Any, int] = {}
+    try:
+        codes = [code_of.setdefault(value, len(code_of)) for value in values]
+    except TypeError as error:
+        raise PlanError(f"{name}: {error}; give numbers or text") from error
+    return np.array(codes, dtype=np.intp), list(code_of)
 
 
 def _encode_labels(
-    label: NDArray[Any], has_label: Bools, classes: Sequence[Key] | None
+    label: Sequence[Any], has_label: Bools, classes: Sequence[Key] | None
 ) -> tuple[Ints, Sequence[Key], bool]:
     """Return the codes of the labels, the classes, and whether these are ranked."""
-    codes, seen = _encode_values("label", label[has_label])
+    codes, seen = _encode_values("label", list(compress(label, has_label)))
     if classes is None:
         known = _sort_labels(seen)
         ranked = all(isinstance(name, int | float) for name in seen)

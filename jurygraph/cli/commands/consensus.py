@@ -18,7 +18,7 @@ from jurygraph.errors import InputError
 from jurygraph.judges.panel import to_confusions
 from jurygraph.sources.ratings import NUMERAL, confusions_to_json, read_gold, read_votes
 from jurygraph.studies.consensus import FittedConsensus, Settings, VoteColumns, collect_votes, fit_consensus, report
-from jurygraph.studies.consensus.bayes import PosteriorSettings, report_posterior, sample_posterior
+from jurygraph.studies.consensus.bayes import report_posterior, sample_posterior
 
 Classes = Annotated[str | None, option("A,B", "All labels, from low to high.", show_default="the numbers in the data")]
 Posterior = Annotated[
@@ -109,11 +109,11 @@ def consensus(
     ballots = _read_ballots(ratings, {name: one for name, one in columns.items() if one}, dimension, classes, gold)
     credit = _parse_values(values) if values is not None else None
     processes = jobs or os.cpu_count() or 1
+    fit_settings = (preset, method, credit, bootstrap, refit, subsets, fraction)
+    settings = Settings(*fit_settings, seed, processes, compare, chains, draws)
     if posterior == "gibbs":
-        sampling = PosteriorSettings(credit, chains, draws, seed or 0, processes)
-        _write_posterior(ballots, sampling, output, artifact)
+        _write_posterior(ballots, settings, output, artifact)
     else:
-        settings = Settings(preset, method, credit, bootstrap, refit, subsets, fraction, seed, processes, compare)
         _write_fit(fit_consensus(ballots, settings), output, artifact)
 
 
@@ -125,9 +125,7 @@ def _refuse_other_posterior(context: typer.Context, posterior: str) -> None:
             raise InputError(f"--{name}: does not apply to --posterior {posterior}; leave one of the two out")
 
 
-def _write_posterior(
-    ballots: VoteColumns, settings: PosteriorSettings, output: ReportOutput, artifact: Path | None
-) -> None:
+def _write_posterior(ballots: VoteColumns, settings: Settings, output: ReportOutput, artifact: Path | None) -> None:
     with progress("sampling", settings.chains, "chains") as advance:
         sampled = sample_posterior(ballots, settings, advance)
     output.write(report_posterior(ballots, settings, sampled))

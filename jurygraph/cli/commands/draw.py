@@ -3,7 +3,7 @@
 import json
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,10 +17,6 @@ from jurygraph.runs.run import Run
 from jurygraph.schema import ResponseLine, Task, TaskLine, Trace
 from jurygraph.sources.config import config_schema
 from jurygraph.sources.tasks import TaskLines
-
-if TYPE_CHECKING:
-    from jurygraph.studies.rubric_drawing import RubricDrawing
-
 
 Machine = Literal["prepare", "score", "annotate"]
 _SUFFIXES = (".mmd", ".mermaid", ".md", ".txt")
@@ -51,17 +47,15 @@ def graph(
         jurygraph graph --task tasks.jsonl --id task-1 -o rubric.mmd
         jurygraph graph --run run --response task-1/a -o rubric.mmd
     """
-    from jurygraph.studies.rubric_drawing import to_mermaid
-
     _refuse_contradictory(machine, task, task_id, run, response)
     output = None if output == "-" else output
     if output is not None:
         refuse_unwritable(output, *([] if task is None else [task]))
         _refuse_other_suffix(output)
     if run is not None:
-        text = to_mermaid(_draw_response(run, str(response)))
+        text = _draw_response(run, str(response))
     elif task is not None:
-        text = to_mermaid(_draw_task(task, task_id))
+        text = _draw_task(task, task_id)
     else:
         module = import_module(f"jurygraph.graphs.{machine or 'score'}_graph")  # lazily: LangGraph is slow to import
         text = str(module.build().get_graph().draw_mermaid())
@@ -97,26 +91,26 @@ def _refuse_contradictory(
         raise InputError("--task: expected a file of tasks, or `-` for standard input, got an empty name")
 
 
-def _draw_task(path: str, chosen: str | None) -> "RubricDrawing":
-    from jurygraph.studies.rubric_drawing import arrange_rubric
+def _draw_task(path: str, chosen: str | None) -> str:
+    from jurygraph.studies.rubric_drawing import to_mermaid
 
     line, task = _find_task(path, chosen)
     if task.rubric is None:
         raise InputError(f"{path}: task {task.id!r} has no rubric; choose another task with --id")
     try:
-        return arrange_rubric(task.id, task.rubric)
+        return to_mermaid(task.id, task.rubric)
     except GraphCycleError as error:
         error.args = (f"{path}, line {line}: task {task.id!r}: {error}; remove one of these edges",)
         raise
 
 
-def _draw_response(folder: Path, response: str) -> "RubricDrawing":
-    from jurygraph.studies.rubric_drawing import arrange_rubric, scores_of
+def _draw_response(folder: Path, response: str) -> str:
+    from jurygraph.studies.rubric_drawing import scores_of, to_mermaid
 
     with Run.open(folder) as stored_run:
         task, scores = scores_of(stored_run, response)
         assert task.rubric is not None  # scores_of raises InputError for a task without a rubric
-        return arrange_rubric(task.id, task.rubric, scores)
+        return to_mermaid(task.id, task.rubric, scores)
 
 
 def _find_task(path: str, chosen: str | None) -> tuple[int, Task]:

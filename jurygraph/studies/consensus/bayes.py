@@ -1,14 +1,11 @@
 """The full posterior of a consensus by Gibbs sampling, and the report of its figures."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Sampled
 from jurygraph.aggregation.consensus.fitting import doubts
-from jurygraph.aggregation.consensus.gibbs import CHAINS, DRAWS, LEAST_CHAINS, LEAST_DRAWS, Mixing
+from jurygraph.aggregation.consensus.gibbs import LEAST_CHAINS, LEAST_DRAWS, Mixing
 from jurygraph.errors import InputError
 from jurygraph.inference.chains import MAX_R_HAT, MIN_ESS
 from jurygraph.studies.consensus.reports import (
@@ -24,32 +21,12 @@ from jurygraph.studies.consensus.votes import VoteColumns
 from jurygraph.studies.report import Report, ReportTable
 
 
-@dataclass(frozen=True)
-class PosteriorSettings:
-    """Settings for sampling the posterior.
-
-    Attributes:
-        values: credit of each class, [K]; None: evenly from 0 to 1.
-        chains, draws: number of chains, and of the draws that each keeps.
-        seed: seed of all draws.
-        jobs: number of processes.
-    """
-
-    values: Sequence[float] | None = None
-    chains: int = CHAINS
-    draws: int = DRAWS
-    seed: int = 0
-    jobs: int = 1
-
-
-def sample_posterior(
-    ballots: VoteColumns, settings: PosteriorSettings, report: Advance = lambda chains: None
-) -> Sampled:
+def sample_posterior(ballots: VoteColumns, settings: Settings, report: Advance = lambda chains: None) -> Sampled:
     """Sample the posterior of the votes. `report` is called with the number of finished chains.
 
     Raises `InputError` if the settings do not fit the votes.
     """
-    validate_settings(ballots, Settings(values=settings.values))
+    validate_settings(ballots, settings)
     counts = (("--chains", settings.chains, LEAST_CHAINS), ("--draws", settings.draws, LEAST_DRAWS))
     for option, count, least in counts:
         if count < least:
@@ -60,24 +37,18 @@ def sample_posterior(
         ballots.label,  # type: ignore[arg-type]  # NumPy's types do not cover a list of labels and None
         ballots.agent,
         classes=ballots.classes,
-        values=credit_by_class(ballots, settings),
+        values=settings.credits(ballots.classes),
         gold=ballots.gold,
         prompt=ballots.prompt,
         chains=settings.chains,
         draws=settings.draws,
-        seed=settings.seed,
+        seed=settings.seed or 0,
         jobs=settings.jobs,
         report=report,
     )
 
 
-def credit_by_class(ballots: VoteColumns, settings: PosteriorSettings) -> tuple[float, ...]:
-    """Return the credit of each class, [K]."""
-    k = len(ballots.classes)
-    return tuple(settings.values) if settings.values is not None else tuple(index / (k - 1) for index in range(k))
-
-
-def report_posterior(ballots: VoteColumns, settings: PosteriorSettings, sampled: Sampled) -> Report:
+def report_posterior(ballots: VoteColumns, settings: Settings, sampled: Sampled) -> Report:
     """Return every figure of a posterior. `items` have posterior means, `annotators` those of their error rates on the
     average item.
 
@@ -92,7 +63,7 @@ def report_posterior(ballots: VoteColumns, settings: PosteriorSettings, sampled:
     scores = sampled.credible_scores() if ballots.agent is not None else {}
     warnings = list(doubts(sampled.votes, sampled.confusion, _describe_mixing(mixing)))
     figures = {
-        **vote_figures(ballots, credit_by_class(ballots, settings), sampled),
+        **vote_figures(ballots, settings.credits(ballots.classes), sampled),
         "posterior": "gibbs",
         "prior": sampled.prior.tolist(),
         "agents": {str(name): one for name, one in scores.items()},

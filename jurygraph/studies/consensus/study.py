@@ -9,9 +9,11 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits, Stability
+from jurygraph.aggregation.consensus.gibbs import CHAINS, DRAWS
 from jurygraph.aggregation.consensus.resampling import METHODS, PUBLISHED_RESAMPLES, PUBLISHED_SEED, Method
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
+from jurygraph.schema.rating import Label
 from jurygraph.studies.consensus.reports import Figures, annotator_figures, report_consensus, vote_figures
 from jurygraph.studies.consensus.votes import VoteColumns, format_label
 from jurygraph.studies.report import Report
@@ -45,6 +47,7 @@ class Settings:
         seed: seed of all draws; None: 0, but 42 for the stability of preset `paper`.
         jobs: number of processes.
         compare: whether the tables compare all methods.
+        chains, draws: for the full posterior: number of chains, and of the draws that each keeps.
     """
 
     preset: Preset | None = None
@@ -57,6 +60,13 @@ class Settings:
     seed: int | None = None
     jobs: int = 1
     compare: bool = False
+    chains: int = CHAINS
+    draws: int = DRAWS
+
+    def credits(self, classes: Sequence[Label]) -> tuple[float, ...]:
+        """Return the credit of each class, [K]."""
+        k = len(classes)
+        return tuple(self.values) if self.values is not None else tuple(index / (k - 1) for index in range(k))
 
     @property
     def fit_preset(self) -> Preset:
@@ -220,8 +230,7 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     if small_panel is not None:
         remedy = "majority vote, its ties shared, stands in for agents and items; --preset or --method keeps the model"
         warnings.append(f"{small_panel}; {remedy}" if use_majority else small_panel)
-    k = len(ballots.classes)
-    values = tuple(settings.values) if settings.values is not None else tuple(index / (k - 1) for index in range(k))
+    values = settings.credits(ballots.classes)
     return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
 
 

@@ -145,20 +145,13 @@ def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
 
 def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
     """Return the numbers that occur, from low to high. Raises `InputError` for words, or for a single class."""
-    labelled = [(one, one.vote.label) for one in votes if one.vote.label is not None]
-    texts = [one for one, label in labelled if isinstance(label, str)]
+    texts = [one for one in votes if isinstance(one.vote.label, str)]
     if texts:
-        words = [one for one in texts if isinstance(_class_of(str(one.vote.label)), str)]
-        numbers = len(labelled) - len(words)
-        first = texts[0]
-        problem = "and words have no order"
-        remedy = "name all labels from low to high with --classes"
-        if numbers > len(words):
-            first = (words or texts)[0]
-            problem = f"where {numbers} other labels are numbers"
-            remedy = "write a number, or nothing to abstain"
-        raise InputError(f"{first.where_field('label')}: is {describe_value(first.vote.label)}, {problem}; {remedy}")
-    classes = sorted({_class_of(label) for _, label in labelled})
+        first = next((one for one in texts if isinstance(_class_of(str(one.vote.label)), str)), texts[0])
+        problem = f"is {describe_value(first.vote.label)}, and only numbers have an order by themselves"
+        remedy = "write a number, or name all labels from low to high with --classes"
+        raise InputError(f"{first.where_field('label')}: {problem}; {remedy}")
+    classes = sorted({_class_of(one.vote.label) for one in votes if one.vote.label is not None})
     if len(classes) == 1:
         problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
         raise InputError(f"{_join_paths(votes)}: {problem}; name the whole scale with --classes")

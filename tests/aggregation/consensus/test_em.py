@@ -16,8 +16,6 @@ from jurygraph.aggregation.consensus.fitting import Preset
 from jurygraph.aggregation.consensus.votes import encode
 from tests.aggregation.consensus.reference import drawn
 
-expect = FitProblem.e_step
-
 
 @cache
 def truncated_estimates(preset: Preset) -> list[consensus.Consensus]:
@@ -67,22 +65,6 @@ def test_a_change_of_exactly_tol_does_not_converge(preset: Preset, monkeypatch: 
         assert (at.iterations > below.iterations, at.converged) == (goes_on, converged)
 
 
-@pytest.mark.parametrize("preset", consensus.PRESETS)
-def test_every_e_step_counts_and_the_first_check_at_the_limit_ends_it(
-    preset: Preset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An extrapolation and the step that replaces it lie between two checks, so they may exceed the limit."""
-    counted: list[Model] = []
-    monkeypatch.setattr(FitProblem, "e_step", lambda self, model: counted.append(model) or expect(self, model))
-    item, annotator, label, _ = drawn(60, 4, 3, seed=8, right=0.4)  # whose leaps are often taken back
-    for limit in (*range(1, 12), 60):
-        counted.clear()
-        once = consensus.fit(item, annotator, label, preset, max_iter=limit, tol=1e-300).iterations
-        assert once == len(counted)
-        assert limit <= once <= limit + (2 if preset == "converged" else 0)
-        assert consensus.fit(item, annotator, label, preset, max_iter=once, tol=1e-300).iterations == once
-
-
 def converging_models(distance: float, ratio: float, steps: int) -> list[Model]:
     """So many models on their way to a limit, each nearer to it by the same ratio."""
     limit = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
@@ -96,7 +78,6 @@ def test_extrapolating_geometric_steps_reaches_their_limit(distance: float, rati
     """A geometric series: the leap of scheme S3 ends at its limit, at once."""
     leapt = _extrapolate(*converging_models(distance, ratio, 3))
     (limit,) = converging_models(0.0, 1.0, 1)
-    assert leapt is not None
     np.testing.assert_allclose(leapt.prior, limit.prior, atol=1e-9)
     np.testing.assert_allclose(leapt.confusion, limit.confusion, atol=1e-9)
 
@@ -106,26 +87,6 @@ def test_steps_that_do_not_shrink_are_not_extrapolated(ratio: float) -> None:
     """Without a bend there is no limit to leap to; where the steps turn back, the plain ones are nearer to it."""
     steps = converging_models(0.04, ratio, 3) if ratio < 0 else [*converging_models(0.0, 1.0, 1)] * 3
     assert _extrapolate(*steps) is None
-
-
-def test_an_entry_extrapolated_below_0_keeps_its_value_after_the_second_step() -> None:
-    first, second, third = (
-        Model(np.array([0.5, 0.5]), np.array([[share, 1.0 - share], [0.3, 0.7]])) for share in (0.2, 0.1, 0.06)
-    )
-    leapt = _extrapolate(first, second, third)
-    assert leapt is not None
-    far = 0.1 / 0.06  # the first step is 0.1 long, and the second is shorter by 0.06
-    share, rest = 0.06, 0.8 + 2 * far * 0.1 - far**2 * 0.06
-    assert 0.2 - 2 * far * 0.1 + far**2 * 0.06 > 0.0
-    np.testing.assert_allclose(leapt.confusion[0], [1 - rest, rest], atol=1e-9)
-    steeper = Model(np.array([0.5, 0.5]), np.array([[0.02, 0.98], [0.3, 0.7]]))
-    leapt = _extrapolate(first, second, steeper)
-    far = 0.1 / 0.02
-    assert leapt is not None
-    assert 0.2 - 2 * far * 0.1 + far**2 * 0.02 < 0.0
-    share, rest = 0.02, 0.8 + 2 * far * 0.1 - far**2 * 0.02
-    np.testing.assert_allclose(leapt.confusion[0], [share / (share + rest), rest / (share + rest)])
-    np.testing.assert_allclose(leapt.confusion[1], [0.3, 0.7])
 
 
 def test_the_objective_adds_the_log_density_of_both_priors() -> None:
@@ -141,14 +102,6 @@ def test_the_objective_adds_the_log_density_of_both_priors() -> None:
     assert found.objective == pytest.approx(found.log_likelihood + priors)
 
 
-def test_without_priors_the_objective_is_the_log_likelihood() -> None:
-    coded = encode([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 0], range(2))
-    model = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
-    rules = FitSettings(1.0, 1.0, 1e-300, "posterior", 1e-9, 10, accelerated=False)
-    found = FitProblem(coded.matrix, coded.counts, np.ones(2), rules, np.full(2, -1)).e_step(model)
-    assert found.objective == found.log_likelihood
-
-
 def test_a_start_with_zeros_is_left_under_priors() -> None:
     """Nobody votes for class 2, so that its share at the start is 0; so are cells of what is known without a prior."""
     rows = np.repeat(np.arange(6), 3), np.tile(np.arange(3), 6), np.tile([0, 0, 1, 1, 1, 1], 3)
@@ -158,9 +111,3 @@ def test_a_start_with_zeros_is_left_under_priors() -> None:
     sure = consensus.fit(*rows, n_classes=3, prior_confusion=1.0, gold={i: i % 2 for i in range(6)})
     assert sure.confusion[:, :2].min() == 0.0
     np.testing.assert_allclose(sure.confusion[:, 2], 1 / 3)
-
-
-def test_the_first_step_is_compared_with_the_vote_that_it_started_from() -> None:
-    """If all annotators agree, the first posterior nearly equals the vote, so that one step converges."""
-    item, annotator = np.repeat(np.arange(20), 5), np.tile(np.arange(5), 20)
-    assert consensus.fit(item, annotator, item % 2, "paper", n_classes=2, tol=0.01).iterations == 1

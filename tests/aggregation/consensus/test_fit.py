@@ -1,7 +1,5 @@
 """The estimate is Algorithm 1's, whatever the rows are called and in whatever order they come."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -60,13 +58,6 @@ def test_names_of_any_kind_give_the_same_figures(rows: list[Row]) -> None:
     assert codes.log_likelihood == words.log_likelihood
 
 
-def test_the_same_rows_give_the_same_bits() -> None:
-    item, annotator, label, _ = drawn(200, 5, 3, seed=1)
-    one, other = (consensus.fit(item, annotator, label) for _ in range(2))
-    np.testing.assert_array_equal(one.posterior, other.posterior)
-    np.testing.assert_array_equal(one.confusion, other.confusion)
-
-
 @pytest.mark.landing
 @pytest.mark.parametrize("seed", range(6))
 def test_accelerated_and_plain_steps_reach_the_same_estimate(seed: int) -> None:
@@ -89,14 +80,6 @@ def test_no_step_lets_the_objective_fall() -> None:
     ]
     fits = np.array([one.log_likelihood for one in likelihoods])
     assert (np.diff(fits) >= -1e-9).all()
-
-
-def test_fit_recovers_the_confusions_of_simulated_votes() -> None:
-    item, annotator, label, truth = drawn(4000, 5, 3, seed=7, right=0.75)
-    fitted = consensus.fit(item, annotator, label)
-    diagonal = np.einsum("acc->ac", fitted.confusion)
-    np.testing.assert_allclose(diagonal, 0.75, atol=0.06)
-    assert (fitted.likeliest_labels() == truth).mean() > 0.9
 
 
 def test_the_priors_count_in_every_m_step() -> None:
@@ -132,11 +115,6 @@ class TestGold:
         assert (blind.likeliest_labels() == truth).mean() < 0.1
         assert (anchored.likeliest_labels() == truth).all()
         np.testing.assert_array_equal(anchored.posterior[:10], np.eye(2)[truth[:10]])
-
-    def test_items_labelled_alike_are_kept_apart(self) -> None:
-        fitted = consensus.fit([0, 0, 1, 1], [0, 1, 0, 1], [1, 1, 1, 1], n_classes=2, gold={0: 0})
-        assert fitted.posterior[0].tolist() == [1.0, 0.0]
-        assert fitted.posterior[1, 1] > 0.0
 
     def test_a_gold_item_without_labels_is_certain(self) -> None:
         rows = [0, 0, 1, 1, 2, 3], [0, 1, 0, 1, 0, 1], [1, 1, 0, 1, None, None]
@@ -195,22 +173,6 @@ def test_arguments_override_the_settings_of_the_preset() -> None:
     assert fitted.classes == [0, 1]
     assert consensus.fit(*rows).settings == preset
     assert consensus.fit(*rows, "paper").settings == consensus.PRESETS["paper"]
-
-
-@pytest.mark.parametrize(
-    ("given", "same"),
-    [
-        ({}, {"preset": "converged"}),
-        ({"preset": "paper"}, {"preset": "paper"}),
-        ({"n_classes": 4}, {"n_classes": 4}),
-        ({"classes": [2, 0, 1]}, {"classes": [2, 0, 1]}),
-    ],
-)
-def test_hard_labels_are_of_the_same_fit(given: dict[str, Any], same: dict[str, Any]) -> None:
-    item, annotator, label, _ = drawn(30, 3, 3, seed=8, right=0.4)
-    hard, fitted = consensus.dawid_skene(item, annotator, label, **given), consensus.fit(item, annotator, label, **same)
-    assert list(hard.classes) == list(fitted.classes)
-    assert hard.posterior.tolist() == fitted.hard_labels().posterior.tolist()
 
 
 def test_paper_synthetic_starts_from_uniform_shares() -> None:

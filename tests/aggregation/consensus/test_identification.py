@@ -25,14 +25,6 @@ def test_fewer_than_three_annotators_are_not_identifiable(annotators: int, cells
     assert sentence in str(consensus.too_small(encode(item, annotator, label, range(3))))
 
 
-@pytest.mark.parametrize(("classes", "unknowns"), [(2, "3 free cells for 5 unknowns"), (4, "15 free cells for 27")])
-def test_free_cells_grow_with_the_classes_and_unknowns_with_their_square(classes: int, unknowns: str) -> None:
-    warning = consensus.too_small(encode([0, 0], [0, 1], [0, 1], range(classes)))
-    assert warning is not None
-    assert unknowns in warning
-    assert warning.endswith("; the estimate depends on its start or its prior")
-
-
 @pytest.mark.parametrize(
     ("items", "warning"),
     [(149, "the panel's depth is 74.5, and below 75 the majority is the better guess"), (150, None)],
@@ -54,23 +46,6 @@ def test_depth_is_labels_a_cell_times_labels_of_an_item_beyond_two(
     assert panel(coded).depth == pytest.approx(12 * annotators / cells * beyond_two)
 
 
-@pytest.mark.parametrize(
-    ("annotators", "items", "small"),
-    [(3, 50, True), (3, 200, True), (5, 50, True), (9, 50, True), (3, 1000, False), (5, 200, False), (9, 1000, False)],
-)
-def test_too_small_recommends_the_majority_below_the_depth_limit(annotators: int, items: int, small: bool) -> None:
-    """The declared panels: what is better there is measured in tests/studies/simulate."""
-    item, annotator, label, _ = drawn(items, annotators, 3, seed=0)
-    warning = consensus.too_small(encode(item, annotator, label, range(3)))
-    assert ("depth" in str(warning)) == small
-
-
-def test_three_annotators_that_share_items_are_identifiable() -> None:
-    item, annotator, label, _ = drawn(500, 3, 3, seed=0, right=0.8)
-    assert warnings_of(item, annotator, label) == ""
-    assert consensus.too_small(encode(item, annotator, label, range(3))) is None
-
-
 def test_unconnected_annotators_are_named_and_the_largest_part_counts() -> None:
     item, annotator, label, _ = drawn(600, 4, 3, seed=1, right=0.8)
     stray = [*item, 9001, 9001], [*annotator, "s", "t"], [*label, 0, 1]
@@ -79,13 +54,6 @@ def test_unconnected_annotators_are_named_and_the_largest_part_counts() -> None:
     assert consensus.too_small(encode(*stray, range(3))) is None
     apart = np.where(annotator < 2, item, item + 1000)
     assert "2 annotators are not identifiable" in warnings_of(apart, annotator, label)
-
-
-def test_the_part_with_most_labels_comes_first_whoever_labelled_first() -> None:
-    item, annotator, label, _ = drawn(20, 3, 3, seed=1)
-    small = [900, 900], ["s", "t"], [0, 1]
-    both = [*small[0], *item], [*small[1], *annotator], [*small[2], *label]
-    assert panel(encode(*both, range(3))).parts.tolist() == [1, 1, 0, 0, 0]
 
 
 def test_annotators_are_joined_through_others_however_far() -> None:
@@ -114,14 +82,6 @@ def test_annotators_with_fewer_labels_than_classes_are_named() -> None:
     assert warnings_of([*item, 0, 1, 2], [*annotator, 9, 9, 9], [*label, 0, 1, 2]) == ""
 
 
-def test_the_first_five_without_a_link_to_the_others_are_named() -> None:
-    item, annotator, label, _ = drawn(600, 4, 3, seed=1, right=0.8)
-    for many, named in ((7, "10, 11, 12, 13, 14 and 2 more:"), (5, "10, 11, 12, 13, 14:")):
-        apart = np.arange(many).repeat(3)
-        warning = warnings_of([*item, *(9000 + apart)], [*annotator, *(10 + apart)], [*label, *[0, 1, 2] * many])
-        assert f"no item connects the others with {named} only" in warning
-
-
 def test_annotators_count_by_their_labels_in_the_usual_label_of_a_class() -> None:
     votes = encode([0, 1, 2, 0], [0, 0, 0, 1], [0, 1, 1, 1], range(2))
     own, other = [[0.9, 0.1], [0.1, 0.9]], [[0.0, 1.0], [0.2, 0.8]]
@@ -131,12 +91,3 @@ def test_annotators_count_by_their_labels_in_the_usual_label_of_a_class() -> Non
     ):
         found = [one.partition(":")[0] for one in fitting.doubts(votes, np.array(many), None)]
         assert [one for one in found if "the model takes" in one] == warning
-
-
-def test_a_class_that_is_mostly_labelled_otherwise_is_named() -> None:
-    draw = np.random.default_rng(3)
-    truth = draw.integers(3, size=2000)
-    item, annotator = np.repeat(np.arange(2000), 5), np.tile(np.arange(5), 2000)
-    of = np.array([[0.9, 0.05, 0.05], [0.55, 0.4, 0.05], [0.05, 0.05, 0.9]])
-    label = np.array([draw.choice(3, p=of[one]) for one in truth[item]])
-    assert "what the model takes for class 1 is called 0 more often" in warnings_of(item, annotator, label)

@@ -74,19 +74,6 @@ def test_an_item_without_a_label_has_equal_probabilities() -> None:
     assert not voted.tied[1]
 
 
-def test_of_two_classes_the_margin_is_the_lead_over_the_other() -> None:
-    item, annotator = [0, 0, 0, 1, 1, 2, 3], [0, 1, 2, 0, 1, 0, 0]
-    voted = consensus.majority_vote(item, annotator, [1, 1, 0, 0, 0, 1, None], classes=[0, 1])
-    assert voted.margin.tolist() == [1, 2, 1, 0]
-    assert voted.items_with_margin_one() == [0, 2]
-    assert voted.posterior.tolist() == [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
-
-
-def test_agreement_is_of_the_items_that_have_a_label() -> None:
-    found = consensus.agreement(encode([0, 1, 1, 2], [0, 0, 1, 0], [1, 1, 0, None], range(2)))
-    assert (found.unanimous, found.pairwise) == (0.5, 0.5)
-
-
 def test_other_ties_are_refused() -> None:
     with pytest.raises(PlanError, match=r"^ties is 'coin': shared, first, lowest or highest is needed"):
         consensus.majority_vote([0], [0], [0], "coin", classes=[0, 1])  # type: ignore[arg-type]
@@ -95,10 +82,3 @@ def test_other_ties_are_refused() -> None:
 def test_a_gold_class_overrides_the_votes() -> None:
     voted = consensus.majority_vote([0, 0, 1, 2], [0, 1, 0, 0], [1, 1, 0, 0], classes=[0, 1], gold={0: 0, 1: 1})
     assert voted.posterior.tolist() == [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
-
-
-def test_with_one_class_the_margin_is_the_number_of_votes() -> None:
-    voted = consensus.majority_vote(["x", "x", "y"], [0, 1, 0], ["yes", "yes", "yes"])
-    assert voted.margin.tolist() == [2, 1]
-    assert voted.posterior.tolist() == [[1.0], [1.0]]
-    assert voted.tied.tolist() == [False, False]

@@ -1,15 +1,11 @@
 """Independent runs over processes."""
 
-import concurrent.futures
 import math
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from multiprocessing.context import BaseContext
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,33 +18,6 @@ def test_results_have_the_order_of_the_arguments_and_each_is_reported(jobs: int)
     reports: list[int] = []
     assert run_each(math.factorial, [3, 0, 5, 1], jobs, reports.append) == [6, 1, 120, 1]
     assert reports == [1, 1, 1, 1]
-
-
-def test_many_more_arguments_than_processes_keep_their_order() -> None:
-    assert run_each(math.factorial, list(range(70)), 2) == [math.factorial(number) for number in range(70)]
-
-
-@pytest.mark.parametrize(
-    ("work", "jobs", "processes", "portion"), [(100, 2, 2, 3), (2, 4, 2, 1), (31, 2, 2, 1), (3, 1, None, None)]
-)
-def test_processes_are_spawned_at_most_one_per_argument_and_get_chunks(
-    work: int, jobs: int, processes: int | None, portion: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Sixteen portions for each process, so that none waits long for the others."""
-    started: list[Any] = []
-
-    class Here(ThreadPoolExecutor):
-        def __init__(self, many: int, mp_context: BaseContext) -> None:
-            super().__init__(1)
-            started.extend([many, mp_context.get_start_method(), os.environ.get("PYTHONSAFEPATH")])
-
-        def map(self, function: Any, given: Any, chunksize: int) -> Any:  # type: ignore[override]
-            started.append(chunksize)
-            return map(function, given)
-
-    monkeypatch.setattr(concurrent.futures, "ProcessPoolExecutor", Here)
-    assert run_each(math.factorial, range(work), jobs) == [math.factorial(number) for number in range(work)]
-    assert started == ([] if processes is None else [processes, "spawn", "1", portion])
 
 
 @pytest.mark.parametrize("before", [None, "0"])

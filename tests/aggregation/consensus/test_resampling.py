@@ -14,7 +14,7 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus, Credited
 from jurygraph.aggregation.consensus.em import Model
 from jurygraph.aggregation.consensus.fitting import fit_items
-from jurygraph.aggregation.consensus.resampling import _stability, rank_probabilities, rates_with_known_classes, tau_b
+from jurygraph.aggregation.consensus.resampling import _stability, rates_with_known_classes, tau_b
 from jurygraph.aggregation.consensus.votes import encode
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import drawn
@@ -84,17 +84,6 @@ def test_an_agent_counts_in_the_subsets_that_have_it(rows: list[list[float]], da
         assert np.array(shares) @ np.arange(1, len(whole) + 1) == pytest.approx(own.mean())
         assert sum(shares) == pytest.approx(1.0)
     assert list(found.ranks) == [agent for agent, own in enumerate(by_agent) if len(own)]
-
-
-@pytest.mark.parametrize(
-    ("scores", "figures"),
-    [
-        ([[0.5, np.nan], [np.nan, 1.0]], (np.nan, np.nan, 0.0, 0.25, 2)),
-        ([[np.nan, np.nan], [np.nan, np.nan]], (np.nan, np.nan, np.nan, np.nan, 2)),
-    ],
-)
-def test_statistics_that_no_subset_defines_are_nan(scores: list[list[float]], figures: tuple[float, ...]) -> None:
-    np.testing.assert_allclose(_stability("ab", np.array(scores), np.array([0.0, 1.0]))[:5], figures)
 
 
 @pytest.mark.landing
@@ -203,28 +192,6 @@ class TestItemsDrawnToo:
         found = consensus.ranking_stability(*rows, subsets=10, fraction=0.5, with_items=True, classes=range(2))
         assert all(sum(shares) == pytest.approx(1.0) for shares in found["stableval"].ranks.values())
 
-    @pytest.mark.landing
-    def test_processes_change_nothing(self) -> None:
-        rows = panel(items=24)
-        one, two = (
-            consensus.ranking_stability(*rows, subsets=4, preset="paper", with_items=True, jobs=jobs) for jobs in (1, 2)
-        )
-        assert one == two
-
-
-def test_ties_share_their_ranks() -> None:
-    scores = np.array([[0.5, 0.5, 0.1], [0.9, 0.5, 0.1], [0.2, 0.5, 0.1 + 0.1], [0.1, 0.1, 0.1]])
-    first, second, third = rank_probabilities(scores).tolist()
-    assert first == pytest.approx([(0.5 + 1 + 0 + 1 / 3) / 4, (0.5 + 0 + 0.5 + 1 / 3) / 4, (0.5 + 1 / 3) / 4])
-    assert second == pytest.approx([(0.5 + 0 + 1 + 1 / 3) / 4, (0.5 + 1 + 0 + 1 / 3) / 4, 1 / 3 / 4])
-    assert third == pytest.approx([1 / 3 / 4, (0.5 + 1 / 3) / 4, (1 + 1 + 0.5 + 1 / 3) / 4])
-
-
-def test_a_draw_without_a_score_does_not_count_for_its_agent() -> None:
-    none = np.nan
-    found = rank_probabilities(np.array([[0.5, 0.1, none], [none, 0.5, none], [0.1, 0.5, none]])).tolist()
-    assert found == [[0.5, 0.5, 0.0], [pytest.approx(2 / 3), pytest.approx(1 / 3), 0.0], [0.0, 0.0, 0.0]]
-
 
 @given(st.integers(1, 5).flatmap(lambda agents: st.lists(score_rows(agents), min_size=1, max_size=5)))
 def test_equal_scores_share_their_ranks(rows: list[list[float]]) -> None:
@@ -239,49 +206,6 @@ def test_equal_scores_share_their_ranks(rows: list[list[float]]) -> None:
     found = _stability(range(scores.shape[1]), scores, np.arange(scores.shape[1], dtype=np.float64)).ranks
     for agent, shares in found.items():
         np.testing.assert_allclose(shares, expected[agent] / np.isfinite(scores[:, agent]).sum())
-
-
-def test_by_default_50_subsets_of_70_percent_are_drawn_with_seed_42_and_scored_once() -> None:
-    item, annotator, label, _ = drawn(12, 3, 2, seed=0, right=0.9)
-    reports: list[int] = []
-    rows = item, annotator, label, np.array(["a", "b"])[item % 2]
-    found = consensus.ranking_stability(*rows, report=reports.append)
-    defaults = {"subsets": 50, "fraction": 0.7, "seed": 42, "preset": "converged", "ties": "first", "jobs": 1}
-    np.testing.assert_equal(found, consensus.ranking_stability(*rows, **defaults))  # type: ignore[arg-type]
-    assert reports == [1, 1, 1, 47]  # there are three pairs of three annotators
-    assert {figures.subsets for figures in found.values()} == {50}
-
-
-@pytest.mark.parametrize("own", [{"subsets": 2}, {"subsets": 2, "fraction": 0.2}, {"subsets": 2, "seed": 2**32 - 1}])
-def test_the_smallest_subsets_have_statistics(own: dict[str, Any]) -> None:
-    item, annotator, label, agent = panel()
-    reports: list[int] = []
-    found = consensus.ranking_stability(item, annotator, label, agent, **own, preset="paper", report=reports.append)
-    assert {figures.subsets for figures in found.values()} == {2}
-    assert reports == [1, 1]
-
-
-def test_all_annotators_every_time_is_perfectly_stable() -> None:
-    item, annotator, label, agent = panel()
-    for figures in consensus.ranking_stability(item, annotator, label, agent, subsets=3, fraction=1.0).values():
-        assert figures.tau_b == pytest.approx(1.0)
-        assert figures.rank_sd == figures.rank_range == 0.0
-        assert figures.score_shift == pytest.approx(0.0, abs=1e-9)
-
-
-@pytest.mark.landing
-def test_an_agent_that_a_subset_lacks_counts_in_the_others() -> None:
-    item, annotator, label, agent = panel()
-    alone = np.where((agent == "d") & (annotator > 0), None, label.astype(object))  # annotator 0 alone labels d
-    found = consensus.ranking_stability(item, annotator, alone, agent, subsets=12, fraction=0.5, classes=range(3))
-    assert all(np.isfinite(figures[:4]).all() for figures in found.values())
-
-
-def test_gold_items_stay_gold_in_every_subset() -> None:
-    item, annotator, label, agent = panel()
-    gold = {i: i % 3 for i in range(60)}
-    for figures in consensus.ranking_stability(item, annotator, label, agent, subsets=3, gold=gold).values():
-        assert figures.rank_sd == figures.score_shift == 0.0
 
 
 @pytest.mark.parametrize(
@@ -302,28 +226,7 @@ def test_invalid_subset_settings_are_refused(settings: dict[str, float], wrong: 
         consensus.ranking_stability(item, annotator, label, agent, **settings)  # type: ignore[arg-type]
 
 
-def test_one_agent_has_no_ranking() -> None:
-    item, annotator, label, _ = panel()
-    with pytest.raises(PlanError, match="there is one agent, 'x': a ranking needs two"):
-        consensus.ranking_stability(item, annotator, label, ["x"] * len(item))
-
-
 class TestRefits:
-    @pytest.mark.landing
-    def test_refitted_intervals_are_wider_than_item_bootstraps_for_uncertain_confusions(self) -> None:
-        item, annotator, label, agent = panel(seed=2)
-        fitted = consensus.fit(item, annotator, label)
-        alone = fitted.agent_scores(agent)
-        refitted = consensus.refit_intervals(fitted, agent, resamples=100)
-        wide, narrow = (
-            np.mean([one.high - one.low for one in scores.values()])  # type: ignore[operator]
-            for scores in (refitted.agents, alone)
-        )
-        assert wide > narrow
-        assert {name: one.score for name, one in refitted.agents.items()} == {
-            name: one.score for name, one in alone.items()
-        }
-
     @pytest.mark.landing
     def test_an_agents_interval_has_the_variance_of_its_items_and_what_refitting_adds(self) -> None:
         item, annotator, label, agent = panel(seed=2)
@@ -375,15 +278,6 @@ class TestRefits:
         for name, intervals in found.items():
             each = [[one[name].accuracy, one[name].leniency, one[name].strictness] for one in again if name in one]
             np.testing.assert_allclose(np.transpose(intervals), np.percentile(each, [2.5, 97.5], axis=0), atol=1e-6)
-
-    def test_by_default_200_resamples_of_items_are_drawn_with_seed_0(self) -> None:
-        item, annotator, label, agent = panel(items=8)
-        fitted = consensus.fit(item, annotator, label, "paper", max_iter=1)
-        reports: list[int] = []
-        found = consensus.refit_intervals(fitted, agent, report=reports.append)
-        assert reports == [1] * 200
-        defaults = {"resamples": 200, "seed": 0, "prompt": item, "as_published": False, "jobs": 1}
-        assert consensus.refit_intervals(fitted, agent, **defaults) == found
 
     def test_an_annotator_whose_labels_are_all_right_is_not_known_exactly(self) -> None:
         """Resamples of ten equal items are all alike."""

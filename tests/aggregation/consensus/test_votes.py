@@ -67,12 +67,6 @@ def test_classes_that_are_not_named_are_those_that_occur_and_numbers_are_ranked(
     assert [coded.classes[code] for code in coded.label] == labels
 
 
-@pytest.mark.parametrize("sequence", [list, tuple])
-def test_a_number_and_its_digits_are_two_names(sequence: Callable[[Any], Any]) -> None:
-    coded = encode(sequence([1, "1", 1]), [0, 0, 0], [0, 1, 0], range(2))
-    assert (coded.items, coded.item.tolist()) == ([1, "1"], [0, 1, 0])
-
-
 @given(votes())
 def test_the_matrix_has_every_row(rows: list[Row]) -> None:
     item, annotator, label = (list(one) for one in zip(*rows, strict=True))
@@ -126,8 +120,8 @@ def test_a_missing_label_is_an_abstention(nothing: object) -> None:
         ([1, None], [1, 1], [0, 1], r"item\[1\] is empty"),
         ([1, 2], [1, ""], [0, 1], r"annotator\[1\] is empty"),
         ([1, 2], [1, 1], [0, "x"], "label: no order between int, str"),
-        ([[1], [2]], [1, 1], [0, 1], r"item has shape \(2, 1\) where one value a row is needed"),
-        ([1, 2], [1, [1, 2]], [0, 1], "annotator is not a list: "),
+        ([[1], [2]], [1, 1], [0, 1], "item: unhashable type: 'list'; give numbers or text"),
+        ([1, 2], [1, [1, 2]], [0, 1], "annotator: unhashable type: 'list'; give numbers or text"),
         ([1, 2], [1, 1], 0, r"label has shape \(\)"),
         ([1, 2], [1, 1], [{}, {}], "label: unhashable type: 'dict'; give numbers or text"),
         ([1, {}], [1, 1], [0, 1], "item: unhashable type: 'dict'; give numbers or text"),
@@ -146,25 +140,9 @@ def test_a_label_off_the_scale_is_named_with_its_row() -> None:
         consensus.fit([1, 2, 3, 4], [1, 1, 1, 1], ["bad", "", "good", "god"], classes=["bad", "good"])
 
 
-@pytest.mark.parametrize(("many", "listed"), [(20, "17, 18, 19$"), (21, r"17, 18, 19, … \(21\)$")])
-def test_twenty_classes_are_listed_at_most(many: int, listed: str) -> None:
-    with pytest.raises(PlanError, match=rf"none of the classes 0, 1, 2, .*{listed}"):
-        encode([0], [0], [-1], range(many))
-
-
 def test_a_class_that_is_named_twice_is_refused() -> None:
     with pytest.raises(PlanError, match=r"^classes: one is there twice in \[0, 1, 0\]; name each once"):
         consensus.fit([1], [1], [0], classes=[0, 1, 0])
-
-
-def test_more_codes_than_32_bits_can_count_are_fitted() -> None:
-    many, items = 200_000, 10_000
-    assert many * 2 * items > 2**31
-    item = np.arange(many) % items
-    fitted = consensus.fit(item, np.arange(many), (item + np.arange(many) // items % 5 // 4) % 2, max_iter=2)
-    assert fitted.confusion.shape == (many, 2, 2)
-    assert np.isfinite(fitted.posterior).all()
-    assert np.isfinite(fitted.confusion).all()
 
 
 @pytest.mark.parametrize(
@@ -203,13 +181,6 @@ def test_one_or_two_rows_can_be_fitted(rows: list[Row]) -> None:
     assert fitted.warnings
 
 
-def test_repeated_rows_are_counted_and_each_counts() -> None:
-    fitted = consensus.fit([0, 0, 0, 1], [0, 0, 1, 1], [1, 1, 0, 0], n_classes=2)
-    assert fitted.votes.repeated_rows == 1
-    assert "rows that repeat an item and annotator: 1; each counts" in fitted.warnings
-    assert fitted.votes.counts[0].tolist() == [1, 2]
-
-
 @pytest.mark.parametrize(
     ("scale", "wrong"),
     [
@@ -221,10 +192,3 @@ def test_repeated_rows_are_counted_and_each_counts() -> None:
 def test_an_invalid_scale_is_refused(scale: dict[str, object], wrong: str) -> None:
     with pytest.raises(PlanError, match=wrong):
         consensus.fit([0, 1], [0, 0], [0, 1], **scale)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("column", [list, np.array])
-def test_empty_bytes_are_an_abstention_like_empty_text(column: Callable[[Any], Any]) -> None:
-    fitted = consensus.fit([0, 1, 2], [0, 0, 0], column([b"a", b"", b"b"]))
-    assert fitted.votes.abstentions == 1
-    assert fitted.classes == [b"a", b"b"]

@@ -1,7 +1,7 @@
 """The arms of the study: no defence, each alone, all, and the config's own."""
 
 from jurygraph.schema import RESPONSE_GATES, SafetyConfig
-from jurygraph.studies.attack.study import NO_DEFENCES, arms, largest_arms
+from jurygraph.studies.attack.study import arms, largest_arms
 
 NAMES = ["none", "fence", "reminder", "whole-reply", "evidence", "preferred", "gates", *RESPONSE_GATES]
 NAMES += ["all", "all-preferred"]
@@ -14,21 +14,6 @@ def test_every_defence_has_its_own_arm():
     assert enabled["none"] == set()
     assert enabled["all"] == enabled["all-preferred"] == set(SafetyConfig.model_fields)
     assert all(len(enabled[name]) == 1 for name in NAMES[1:-2])
-
-
-def test_one_arm_has_all_gates_and_each_gate_has_its_own_arm():
-    listed, _ = arms(SafetyConfig())
-    gates = {arm: safety.gates for arm, safety in listed.items()}
-    assert gates["gates"] == gates["all"] == RESPONSE_GATES
-    assert [gates[name] for name in RESPONSE_GATES] == [(name,) for name in RESPONSE_GATES]
-
-
-def test_a_config_with_all_defences_uses_the_arm_all():
-    assert arms(SafetyConfig())[1] == "all"
-
-
-def test_a_config_without_defences_uses_the_arm_none():
-    assert arms(NO_DEFENCES)[1] == "none"
 
 
 def test_another_choice_of_defences_adds_an_arm():

@@ -139,18 +139,6 @@ def test_a_high_score_on_a_penalty_is_not_a_merit():
     assert merit_questions(config, survey) == {"criteria@oven"}
 
 
-def test_a_custom_component_can_be_a_penalty():
-    components = {"poison": {"inputs": {"t": "attacked.toxic"}}}
-    config = {"evaluators": ["attacked.toxic"], "components": components, "reward": {"poison": -1.0}}
-    (survey,), _ = attack_parts(config)
-    assert merit_questions(Config.model_validate(config), survey) == frozenset()
-
-
-def test_surveys_have_no_gates():
-    (survey,), _ = attack_parts({**SERVED, "evaluators": ["criteria"]})
-    assert survey.gates == ()
-
-
 def test_a_config_without_model_evaluators_is_refused():
     with pytest.raises(ConfigError, match="evaluators: none is of layer model or residual"):
         attack_parts({"evaluators": ["maths.accuracy"]})
@@ -163,16 +151,6 @@ def test_a_config_without_a_model_is_refused():
         attack_parts({"evaluators": ["criteria"]})
 
 
-def test_a_judge_with_its_own_model_is_attacked_without_a_model():
-    (survey,), _ = attack_parts({"evaluators": ["attacked.toxic"]})
-    assert question_ids(survey) == ["attacked.toxic"]
-
-
 def test_tasks_without_questions_are_refused():
     with pytest.raises(InputError, match="none of the tasks has a question of layer model or residual; give them"):
         attack_parts({**SERVED, "evaluators": ["criteria"]}, BARE)
-
-
-def test_some_tasks_may_have_no_questions():
-    surveys, _ = attack_parts({**SERVED, "evaluators": ["criteria"]}, BARE, TASK)
-    assert [len(survey.questions) for survey in surveys] == [0, 2]

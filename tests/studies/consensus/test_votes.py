@@ -90,12 +90,12 @@ def test_gold_labels_are_converted_to_classes() -> None:
         (
             votes_file(("a", "x", "good"), ("b", "x", "bad")),
             {},
-            "v.csv, line 2, field label: is the text 'good', and words have no order; name all labels from low to high",
+            "v.csv, line 2, field label: is the text 'good', and only numbers have an order by themselves; write a",
         ),
         (
             votes_file(("a", "x", "1"), ("b", "x", "nan"), ("c", "x", "2")),
             {},
-            "v.csv, line 3, field label: is the text 'nan', where 2 other labels are numbers; write a number",
+            "v.csv, line 3, field label: is the text 'nan', and only numbers have an order by themselves; ",
         ),
         (
             votes_file(("a", "x", 1.0), ("b", "x", None)),

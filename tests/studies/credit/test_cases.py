@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jurygraph.errors import GraphError
 from jurygraph.studies import credit
-from jurygraph.studies.credit import EDGE_KINDS, Cases, CreditStudy, Settings
+from jurygraph.studies.credit import Cases, CreditStudy, Settings
 from jurygraph.studies.credit.study import KAPPAS
 from tests.studies.credit import reference
 from tests.studies.credit.reference import RULES, Example, groups, sheets_of
@@ -122,23 +122,3 @@ def mean_reward(examples: list[Example], rule: reference.Rule) -> float:
 def test_kappa_zero_equals_flat_bit_for_bit(group: list[Example]) -> None:
     found = sheets_of([group]).sheets[0]
     assert found.gated_scores(found.retention(0.0)).tobytes() == found.p.tobytes()
-
-
-def test_retention_of_the_untyped_graph_is_the_mean_over_all_edges() -> None:
-    both = [True, True]
-    one = Example([1.0, 1.0], [reference.Link(0, 1, "weak")], [0.2, 0.9], both)
-    other = Example([1.0, 1.0], [reference.Link(1, 0, "activation")], [0.9, 0.2], both)
-    found = figures_of(CreditStudy(sheets_of([[one, one], [other]]), Settings(seeds=0)).run(lambda count: None))
-    assert found.ablations.untyped.retention == pytest.approx(0.3)
-    assert found.ablations.untyped.leakage == pytest.approx(0.5 * 0.9 * (0.2 + 0.8 * 0.3))
-    assert found.ablations.random is None
-
-
-def test_the_census_counts_every_edge() -> None:
-    group = [
-        Example([1.0, -1.0], [reference.Link(0, 1, "weak")], [0.2, 0.9], [True, known]) for known in (True, False, True)
-    ]
-    found = figures_of(CreditStudy(sheets_of([group]), Settings(seeds=0)).run(lambda count: None))
-    assert (found.census.examples, found.census.edges, found.census.unjudged) == (3, 3, 1)
-    assert found.methods["flat"].leakage.cases == 2
-    assert set(found.kinds) == set(EDGE_KINDS)

@@ -34,11 +34,6 @@ def test_the_parent_is_the_one_with_the_largest_mean_reduction() -> None:
     assert (found.parent, found.kind, found.retention) == ("c0", "weak", 0.6)
 
 
-def test_retention_of_a_loss_uses_kappa() -> None:
-    (found,) = losses_of(example(0.0, 1.0, 0.8), kappa=2.0)
-    assert found.retention == 0.36
-
-
 def test_an_unjudged_parent_reduces_gains_but_not_penalties() -> None:
     (found,) = losses_of(example(1.0, 1.0, 0.8, judged=(False, True, True)))
     assert (found.parent, found.mean_loss) == ("c0", pytest.approx(0.5 * 0.8 * 0.4))
@@ -56,7 +51,3 @@ def test_losses_are_sorted_by_size_then_task_and_id() -> None:
     second = sheet_of("a", [example(0.0, 0.5, 0.5, weights=(1.0, 1.0, 1.0), links=chain)])
     found = read_figures(losses([first, second], 1.0))
     assert [(one.task, one.criterion) for one in found] == [("a", "c2"), ("b", "c2"), ("a", "c1"), ("b", "c1")]
-
-
-def test_kappa_zero_loses_nothing() -> None:
-    assert losses_of(example(0.0, 0.0, 0.8), kappa=0.0) == []

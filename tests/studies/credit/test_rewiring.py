@@ -81,7 +81,6 @@ def test_random_graphs_are_reported_by_seed_and_as_a_mean() -> None:
     steps: list[int] = []
     random = figures_of(study.run(steps.append)).ablations.random
     assert sum(steps) == study.size
-    assert random is not None
     assert list(random.by_seed) == ["10", "11", "12", "13"]
     assert random.graphs == 4
     assert random.mean.reward == pytest.approx(sum(one.reward for one in random.by_seed.values()) / 4)

@@ -1,6 +1,5 @@
 """D_pair, compared with the formula of the paper."""
 
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -14,38 +13,6 @@ from tests.rows import all_rows
 
 UNIT = st.floats(0.0, 1.0)
 VALUES = st.lists(UNIT, min_size=2, max_size=6)
-
-
-def by_pairs(values: list[float]) -> float:
-    """Eq. 6 of MACRM, pair by pair."""
-    m = len(values)
-    return 2 / (m * (m - 1)) * sum(abs(one - other) for one, other in combinations(values, 2))
-
-
-@given(VALUES)
-def test_disagreement_is_the_mean_over_all_pairs(values: list[float]) -> None:
-    assert disagreement.pairwise(values) == pytest.approx(by_pairs(values), abs=1e-12)
-
-
-@given(VALUES)
-def test_disagreement_is_between_0_and_1(values: list[float]) -> None:
-    assert 0.0 <= disagreement.pairwise(values) <= 1.0
-
-
-@given(VALUES.flatmap(lambda values: st.tuples(st.just(values), st.permutations(values))))
-def test_the_order_of_components_does_not_change_a_bit(both: tuple[list[float], list[float]]) -> None:
-    values, shuffled = both
-    assert disagreement.pairwise(values) == disagreement.pairwise(shuffled)
-
-
-@given(UNIT, st.integers(2, 6))
-def test_equal_components_have_no_disagreement(value: float, m: int) -> None:
-    assert disagreement.pairwise([value] * m) == 0.0
-
-
-@given(UNIT, UNIT)
-def test_disagreement_of_two_components_is_their_difference(one: float, other: float) -> None:
-    assert disagreement.pairwise([one, other]) == pytest.approx(abs(one - other), abs=1e-15)
 
 
 @given(UNIT, UNIT, UNIT)

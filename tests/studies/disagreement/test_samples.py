@@ -1,4 +1,4 @@
-"""Samples read from real runs."""
+"""Samples read from real runs, and their steps: by a label, or every N tasks."""
 
 from contextlib import closing
 from pathlib import Path
@@ -8,6 +8,8 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.erasure import erase
+from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from jurygraph.studies.disagreement import Samples, StepRule, read_samples
 from tests.graphs.scripted import evaluator_use
 from tests.runs.sample_runs import score, write_tasks
@@ -72,7 +74,6 @@ def test_omitted_responses_are_counted_by_reason(tmp_path: Path) -> None:
     labelled = task_line("a", {}, {}, every, {"steps": "abstained"}, {"tone": "abstained"}, labels={"at": 3})
     found = samples_of(score_run(tmp_path, labelled, task_line("b", {})), label="at")
     assert found.ids == ("a/0", "a/1", "a/4")
-    assert found.steps is not None
     assert found.steps.tolist() == [3.0, 3.0, 3.0]
     assert found.left_out == {
         "responses whose reward failed": 1,
@@ -120,3 +121,48 @@ def test_a_component_outside_the_unit_interval_is_refused(tmp_path: Path) -> Non
     score(tmp_path / "run", write_tasks(tmp_path, [{**task, "rubric": {"criteria": criteria}}]), config)
     with pytest.raises(InputError, match=r"component rubric of response 'a/0' is -2.0, and only those in \[0, 1\]"):
         samples_of(tmp_path / "run")
+
+
+def test_every_n_tasks_are_a_step_and_tasks_with_failed_rewards_count(tmp_path: Path) -> None:
+    failed = dict.fromkeys(WEIGHTS, "response")
+    lines = (task_line(name, failed if name == "a" else {}) for name in "abcde")
+    samples = samples_of(score_run(tmp_path, *lines), every=2)
+    assert dict(zip(samples.groups, samples.steps.tolist(), strict=True)) == {"b": 1, "c": 2, "d": 2, "e": 3}
+
+
+def test_a_label_gives_the_step_of_a_response(tmp_path: Path) -> None:
+    labels_by_task = {"a": {"at": 7}, "b": {"at": 2.5}, "c": {}}
+    lines = (task_line(name, {}, labels=labels) for name, labels in labels_by_task.items())
+    samples = samples_of(score_run(tmp_path, *lines), label="at")
+    assert samples.steps.tolist() == [7.0, 2.5]
+    assert samples.left_out == {"responses without the label at": 1}
+
+
+@pytest.mark.parametrize("value", ["3", True, None, [3]])
+def test_a_label_that_is_not_a_number_is_refused(tmp_path: Path, value: Any) -> None:
+    folder = score_run(tmp_path, task_line("a", {}, labels={"at": value}))
+    with pytest.raises(InputError, match=r"label 'at' of response 'a/0' is .*, which is no step"):
+        samples_of(folder, label="at")
+
+
+def test_an_erased_response_keeps_its_reward_and_components(tmp_path: Path) -> None:
+    folder = score_run(tmp_path, task_line("a", {"accuracy": 1.0}, {}))
+    before = samples_of(folder)
+    erase(folder, "response", "a/0", "")
+    after = samples_of(folder)
+    assert (after.rewards.tolist(), after.values.tolist()) == (before.rewards.tolist(), before.values.tolist())
+
+
+def test_a_rescored_run_gives_its_own_rewards(tmp_path: Path) -> None:
+    folder = score_run(tmp_path, task_line("a", {}, {"accuracy": 1.0}), accuracy=1.0, format=0.5)
+    with closing(Run.open(folder)) as run:
+        rescore(run, tmp_path / "rescored", apply_settings(run.config, ["reward.accuracy=2"]), lambda count: None)
+    assert samples_of(tmp_path / "rescored").rewards.tolist() == [1.25, 2.25]
+
+
+def test_a_rule_has_a_label_or_a_number_of_tasks_but_not_both() -> None:
+    assert [StepRule().has_steps, StepRule(label="at").has_steps, StepRule(every=1).has_steps] == [False, True, True]
+    with pytest.raises(InputError, match="by a label or every N tasks, not both"):
+        StepRule(label="at", every=2)
+    with pytest.raises(InputError, match="cannot be cut every 0 tasks"):
+        StepRule(every=0)

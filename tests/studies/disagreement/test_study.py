@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from jurygraph.errors import InputError
 from jurygraph.studies import disagreement
 from jurygraph.studies.disagreement import Samples
-from tests.examples import at_most
 from tests.studies.disagreement.made import make_samples
 from tests.studies.figures import Figures, figures_of
 
@@ -31,21 +29,10 @@ class TestThreshold:
         assert (found.conflicts, found.conflict_rate) == (2, 0.2)
         assert found.disagreement == pytest.approx(0.55)
 
-    def test_a_sample_at_the_threshold_is_not_a_conflict(self) -> None:
-        found = report(make_samples([[0.0, 0.0]] * 5 + [[1.0, 0.0]] * 5))
-        assert (found.threshold, found.conflicts) == (1.0, 0)
-
     def test_equal_differences_tie_despite_rounding(self) -> None:
         found = report(make_samples([[0.1, 0.3], [0.0, 0.2], [0.5, 0.7], [0.7, 0.9]]))
         assert found.conflicts == 0
         assert (found.split.tied_high, found.split.tied_low) == (1, 3)
-
-    @given(ROWS)
-    @settings(max_examples=at_most(50))
-    def test_the_conflict_rate_is_at_most_the_share_above_the_percentile(
-        self, rows: list[tuple[float, float, float]]
-    ) -> None:
-        assert report(make_samples(rows)).conflict_rate <= 0.2 + 1 / len(rows)
 
     @pytest.mark.parametrize("percentile", [0.0, 100.0, -5.0, float("nan")])
     def test_a_percentile_out_of_range_is_refused(self, percentile: float) -> None:
@@ -62,11 +49,6 @@ class TestSplit:
         assert (accuracy.name, accuracy.high, accuracy.low) == ("accuracy", pytest.approx(0.95), pytest.approx(0.45))
         assert (steady.high, steady.low, steady.difference_low, steady.difference_high) == (0.0, 0.0, None, None)
 
-    def test_the_split_has_the_counts_of_the_paper(self) -> None:
-        values = np.random.default_rng(0).random((12_800, 3))
-        split = report(make_samples(values)).split
-        assert (split.high, split.low) == (2560, 10_240)
-
     def test_ties_are_split_by_id(self) -> None:
         split = report(make_samples([[1.0, 0.0]] * 10, rewards=range(10))).split
         assert (split.rows[0].high, split.tied_high, split.tied_low) == (0.5, 2, 8)
@@ -74,22 +56,6 @@ class TestSplit:
     @pytest.mark.parametrize(("size", "high"), [(2, 1), (3, 1), (7, 1), (8, 2), (12, 2), (13, 3)])
     def test_half_a_sample_is_rounded_up_and_neither_side_is_empty(self, size: int, high: int) -> None:
         assert report(make_samples((TEN * 2)[:size])).split.high == high
-
-    @pytest.mark.parametrize(
-        ("percentile", "size", "high"), [(90.0, 15, 2), (90.0, 5, 1), (70.0, 15, 5), (99.9, 500, 1), (99.9, 1500, 2)]
-    )
-    def test_half_a_sample_is_rounded_up_by_any_percentile(self, percentile: float, size: int, high: int) -> None:
-        found = report(make_samples((TEN * (size // 10 + 1))[:size]), percentile)
-        assert found.split.high == high
-
-    @given(ROWS)
-    @settings(max_examples=at_most(50))
-    def test_samples_of_low_div_do_not_disagree_more(self, rows: list[tuple[float, float, float]]) -> None:
-        apart = sorted((round(2 / 3 * (max(row) - min(row)), 12) for row in rows), reverse=True)
-        split = report(make_samples(rows)).split
-        assert split.high + split.low == len(rows)
-        assert split.cut == pytest.approx(apart[split.high - 1])
-        assert split.tied_high == pytest.approx(np.isclose(apart[: split.high], split.cut, atol=1e-11).sum())
 
     def test_the_interval_leaves_out_whole_tasks(self) -> None:
         """Ten copies of each response in one task tell nothing more than one of each."""
@@ -133,24 +99,6 @@ class TestSplit:
             rewards = np.repeat(rng.normal(size=8), 10) + rng.normal(size=80)
             samples = make_samples(rng.random((80, 2)), rewards=rewards, groups=groups)
             row = report(samples).split.rows[0]
-            assert row.difference_low is not None
-            assert row.difference_high is not None
-            covered += row.difference_low <= 0.0 <= row.difference_high
-        assert covered / 300 >= 0.93
-
-    @pytest.mark.exhaustive
-    @pytest.mark.parametrize("tasks", [2, 3])
-    def test_the_interval_covers_the_true_difference_if_few_tasks_have_all_of_a_side(self, tasks: int) -> None:
-        """In two (three) of 40 tasks all responses are High-div: t of 39 degrees covers .82 (.87)."""
-        rng, covered = np.random.default_rng(4), 0
-        groups = [f"t{place // 4}" for place in range(160)]
-        values = [[1.0, 0.0]] * (4 * tasks) + [[0.2, 0.1]] * (160 - 4 * tasks)
-        for _ in range(300):
-            rewards = np.repeat(rng.normal(size=40), 4) + rng.normal(size=160)
-            samples = make_samples(values, rewards=rewards, groups=groups)
-            row = report(samples, 100.0 - 2.5 * tasks).split.rows[0]
-            assert row.difference_low is not None
-            assert row.difference_high is not None
             covered += row.difference_low <= 0.0 <= row.difference_high
         assert covered / 300 >= 0.93
 
@@ -181,13 +129,6 @@ class TestCorrelations:
         for samples in (make_samples(rows), make_samples([[0.0, 0.3], *rows], groups=["t"] * 4)):
             (found,) = report(samples).correlations
             assert (found.pearson_low, found.pearson_high, found.spearman_low) == (None, None, None)
-
-    def test_intervals_of_many_tasks_leave_out_100_parts(self) -> None:
-        rng = np.random.default_rng(5)
-        (found,) = report(make_samples(rng.random((600, 2)))).correlations
-        assert found.pearson_low is not None
-        assert found.pearson_high is not None
-        assert found.pearson_high - found.pearson_low == pytest.approx(2 * 1.98 / np.sqrt(600), rel=0.15)
 
     def test_a_constant_component_has_no_correlation(self) -> None:
         rows = [[0.0, 0.4, 0.4], [0.5, 0.4, 0.4], [1.0, 0.4, 0.4]]
@@ -228,10 +169,6 @@ class TestSteps:
         assert apart.fluctuation == pytest.approx(0.1)
         assert rate.fluctuation == pytest.approx(1 / 9)
 
-    def test_the_slope_is_per_unit_of_the_step_number(self) -> None:
-        found = report(make_samples(TEN[::-1], steps=range(0, 50, 5)))
-        assert found.trends[1].slope == pytest.approx(-0.02)
-
     def test_an_autocorrelated_series_has_a_larger_p(self) -> None:
         """40 steps that wander: alone, Kendall's τ-b would have p < .01."""
         rng = np.random.default_rng(0)
@@ -239,11 +176,8 @@ class TestSteps:
         found = report(make_samples(rng.random((40, 2)), rewards=walk, steps=range(40))).trends[0]
         plain = stats.kendalltau(np.arange(40), walk)
         assert found.kendall == pytest.approx(plain.statistic)
-        assert found.autocorrelation is not None
         assert found.autocorrelation > 0.5
-        assert found.factor is not None
         assert found.factor > 3.0
-        assert found.p is not None
         assert plain.pvalue < 0.01 < 0.05 < found.p
 
     def test_steps_with_equal_means_tie_despite_rounding(self) -> None:
@@ -253,26 +187,6 @@ class TestSteps:
         assert [one.disagreement for one in found.steps] == [1 / 3, 1 / 3, 0.0]
         assert found.trends[1].kendall == pytest.approx(-2 / np.sqrt(6))
         assert report(make_samples(rows[:4], steps=[1, 1, 2, 2])).trends[1].kendall is None
-
-    def test_a_constant_series_is_not_tested(self) -> None:
-        found = report(make_samples([[1.0, 0.0]] * 6, steps=range(6)))
-        assert {(one.slope, one.kendall, one.p) for one in found.trends} == {(0.0, None, None)}
-
-    @given(ROWS)
-    @settings(max_examples=at_most(30))
-    def test_the_steps_sum_up_to_the_run(self, rows: list[tuple[float, float, float]]) -> None:
-        found = report(make_samples(rows, steps=[place % 3 for place in range(len(rows))]))
-        assert sum(one.samples for one in found.steps) == found.samples
-        assert sum(one.samples * one.conflict_rate for one in found.steps) == pytest.approx(found.conflicts)
-        weighed = sum(one.samples * one.disagreement for one in found.steps)
-        assert weighed == pytest.approx(found.samples * found.disagreement)
-
-
-def test_table_4_does_not_follow_from_the_weights_of_table_3() -> None:
-    """No repetition in [0, 1] takes the components of either row of the paper's table to its reward."""
-    for reward, accuracy, form, steps in ((0.472, 0.505, 0.474, 0.728), (0.088, 0.024, 0.472, 0.280)):
-        least = 1.0 * accuracy + 0.5 * form + 0.5 * steps - 0.2
-        assert least > reward + 0.1
 
 
 def test_the_plot_has_a_panel_for_each_series_and_a_line_for_each_run() -> None:
@@ -285,3 +199,10 @@ def test_the_plot_has_a_panel_for_each_series_and_a_line_for_each_run() -> None:
     ]
     assert plots[1].series[0].y == [1.0, 0.0, 0.5, 0.0]
     assert disagreement.report([make_samples(rows)]).plots == []
+
+
+def test_table_4_does_not_follow_from_the_weights_of_table_3() -> None:
+    """No repetition in [0, 1] takes the components of either row of the paper's table to its reward."""
+    for reward, accuracy, form, steps in ((0.472, 0.505, 0.474, 0.728), (0.088, 0.024, 0.472, 0.280)):
+        least = 1.0 * accuracy + 0.5 * form + 0.5 * steps - 0.2
+        assert least > reward + 0.1

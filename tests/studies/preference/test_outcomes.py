@@ -18,17 +18,6 @@ def results(folder: Path, *tasks: Any, **settings: Any) -> list[str]:
     return [one.result for one in compared(folder, tasks, **settings).outcomes]
 
 
-def test_the_higher_reward_wins(tmp_path: Path) -> None:
-    tasks = [by_rewards("a", 0.9, 0.1), by_rewards("b", 0.1, 0.9), by_rewards("c", 0.5, 0.5)]
-    found = compared(tmp_path, tasks)
-    assert [(one.task, one.result, one.tied) for one in found.outcomes] == [
-        ("a", "right", 0),
-        ("b", "wrong", 0),
-        ("c", "tie", 1),
-    ]
-    assert found.decided_by == "reward"
-
-
 def test_the_preferred_response_has_to_win_against_every_other_one(tmp_path: Path) -> None:
     tasks = [
         by_rewards("right", 0.9, 0.1, 0.2, 0.8),

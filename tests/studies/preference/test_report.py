@@ -130,16 +130,12 @@ def test_a_section_is_the_mean_of_its_subsets_weighted_by_their_published_size(d
         score += SECTIONS["Safety"][subset] * sum(own) / len(own)
         total += SECTIONS["Safety"][subset]
     assert row.accuracy == pytest.approx(score / total)
-    assert row.low is not None
-    assert row.high is not None
     assert row.low <= row.accuracy <= row.high
 
 
 def test_the_interval_is_wilsons_with_the_effective_number_of_tasks(tmp_path: Path) -> None:
     found = rows(compared(tmp_path, REWARDBENCH))["Chat"]
     size = (50 + 50 + 40) ** 2 / (50**2 + 50**2 + 40**2)
-    assert found.low is not None
-    assert found.high is not None
     for end in (found.low, found.high):  # the ends of Wilson's interval solve the equation of the score test
         assert abs(CHAT - end) == pytest.approx(1.959963984540054 * math.sqrt(end * (1.0 - end) / size))
     assert found.low < CHAT < found.high

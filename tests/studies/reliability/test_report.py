@@ -40,21 +40,6 @@ def test_the_mean_and_its_interval_are_those_of_the_task_means() -> None:
     assert found.effective == pytest.approx(table.var(ddof=1) / error**2)
 
 
-def test_two_runs_of_this_size_detect_the_detectable_difference_with_power_80() -> None:
-    """The noncentral t of 2 (G - 1) degrees of freedom, times √2 · error, and 2,000 simulated pairs of runs."""
-    table = drawn(10, 4, 0.5, seed=3)
-    error = stats.sem(table.mean(axis=1))
-    detectable = report(rewards(table)).mean.detectable
-    assert detectable is not None
-    effect = detectable / (math.sqrt(2.0) * error)
-    assert stats.nct.sf(stats.t.ppf(0.975, 18), 18, effect) == pytest.approx(0.8, abs=1e-6)
-    rng, true_error = np.random.default_rng(4), math.sqrt((0.5 + 0.5 / 4) / 10)
-    means = math.sqrt(10) * true_error * rng.normal(size=(2, 2000, 10))
-    means[1] += effect * math.sqrt(2.0) * true_error
-    found = stats.ttest_ind(*means, axis=1).pvalue < 0.05
-    assert found.mean() == pytest.approx(0.8, abs=0.03)
-
-
 def test_what_halves_the_interval_does() -> None:
     """With the components as they are: half of t · √((σ²_task + σ²_response / m) / G)."""
     split = report(rewards(drawn(30, 2, 0.0, seed=4)))

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jurygraph.schema import Criterion, Edge, Rubric
-from jurygraph.studies.rubric_drawing import RubricDrawing, Score, Scores, arrange_rubric
+from jurygraph.studies.rubric_drawing import Score, Scores
 
 KINDS = ("weak", "strong", "activation")
 HOSTILE = (
@@ -40,8 +40,8 @@ def graphs(draw: st.DrawFn, most: int = 24) -> tuple[int, list[tuple[int, int]]]
 
 
 @st.composite
-def drawings(draw: st.DrawFn) -> RubricDrawing:
-    """A drawing with or without a response."""
+def drawings(draw: st.DrawFn) -> tuple[str, Rubric, Scores | None]:
+    """What is drawn: a task, its rubric, and the scores of a response, if there is one."""
     n, pairs = draw(graphs(most=6))
     ids = draw(st.lists(texts.filter(bool), min_size=n, max_size=n, unique=True))
     weights = draw(st.lists(st.sampled_from((1.0, -2.0, 0.5)), min_size=n, max_size=n))
@@ -54,7 +54,7 @@ def drawings(draw: st.DrawFn) -> RubricDrawing:
         for name in ids:
             local, share = draw(units), draw(units)
             missing = draw(st.sampled_from(("", "unjudged")))
-            found[name] = Score(local, local * share, missing, draw(texts), judged=not missing)
+            found[name] = Score(local, local * share, missing, judged=not missing)
         retention = {(edge.parent, edge.child): draw(units) for edge in edges}
         scores = Scores(draw(texts), "gear", 1.0, found, retention)
-    return arrange_rubric(draw(texts), Rubric(criteria=tuple(criteria), edges=tuple(edges)), scores)
+    return draw(texts), Rubric(criteria=tuple(criteria), edges=tuple(edges)), scores

@@ -33,16 +33,7 @@ def test_p_is_the_judged_score_and_q_is_what_the_reward_used(tmp_path: Path) -> 
     ]
     assert [name for name, one in scores.criteria.items() if one.suppressed] == ["advice", "thanks", "wrong"]
     assert scores.criteria["advice"].remaining == pytest.approx(0.9 * 0.2)
-    assert scores.criteria["advice"].reason == "it says 0.9 of advice"
     assert scores.retention == {("facts", "advice"): 0.2, ("advice", "thanks"): 0.6, ("facts", "wrong"): 0.0}
-
-
-def test_nothing_is_suppressed_if_all_prerequisites_hold(tmp_path: Path) -> None:
-    assert rounded_scores(tmp_path, "good")["advice"] == (0.9, 0.9)
-
-
-def test_flat_aggregation_suppresses_nothing(tmp_path: Path) -> None:
-    assert all(p == q for p, q in rounded_scores(tmp_path, "bluff", rubric={"aggregation": "flat"}).values())
 
 
 def test_hard_aggregation_leaves_nothing_behind_a_closed_gate(tmp_path: Path) -> None:
@@ -50,16 +41,10 @@ def test_hard_aggregation_leaves_nothing_behind_a_closed_gate(tmp_path: Path) ->
     assert found == {"facts": (0, 0), "advice": (0.9, 0), "thanks": (1, 1), "wrong": (0.7, 0)}
 
 
-def test_retention_uses_the_kappa_of_the_run(tmp_path: Path) -> None:
-    _, scores = scores_of(score_run(tmp_path, LETTERS, config(rubric={"kappa": 2.0})), "good")
-    assert scores.kappa == 2.0
-    assert scores.retention["facts", "advice"] == pytest.approx(0.04)
-
-
 def test_a_criterion_without_a_verdict_is_unjudged(tmp_path: Path) -> None:
     _, scores = scores_of(score_run(tmp_path, LETTERS), "unclear")
     assert scores.criteria["facts"].missing == "unjudged"
-    assert (scores.criteria["facts"].judged_score, scores.criteria["facts"].reason) == (0.0, "cannot tell")
+    assert scores.criteria["facts"].judged_score == 0.0
     assert [name for name, one in scores.criteria.items() if not one.judged] == ["facts"]
     assert scores.criteria["advice"].missing == ""
 

@@ -24,11 +24,6 @@ def test_rows_are_the_means_of_the_seeds_next_to_the_papers_numbers() -> None:
     assert (report.thinning, report.propositions) == ([], [])
 
 
-def test_one_seed_has_no_standard_error() -> None:
-    (row, *_) = figures_of(SimulationStudy(("gaps",), seeds=1).run()).recovery
-    assert {one.error for one in row.mse.values()} == {None}
-
-
 def test_in_the_paper_the_posterior_is_worse_than_the_majority_in_6_of_24_rows_of_table_4() -> None:
     worse = [name for name, row in CONFIGURATIONS.items() if row.mse[2] > row.mse[0]]
     assert len(CONFIGURATIONS) == 24
