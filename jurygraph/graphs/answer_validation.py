@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from jurygraph.agents.worker_pool import WorkFailed
-from jurygraph.errors import InputError, JurygraphError, TimeLimitExceeded
+from jurygraph.errors import InputError, JurygraphError, PlanError, TimeLimitExceeded
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask, Stamp
 from jurygraph.messages import first_validation_error
 from jurygraph.models.faults import Fault
@@ -39,6 +39,7 @@ LONGEST_SEARCHED = 10_000
 
 Others stay unverified. An evaluator that quotes every line of a long response would cost the square of its length.
 """
+_CODE_ERRORS = (WorkFailed, InputError, PlanError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _INFRASTRUCTURE_ERRORS = (JurygraphError, OSError, MemoryError, sqlite3.Error)
 _MAX_MESSAGE_READ = 1 << 16  # characters of a message that are read
 _INSTALLED_PATHS = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"))
@@ -113,13 +114,13 @@ def validate_material(task: DerivationTask, result: Any, redactor: Redactor) -> 
 def to_failure(error: BaseException, redactor: Redactor) -> Failure:
     """Return the failure for an exception.
 
-    The response may have provoked a time limit of code that reads it. Files, connections, memory and worker processes
-    are of the infrastructure, and everything else of the evaluator. The message is redacted before it is cut, so that
-    no part of a secret remains.
+    The response may have provoked a time limit of code that reads it. Connections, disks, memory and worker processes
+    are of the infrastructure, and everything else of the evaluator, also a path that is not there. The message is
+    redacted before it is cut, so that no part of a secret remains.
     """
     if isinstance(error, Fault):
         return Failure(cause=error.cause, kind=error.kind, message=_error_message(error, redactor))
-    is_infrastructure = isinstance(error, _INFRASTRUCTURE_ERRORS) and not isinstance(error, WorkFailed)
+    is_infrastructure = isinstance(error, _INFRASTRUCTURE_ERRORS) and not isinstance(error, _CODE_ERRORS)
     cause: Cause = "infrastructure" if is_infrastructure else "evaluator"
     kind = redactor.redact_text(type(error).__name__)[:LONGEST_KIND] or "error"
     if isinstance(error, TimeLimitExceeded):

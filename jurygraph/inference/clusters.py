@@ -91,10 +91,11 @@ def interval_among(estimate: Estimate, rows: int) -> tuple[float | None, float |
     return estimate.value - half_width, estimate.value + half_width
 
 
-def means_differ(first: ArrayLike, second: ArrayLike) -> bool:
+def means_differ(first: ArrayLike, second: ArrayLike, tests: int = 1) -> bool:
     """Return whether the means of two samples of independent numbers differ by more than chance: pooled t, p < .05.
 
-    False where one is empty, or both together have fewer than three numbers.
+    With several `tests`, the chance of any false alarm is below .05 (Bonferroni). False where one is empty, or both
+    together have fewer than three numbers.
     """
     a = as_finite("first", first)
     b = as_finite("second", second)
@@ -103,7 +104,8 @@ def means_differ(first: ArrayLike, second: ArrayLike) -> bool:
         return False
     variance = (((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum()) / freedom
     error = math.sqrt(variance * (1.0 / len(a) + 1.0 / len(b)))
-    return bool(abs(a.mean() - b.mean()) > max(_ROUNDING, t_quantile(freedom) * error))
+    quantile = 1.0 - (1.0 - LEVEL) / (2 * tests)
+    return bool(abs(a.mean() - b.mean()) > max(_ROUNDING, t_quantile(freedom, quantile) * error))
 
 
 def t_quantile(freedom: float, probability: float = 0.5 + LEVEL / 2) -> float:

@@ -82,13 +82,15 @@ class Backend(ABC):
     def fault(self, kind: str, problem: str, headers: Mapping[str, str] | None = None) -> Fault:
         """Return a fault that names the model, on one line without secrets; `headers` may give the time of a retry."""
         message = " ".join(process_redactor(self.secrets).redact_text(problem[:MAX_ERROR_BYTES]).split())
+        if kind == "server" and any(name in message for name in _REJECTED_FIELDS):
+            kind = "rejected"  # some servers fail at a field that they do not know, and would fail again
         now = datetime.now(UTC)
         is_throttled = kind == "rate-limit"
         wait = retry_after(headers or {}, now, throttled=is_throttled) if kind in RETRYABLE else None
         message = message[:_MAX_MESSAGE]
         if kind in ACCESS_KINDS:  # the message of a verdict is cut, which must leave the advice
             message = f"{message[: _MAX_MESSAGE // 2]}; {self._access_advice(kind)}"
-        elif kind in ("rejected", "server"):  # some servers fail at a field that they do not know
+        elif kind == "rejected":
             advice = dict.fromkeys(setting for name, setting in _REJECTED_FIELDS.items() if name in message)
             message += "".join(f"; try {setting} in the config" for setting in advice)
         return Fault(kind, f"{self.label}: {message}", wait)

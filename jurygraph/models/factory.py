@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jurygraph.errors import ConfigError, InputError
+from jurygraph.messages import did_you_mean
 from jurygraph.models.backend import Backend
 from jurygraph.models.budget import Budget, Price, price_of
 from jurygraph.models.cache import Cache, default_folder
@@ -35,6 +36,7 @@ _FREE_PRICE = Price(input=0.0, output=0.0)
 _NEVER = sys.maxsize  # an engine in this process may be slow, and is never away
 _SLOTS = 4  # most requests that a gguf model processes in parallel: each needs memory for its context
 
+_KINDS = ("openai-compatible", "gguf", "replay", "langchain", "none")
 PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
 
 
@@ -112,7 +114,8 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
     choices = (
         "none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:package.module.name or provider/model"
     )
-    raise ConfigError(f"model: {prefix!r} is not a model; write {choices}")
+    nearest = did_you_mean(kind, _KINDS) if ":" in name else None
+    raise ConfigError(f"model: {prefix!r} is not a model; {f'{nearest} ' if nearest else ''}write {choices}")
 
 
 def split_url_and_model(rest: str, example: str) -> tuple[str, str]:

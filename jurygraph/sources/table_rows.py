@@ -103,6 +103,7 @@ def _read_start(path: Path) -> bytes:
 def _reader_of(path: Path) -> Callable[[Path], Iterator[PlacedRow]]:
     readers = {
         ".csv": _read_csv,
+        ".tsv": _read_csv,
         ".json": _read_json,
         ".jsonl": _read_json_lines,
         ".parquet": _read_parquet,
@@ -116,7 +117,7 @@ def _reader_of(path: Path) -> Callable[[Path], Iterator[PlacedRow]]:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffix = next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
     if suffix not in readers:
-        known = ".csv, .json or .jsonl (.gz too), .parquet, .xlsx or SQLite"
+        known = ".csv, .tsv, .json or .jsonl (.gz too), .parquet, .xlsx or SQLite"
         raise InputError(f"{path}: has no table format in its name; give {known}")
     if suffix == ".parquet" and start.startswith(GZIP):
         raise InputError(f"{path}: is gzipped Parquet, which is compressed already; unpack it")

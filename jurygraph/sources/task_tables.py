@@ -37,7 +37,7 @@ M = TypeVar("M", bound=FrozenModel)
 Cells = Mapping[str | None, Any]
 
 _PLAIN_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?", re.ASCII)
-_SUFFIXES = (".csv", ".csv.gz", ".parquet", ".xlsx")
+_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
 _SEEN = """
 PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;

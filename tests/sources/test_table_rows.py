@@ -77,11 +77,12 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     assert refusal(tmp_path / "t.csv") == ": is not a regular file; name a file"
 
 
-@pytest.mark.parametrize("name", ["t.tsv", "t", "t.gz", "t.xls", "csv", "t.csv.bak"])
+@pytest.mark.parametrize("name", ["t.txt", "t", "t.gz", "t.xls", "csv", "t.csv.bak"])
 def test_an_unknown_format_is_refused(name: str, tmp_path: Path) -> None:
     message = refusal(write(tmp_path / name, "name\na\n"))
     assert (
-        message == ": has no table format in its name; give .csv, .json or .jsonl (.gz too), .parquet, .xlsx or SQLite"
+        message
+        == ": has no table format in its name; give .csv, .tsv, .json or .jsonl (.gz too), .parquet, .xlsx or SQLite"
     )
 
 

@@ -113,15 +113,22 @@ def _difference_sentence(comparison: Comparison) -> str:
     delta = comparison.mean_delta
     if delta is None:
         return "no response has a reward in both A and B"
-    sign = -1.0 if delta < 0.0 else 1.0
-    word = "lower" if delta < 0.0 else "higher"
     size = "A and B have the same mean"
     if comparison.changed_tasks:
-        size = f"B is {format_number(sign * delta)} {word}"
-    if comparison.mean_delta_low is not None and comparison.mean_delta_high is not None:
-        ends = sorted([sign * comparison.mean_delta_low, sign * comparison.mean_delta_high])
-        size += f" ({format_number(ends[0])} to {format_number(ends[1])})"
+        size = f"B is {_signed_difference(delta)}"
+    low = comparison.mean_delta_low
+    high = comparison.mean_delta_high
+    if low is not None and high is not None:
+        if low * high >= 0.0:
+            ends = sorted([abs(low), abs(high)])
+            size += f" ({format_number(ends[0])} to {format_number(ends[1])})"
+        else:
+            size += f" ({_signed_difference(low)} to {_signed_difference(high)})"
     return f"{size}; {comparison.changed_tasks} of {comparison.tasks} tasks changed"
+
+
+def _signed_difference(delta: float) -> str:
+    return f"{format_number(abs(delta))} {'lower' if delta < 0.0 else 'higher'}"
 
 
 def _statistics_table(comparison: Comparison) -> list[str]:
@@ -146,7 +153,8 @@ def _missed_because(margin: MarginTest, comparison: Comparison) -> str:
         return f"{comparison.tasks} tasks show nothing of others; compare runs of several tasks"
     p = _format_p_value(margin.p)
     unseen = f"since they cannot show rare losses of up to {margin.largest_loss:g}"
-    possible = f"{comparison.tasks} tasks leave a mean of {margin.lowest!r} possible (p = {p}), {unseen}"
+    lowest = format_number(margin.lowest)
+    possible = f"{comparison.tasks} tasks leave a mean difference of {lowest} possible (p = {p}), {unseen}"
     if margin.needed_tasks is None:
         return f"{possible}; no number of tasks like these would do"
     return f"{possible}; about {margin.needed_tasks} tasks like these would do"

@@ -45,7 +45,7 @@ def init(
         print_result(str(path))
     tasks = f"{folder / 'tasks.jsonl'}"
     if template == "judge":
-        columns = "--prompt-column question --response-column answer"
+        columns = "--prompt-column question --response-column answer --agent-column who --group-by question"
         tasks = f"{folder / 'answers.csv'} {columns} --model openai/gpt-5-mini"
     print_message(f"next: jurygraph score {tasks} --config {folder / 'jury.yaml'} --out {folder / 'run'}")
 

@@ -145,8 +145,8 @@ def score(
     With --rewards-from the run is an evaluation, like `purpose` in the config: a judge that gave the training rewards
     is refused, unless `purpose.same_judge` is `allow`.
 
-    --gate takes conditions on responses, failed, degraded, mean, coverage, error_rate and unsupported, joined by `,` or
-    `and`; a missing value meets none, and failed rewards do not pass without a condition on `failed`.
+    --gate takes conditions on the counts responses, failed and degraded, on mean, and on the shares coverage,
+    error_rate and unsupported, joined by `,` or `and`. Failed rewards do not pass without a condition on `failed`.
 
     Exit codes: 0 done; 1 done, but some rewards failed, a threshold was missed, or canaries got more credit than
     canary.alert allows, beyond chance; 2 invalid config or input, nothing written; 3 inconclusive: too many failures of
@@ -382,13 +382,16 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         if summary.canaries.is_alarming:
             code = code or ExitCode.SOME_FAILED
     if jury.gateway is not None and (problem := jury.gateway.first_replies.problem):
-        print_message(f"no reply of the model could be used: {problem}")
+        print_message(f"no reply of the model could be used: {problem}; then: {options.retry_command}")
     for row in summary.failures[:3]:
         example = shorten(row.message, 320)
         counts = row.evaluators.items()
         by = ", ".join(f"{name} {number}" for name, number in counts)
         label = "evaluator errors" if row.cause == "evaluator" else "failed verdicts"
         print_message(f"{label}: {row.verdicts} of kind {row.kind} ({by}), for example: {example}")
-    if transient := sum(row.verdicts for row in summary.failures if row.is_transient):
+    errors = sum(row.verdicts for row in summary.failures if row.cause == "evaluator")
+    if errors:
+        print_message(f"once the code of the evaluator is mended, to repeat its {errors}:  {options.retry_command}")
+    elif transient := sum(row.verdicts for row in summary.failures if row.is_transient):
         print_message(f"to repeat the {transient} failures that may succeed now:  {options.retry_command}")
     return code

@@ -16,7 +16,7 @@ from jurygraph.display import format_number, is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.outline import TraceOutline, read_components, read_groups
-from jurygraph.runs.reports.summary import FailedRewards, judged_part
+from jurygraph.runs.reports.summary import JudgedParts
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import count_discarded
 from jurygraph.runs.tables import question_scores, to_text
@@ -190,11 +190,11 @@ def print_reward_table(run: Run, selection: Selection, chosen: str | None, with_
 
     rows = []
     values: list[float | None] = []
-    parts: list[float] = []
-    for row, reward in selection.select(run, lambda one: (format_row(one), one.reward)):
+    parts = JudgedParts()
+    for row, reward, component_names in selection.select(run, lambda one: (format_row(one), one.reward, one.names)):
         rows.append(row)
         values.append(reward["value"])
-        parts += judged_part(reward) if reward["value"] is None else []
+        parts.add(reward, component_names)
         discarded.update(count_discarded(reward))
         filled_in |= {place for place in range(left, len(row)) if row[place].startswith("*")}
     lines, shown = fit_table(names, rows, left, terminal_width())
@@ -204,9 +204,8 @@ def print_reward_table(run: Run, selection: Selection, chosen: str | None, with_
     print_result_lines(discarded_lines(discarded))
     for line in _mean_lines(run, values):
         print_message(line)
-    if parts:
-        scored = [value for value in values if value is not None]
-        print_left_out(FailedRewards.compare(len(values) - len(scored), parts, scored))
+    if None in values:
+        print_left_out(parts.failed)
     if names[shown:]:
         print_message(f"too wide for the terminal: {', '.join(names[shown:])}; choose columns with --columns")
     if hidden:
@@ -218,7 +217,8 @@ def _mean_lines(run: Run, values: Sequence[float | None]) -> Iterator[str]:
     scored = [value for value in values if value is not None]
     left_out = f", {len(values) - len(scored)} left out because they failed" if len(scored) < len(values) else ""
     if scored:
-        yield f"mean reward of {len(scored)} responses: {format_number(fsum(scored) / len(scored))}{left_out}"
+        mean = format_number(fsum(scored) / len(scored))
+        yield f"mean reward of {len(scored)} response{'s' * (len(scored) > 1)}: {mean}{left_out}"
     has_own_combiner = any(key.startswith("components.") for key, _ in modules_named_in(run.config))
     if not has_own_combiner:  # modules of users are not imported to show a table
         line = possible_reward_line(run, run.load_combiners())

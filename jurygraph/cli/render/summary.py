@@ -139,9 +139,9 @@ def print_unsupported(summary: "Summary", rule: "EvidenceRule") -> None:
 def print_left_out(left_out: "FailedRewards") -> None:
     """Print that failed rewards, which the means leave out, differ from the others in what was judged of them."""
     if left_out.differ:
-        judged = f"what was judged of {left_out.judged} of the {left_out.failed} that failed has a mean of"
-        means = f"{judged} {format_number(left_out.mean_judged)}, and the others one of"
-        print_message(f"means mislead: {means} {format_number(left_out.mean_others)}")
+        where = f"{left_out.judged} of the {left_out.failed} rewards that failed were judged on {left_out.component}"
+        means = f"with a mean of {format_number(left_out.mean_failed)}, and the others have one of"
+        print_message(f"means mislead: {where}, {means} {format_number(left_out.mean_others)}")
 
 
 def print_inconclusive(error_rate: float, most: float) -> None:

@@ -215,13 +215,14 @@ async def _estimate_costs(jury: Jury, groups: Iterable[Group]) -> CallEstimate:
     planner = Planner(jury)
     estimator = Estimator(jury.gateway)
     for group in groups:
+        task = jury.config.task_defaults.complete(group.task)
         plan = group.plan
         if plan is None:
-            plan, first = await planner.aestimate_plan(group.task)
+            plan, first = await planner.aestimate_plan(task)
             estimator.add(first)
         if plan is not None:
             unconditional = without_model_conditions(plan, jury.evaluators)
-            estimator.add(await planner.aestimate_requests(group.task, group.responses, unconditional))
+            estimator.add(await planner.aestimate_requests(task, group.responses, unconditional))
     return estimator.estimate()
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import fsum
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from pydantic import Field
 
@@ -66,12 +66,6 @@ ReadTexts = Callable[[], Mapping[int, bytes]]
 """A function that returns the texts of a record by place."""
 
 
-def judged_part(reward: Content) -> list[float]:
-    """Return the value of what was judged of a stored reward that failed; empty where nothing was."""
-    part = reward.get("partial", reward["value"])
-    return [] if part is None or reward.get("coverage", 1.0) == 0.0 else [part]
-
-
 _Position = tuple[int, int]
 """The place of a trace in the order of the tasks: the number of its task, and of the trace among those so far."""
 
@@ -116,28 +110,49 @@ class RunFigures(FrozenModel):
 class FailedRewards(NamedTuple):
     """Failed rewards, which no mean contains, beside the others.
 
-    Of `failed` rewards, `judged` have some part that was judged, with the mean value `mean_judged`; the rewards that
-    did not fail have `mean_others`. They `differ` if that is more than chance.
+    They `differ` if the values of a component are others, on average and beyond chance: `mean_failed` of the `judged`
+    ones in which it was judged, and `mean_others` of the rewards that did not fail. Else the last four are None.
     """
 
     failed: int
-    judged: int
-    mean_judged: float | None
-    mean_others: float | None
     differ: bool
+    component: str | None = None
+    judged: int | None = None
+    mean_failed: float | None = None
+    mean_others: float | None = None
 
-    @classmethod
-    def compare(cls, failed: int, parts: Sequence[float], others: Sequence[float]) -> Self:
-        """Return the failed rewards, of which `parts` are the judged parts, beside the rewards of the others."""
+
+class JudgedParts:
+    """The values of each component as it was judged, of failed rewards and of the others."""
+
+    def __init__(self) -> None:
+        self._failed: dict[str, array[float]] = {}
+        self._others: dict[str, array[float]] = {}
+        self._number_failed = 0
+
+    def add(self, reward: Content, components: Sequence[str]) -> None:
+        """Add a stored reward, whose components have these names."""
+        has_failed = reward["value"] is None
+        self._number_failed += has_failed
+        values = self._failed if has_failed else self._others
+        judged = reward.get("components") or reward["terms"]
+        for name, value in zip(components, judged, strict=False):
+            if value is not None:
+                values.setdefault(name, array("d")).append(value)
+
+    @property
+    def failed(self) -> FailedRewards:
+        """Return whether the failed rewards differ from the others, by the first component in which they do."""
         from jurygraph.inference.clusters import means_differ  # lazily: it loads NumPy
 
-        return cls(
-            failed=failed,
-            judged=len(parts),
-            mean_judged=fsum(parts) / len(parts) if parts else None,
-            mean_others=fsum(others) / len(others) if others else None,
-            differ=means_differ(parts, others),
-        )
+        shared = [name for name in self._failed if name in self._others]
+        for name in shared:
+            failed = self._failed[name]
+            others = self._others[name]
+            if means_differ(failed, others, tests=len(shared)):
+                means = fsum(failed) / len(failed), fsum(others) / len(others)
+                return FailedRewards(self._number_failed, True, name, len(failed), *means)
+        return FailedRewards(self._number_failed, False)
 
 
 @dataclass
@@ -170,7 +185,7 @@ class Summary:
     _agents: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
     _discarded: Counter[str] = field(default_factory=Counter, repr=False)
     _failures: dict[tuple[str, str], FailureRow] = field(default_factory=dict, repr=False)
-    _judged_parts: "array[float]" = field(default_factory=lambda: array("d"), repr=False)
+    _parts: JudgedParts = field(default_factory=JudgedParts, compare=False, repr=False)
     _last_task: str | None = field(default=None, compare=False, repr=False)
     _lowest: tuple[float, _Position] = field(default=(float("inf"), (0, 0)), compare=False, repr=False)
     _firsts: dict[object, _Position] = field(default_factory=dict, compare=False, repr=False)
@@ -183,10 +198,12 @@ class Summary:
         body: Content,
         reward: Content,
         read_texts: ReadTexts,
+        components: Sequence[str],
     ) -> None:
         """Count one trace as it is stored.
 
-        `questions` are those of its survey, in order; `read_texts` returns its texts, with the messages of failures.
+        `questions` are those of its survey, and `components` the names of those of its decision, in order; `read_texts`
+        returns its texts, with the messages of failures.
         """
         agent = body.get("agent")
         value = reward["value"]
@@ -198,8 +215,7 @@ class Summary:
         self._last_task = task_id
         self.responses += 1
         self.failed += status == "failed"
-        if value is None:
-            self._judged_parts.extend(judged_part(reward))
+        self._parts.add(reward, components)
         lowest = (value if value is not None else float("-inf")), position
         if lowest < self._lowest:
             self._lowest = lowest
@@ -246,18 +262,18 @@ class Summary:
     @property
     def left_out(self) -> FailedRewards:
         """Return what the means leave out."""
-        others = [value for row in self._agents.values() for value in row.values]
-        return FailedRewards.compare(self.failed, self._judged_parts, others)
+        return self._parts.failed
 
     @property
     def figures(self) -> RunFigures:
         """Return the figures that thresholds refer to."""
         coverages = [coverage for row in self._agents.values() for coverage in row.coverages]
+        values = [value for row in self._agents.values() for value in row.values]
         return RunFigures(
             responses=self.responses,
             failed=self.failed,
             degraded=sum(row.degraded for row in self._agents.values()),
-            mean=self.left_out.mean_others,
+            mean=fsum(values) / len(values) if values else None,
             coverage=fsum(coverages) / len(coverages) if coverages else None,
             error_rate=self.error_rate,
             unsupported=self.unsupported_share,

@@ -135,7 +135,8 @@ class ScoringSession:
                 for trace in group.traces:
                     name = trace.response_id
                     read_texts = partial(run.source.ledger.texts_of, trace.record)
-                    self.summary.add(group.record.key, name, questions, trace.body, trace.reward, read_texts)
+                    body = trace.body
+                    self.summary.add(group.record.key, name, questions, body, trace.reward, read_texts, trace.names)
                     self._add_to_bill(run, map(Call.model_validate, trace.body.get("calls", ())))
             if self._canaries is not None:
                 self._add_to_bill(run, self._canaries.load(run.ledger))
@@ -377,19 +378,28 @@ class ScoringSession:
             if gateway is not None:
                 await gateway.wait_for_pending()
             self._cancel_if_stopping(error)
-            if isinstance(error, _MENDED_ELSEWHERE) and not run.tasks_scored and not self._has_planning_calls:
+            if isinstance(error, _MENDED_ELSEWHERE) and self._has_nothing_to_keep:
                 run.discard()
                 error.args = (f"{error}; nothing was scored; run the same command again once that is changed",)
                 raise
             mended = "once that is mended; another model needs another --out"
-            when = mended if isinstance(error, (ModelAccessError, *_MENDED_ELSEWHERE)) else "to continue"
-            error.args = (f"{error}; finished groups are kept; run the same command again {when}",)
+            when = f"run the same command again {mended if isinstance(error, ModelAccessError) else 'to continue'}"
+            if isinstance(error, _MENDED_ELSEWHERE):
+                when = f"once that is changed, continue in another --out with --branch {shell_quote(self.folder)}"
+            error.args = (f"{error}; finished groups are kept; {when}",)
             raise
         finally:
             if gateway is not None:
                 await gateway.close()
             writer.close()
         self.close_if_complete()
+
+    @property
+    def _has_nothing_to_keep(self) -> bool:
+        """Return whether no reward has a value, and no reply would be lost with the run."""
+        is_cached = self.jury.gateway is None or self.jury.config.calls.cache
+        has_values = self.summary.failed < self.summary.responses
+        return is_cached and not has_values and not self._has_planning_calls
 
     def _start_groups(self, run: WritableRun) -> Iterator[tuple[tuple[int, _StartedGroup], Group]]:
         """Yield the groups that are left to score, each preceded by its canary, with the numbers of their tasks."""
@@ -451,7 +461,9 @@ class ScoringSession:
             reward = draft.body["reward"]
             name = trace.response_id
             questions = plan.survey.questions
-            self.summary.add(trace.task_id, name, questions, draft.body, reward, partial(dict, texts))
+            read_texts = partial(dict, texts)
+            components = [spec.name for spec in plan.decision.specs]
+            self.summary.add(trace.task_id, name, questions, draft.body, reward, read_texts, components)
             self._add_to_bill(run, trace.calls)
         report(len(traces))
 

@@ -56,7 +56,8 @@ def add(summary: Summary, trace: Trace) -> None:
     packed_reward = pack_reward(RewardRow.from_reward(trace.reward))
     body, texts = pack_trace(trace, response, SHAPE, packed_reward, 1, {})
     read_texts = partial(dict, enumerate(texts))
-    summary.add(trace.task_id, trace.response_id, SHAPE.questions, body, packed_reward, read_texts)
+    names = [term.name for term in trace.reward.terms]
+    summary.add(trace.task_id, trace.response_id, SHAPE.questions, body, packed_reward, read_texts, names)
 
 
 def test_means_leave_out_failures_and_counts_include_them() -> None:
@@ -148,23 +149,34 @@ def test_discarded_verdicts_are_counted_for_each_component() -> None:
     assert summary.to_json()["discarded"] == {"tone": 3}
 
 
-def test_failed_rewards_whose_judged_part_differs_from_the_others_are_told() -> None:
-    """The good ones failed; what was judged of three of them is far above the rest, and of one nothing was."""
+def judged(task: str, name: str, has_failed: bool = False, **components: float | None) -> Trace:
+    """Return a trace with these values of components as they were judged; None where one was not."""
+    terms = tuple(Term(name=each, weight=1.0, value=value, contribution=value) for each, value in components.items())
+    known = [value for value in components.values() if value is not None]
+    fields = {"value": None if has_failed else sum(known), "status": "failed" if has_failed else "ok"}
+    rest = {"partial": sum(known) if known else None, "coverage": 0.5, "range": None, "counts": Counts(judged=1)}
+    made = Reward.model_validate({**fields, **rest, "components": components, "terms": terms})
+    return trace(task, name, None, reward=made)
+
+
+def test_failed_rewards_are_told_that_differ_in_what_was_judged_of_them() -> None:
+    """Wit failed where tone is high; of one response nothing was judged."""
     summary = Summary()
-    for place, value in enumerate([0.1, 0.2, 0.15, 0.12]):
-        add(summary, trace("t", f"bad-{place}", value))
-    for place, judged in enumerate([0.9, 0.8, 0.95]):
-        partial_reward = reward(judged, "failed", 0.5).model_copy(update={"value": None})
-        add(summary, trace("t", f"good-{place}", None, reward=partial_reward))
-    add(summary, trace("t", "unjudged", None, reward=reward(None, "failed", 0.0)))
-    assert summary.left_out == FailedRewards(4, 3, pytest.approx(2.65 / 3), pytest.approx(0.57 / 4), True)
+    for place, tone in enumerate([0.1, 0.2, 0.15, 0.12]):
+        add(summary, judged("t", f"bad-{place}", tone=tone, wit=0.5))
+    for place, tone in enumerate([0.9, 0.8, 0.95]):
+        add(summary, judged("t", f"good-{place}", has_failed=True, tone=tone, wit=None))
+    add(summary, judged("t", "unjudged", has_failed=True, tone=None, wit=None))
+    left_out = FailedRewards(4, True, "tone", 3, pytest.approx(2.65 / 3), pytest.approx(0.57 / 4))
+    assert summary.left_out == left_out
     assert summary.to_json()["left_out"]["failed"] == 4
-    assert (summary.figures.mean, summary.figures.failed, summary.figures.responses) == (pytest.approx(0.1425), 4, 8)
+    assert (summary.figures.mean, summary.figures.failed, summary.figures.responses) == (pytest.approx(0.6425), 4, 8)
 
 
 def test_failed_rewards_that_are_like_the_others_are_not_said_to_mislead() -> None:
+    """Tone is as it is in the others; that a part is less than the whole says nothing."""
     summary = Summary()
-    for place, value in enumerate([0.1, 0.9, 0.5, 0.6]):
-        add(summary, trace("t", f"r{place}", value))
-    add(summary, trace("t", "lost", None, reward=reward(0.7, "failed", 0.5).model_copy(update={"value": None})))
-    assert not summary.left_out.differ
+    for place in range(20):
+        tone = (0.8, 0.9)[place % 2]
+        add(summary, judged("t", f"r{place}", has_failed=place % 4 > 1, tone=tone, wit=None if place % 4 > 1 else 0.7))
+    assert summary.left_out == FailedRewards(10, False)
