@@ -181,7 +181,7 @@ WRONG = {
     "": "is not a model; write none, openai-compatible:URL#model, gguf:PATH,",
     "gpt-5-mini": "'gpt-5-mini' is not a model; write none, .* or provider/model",
     "ollama:llama3": "'ollama:llama3' is not a model; write none, .* or provider/model",
-    "opnai-compatible:http://h/v1#m": "is not a model; write none, openai-compatible:URL#model",
+    "opnai-compatible:http://h/v1#m": "is not a model; did you mean openai-compatible. write none",
     "http://127.0.0.1:8000/v1#qwen": "'http' is not a model; write none, openai-compatible:URL#model",
     "./judge.gguf": "'./judge.gguf' is not a model; write none, .* gguf:PATH",
     "openai/": "'openai/' is not a model; write none, .* provider/model",

@@ -34,7 +34,7 @@ from jurygraph.runs.reports.estimate import (
     answers_from_recording,
     without_model_conditions,
 )
-from jurygraph.runs.reports.summary import Summary
+from jurygraph.runs.reports.summary import ReadTexts, Summary
 from jurygraph.runs.run import ProgressCallback, Run, ScoredResponse
 from jurygraph.runs.store.folder import PLANNING, relative_folder, shell_quote
 from jurygraph.runs.store.header import Extent, Header, changes, differences, format_value
@@ -378,7 +378,7 @@ class ScoringSession:
             if gateway is not None:
                 await gateway.wait_for_pending()
             self._cancel_if_stopping(error)
-            if isinstance(error, _MENDED_ELSEWHERE) and self._has_nothing_to_keep:
+            if isinstance(error, _MENDED_ELSEWHERE) and self._has_nothing_to_keep(error):
                 run.discard()
                 error.args = (f"{error}; nothing was scored; run the same command again once that is changed",)
                 raise
@@ -394,12 +394,11 @@ class ScoringSession:
             writer.close()
         self.close_if_complete()
 
-    @property
-    def _has_nothing_to_keep(self) -> bool:
-        """Return whether no reward has a value, and no reply would be lost with the run."""
-        is_cached = self.jury.gateway is None or self.jury.config.calls.cache
+    def _has_nothing_to_keep(self, error: Exception) -> bool:
+        """Return whether no reward has a value, and no reply that could be used would be lost with the run."""
+        has_none = isinstance(error, UnusableRepliesError) or self.jury.gateway is None
         has_values = self.summary.failed < self.summary.responses
-        return is_cached and not has_values and not self._has_planning_calls
+        return (has_none or self.jury.config.calls.cache) and not has_values and not self._has_planning_calls
 
     def _start_groups(self, run: WritableRun) -> Iterator[tuple[tuple[int, _StartedGroup], Group]]:
         """Yield the groups that are left to score, each preceded by its canary, with the numbers of their tasks."""
@@ -461,7 +460,7 @@ class ScoringSession:
             reward = draft.body["reward"]
             name = trace.response_id
             questions = plan.survey.questions
-            read_texts = partial(dict, texts)
+            read_texts: ReadTexts = partial(dict, texts)
             components = [spec.name for spec in plan.decision.specs]
             self.summary.add(trace.task_id, name, questions, draft.body, reward, read_texts, components)
             self._add_to_bill(run, trace.calls)

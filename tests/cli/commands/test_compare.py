@@ -92,7 +92,7 @@ def test_the_tables_compare_two_runs(run: Command):
     ended = run("compare", "before", "after")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.splitlines() == [
-        "B is 0.1667 lower (-0.6704 to 1.0038); 2 of 2 tasks changed",
+        "B is 0.1667 lower (1.0038 lower to 0.6704 higher); 2 of 2 tasks changed",
         "1 of 4 responses are left out: their reward failed in A or B",
         "",
         "statistic              a response passes from 0.5                       value",
@@ -269,8 +269,9 @@ def test_a_margin_is_reported_with_its_p_and_its_result(run: Command):
     assert (two["holds"], one["holds"], one["needed_tasks"]) == (True, False, 4)
     assert (ended.code, ended.err) == (
         1,
-        f"threshold missed: no_worse_than = 1, but 2 tasks leave a mean of {one['lowest']!r} possible (p = 0.1156), "
-        "since they cannot show rare losses of up to 1; about 4 tasks like these would do\n",
+        "threshold missed: no_worse_than = 1, but 2 tasks leave a mean difference of "
+        f"{one['lowest']:.4f} possible (p = 0.1156), since they cannot show rare losses of up to 1; "
+        "about 4 tasks like these would do\n",
     )
     assert run("compare", "before", "after", "--gate", "no_worse_than=2").code == 0
 

@@ -10,7 +10,7 @@ from jurygraph.runs.run import Run
 from tests.models.server import Answer, reply_with, run_server
 from tests.runs.judge import judge_by_request
 from tests.runs.reports.test_forecast import judge_config, make_task, score
-from tests.runs.sample_runs import write_tasks
+from tests.runs.sample_runs import evaluator_config, write_tasks
 
 TEXTS = [f"A rose is a rose, said {number} of them." for number in range(12)]
 
@@ -32,9 +32,18 @@ def test_a_run_stops_after_twenty_unusable_replies_and_the_same_command_goes_on(
         assert run.tasks_scored == 1
 
 
-def test_groups_that_were_scored_before_are_kept(tmp_path: Path) -> None:
-    tasks = write_tasks(tmp_path, [make_task(name, TEXTS[0], criteria=1) for name in "abcdefghijklmn"])
-    with run_server(answer_in_prose) as server, pytest.raises(UnusableRepliesError, match="finished groups are kept"):
-        score(tmp_path / "run", tasks, judge_config(server.url, cache=False, concurrency=1))
-    with Run.open(tmp_path / "run") as run:
-        assert 0 < run.tasks_scored < 14
+@pytest.mark.parametrize("has_values", [False, True])
+def test_groups_that_were_scored_before_are_kept_where_a_reward_has_a_value(tmp_path: Path, has_values: bool) -> None:
+    """What failed for the same reason is no reason to refuse the same command; what another evaluator gave is."""
+    names = "abcdefghijklmn"
+    tasks = write_tasks(tmp_path, [make_task(name, TEXTS[0], criteria=1, data={"tone": 1.0}) for name in names])
+    others = [evaluator_config("tone")] if has_values else []
+    with run_server(answer_in_prose) as server, pytest.raises(UnusableRepliesError) as stopped:
+        config = judge_config(server.url, *others, cache=False, concurrency=1)
+        score(tmp_path / "run", tasks, {**config, "failure": {"min_coverage": 0.4}})
+    assert (tmp_path / "run").exists() is has_values
+    if has_values:
+        branch = f"finished groups are kept; once that is changed, continue in another --out with --branch {tmp_path}"
+        assert branch in str(stopped.value)
+        with Run.open(tmp_path / "run") as run:
+            assert 0 < run.tasks_scored < 14
