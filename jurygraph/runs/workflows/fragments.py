@@ -1,11 +1,8 @@
 """Fragments of erased texts, by which quotations of them are found, and the calls of a recording that contain them."""
 
 import json
-import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from jurygraph.errors import InputError
 from jurygraph.runs.store.atomic_files import write_atomically
@@ -72,49 +69,32 @@ def encoded_forms(text: str, encoded_twice: bool = False) -> set[bytes]:
     return {form.encode(errors="surrogatepass") for form in forms}
 
 
-def _parse_object(line: bytes) -> Mapping[str, Any]:
-    """Return the JSON object in a line; empty where there is none."""
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-_MAX_LINE = 16 << 20
-
-
 def erase_calls(path: Path, keys: Collection[str], fragments: Fragments) -> int:
     """Rewrite a recording without the calls that have one of the keys or contain a fragment; return their number.
 
-    Raises `InputError` where the file cannot be read, searched or written, or where another program changes it.
+    Raises `InputError` where the file cannot be read or written.
     """
+
+    def is_erased(line: bytes) -> bool:
+        return _key_of(line) in keys or fragments.is_found_in(line)
+
     try:
         target = path.resolve(strict=True)
-        before = os.stat(target)
-        erased = sum(not is_kept for _, is_kept in _select_lines(target, keys, fragments))
-        if erased:
-            kept_lines = (line for line, is_kept in _select_lines(target, keys, fragments) if is_kept)
-            write_atomically(target, _require_unchanged(target, before, kept_lines))
+        with target.open("rb") as file:
+            erased = sum(map(is_erased, file))
+            if erased:
+                file.seek(0)
+                write_atomically(target, (line for line in file if not is_erased(line)))
     except OSError as error:
         hint = "put it back there, see that you may write to it, and give the same command again"
         raise InputError(f"{path}: the recording cannot be rewritten ({error.strerror or error}); {hint}") from None
     return erased
 
 
-def _require_unchanged(path: Path, before: os.stat_result, lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines. Raises `InputError` after the last one if the file has changed since it was searched."""
-    yield from lines
-    current = os.stat(path)
-    if (current.st_ino, current.st_size, current.st_mtime_ns) != (before.st_ino, before.st_size, before.st_mtime_ns):
-        raise InputError(f"{path}: another program writes to the recording; end it, and give the same command again")
-
-
-def _select_lines(path: Path, keys: Collection[str], fragments: Fragments) -> Iterator[tuple[bytes, bool]]:
-    with path.open("rb") as file:
-        for number, line in enumerate(iter(partial(file.readline, _MAX_LINE), b""), start=1):
-            if len(line) == _MAX_LINE and not line.endswith(b"\n"):
-                problem = f"has more than {_MAX_LINE >> 20} MiB, so it cannot be searched; remove the line by hand"
-                raise InputError(f"{path}, line {number}: {problem}")
-            key = _parse_object(line).get("key")
-            yield line, not ((isinstance(key, str) and key in keys) or fragments.is_found_in(line))
+def _key_of(line: bytes) -> str | None:
+    """Return the key of the call in a line; None if the line was torn, or is of another kind."""
+    try:
+        key = json.loads(line)["key"]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+    return key if isinstance(key, str) else None
