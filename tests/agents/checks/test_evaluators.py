@@ -185,18 +185,12 @@ def test_data_without_any_claim_gets_no_credit(jury: Jury, check: dict[str, Any]
 
 
 @pytest.mark.parametrize("message", ["blah", "Palace, Leeds"])
-def test_an_empty_response_earns_nothing_for_exclusions(jury: Jury, message: str) -> None:
+def test_an_exclusion_holds_only_where_another_kind_is_claimed(jury: Jury, message: str) -> None:
     drinks = {**FACTS["claims"]["meals"], "at": ["$.days[*].drink"]}
     facts = {**FACTS, "claims": {**FACTS["claims"], "drinks": drinks}}
     found = verdict(jury, {"count": "drinks", "at_most": 0}, plan(message), facts=facts)
     assert (found.score, found.reason) == (0.0, "c0: nothing that the response's data claims is there")
-
-
-def test_an_exclusion_holds_if_only_another_kind_is_claimed(jury: Jury) -> None:
-    drinks = {**FACTS["claims"]["meals"], "at": ["$.days[*].drink"]}
-    facts = {**FACTS, "claims": {**FACTS["claims"], "drinks": drinks}}
-    no_drinks = {"count": "drinks", "at_most": 0}
-    assert verdict(jury, no_drinks, plan("Fish Bar, Leeds"), facts=facts).met is True
+    assert verdict(jury, {"count": "drinks", "at_most": 0}, plan("Fish Bar, Leeds"), facts=facts).met is True
 
 
 # The response's text
@@ -207,12 +201,6 @@ def test_a_text_check_quotes_its_match(jury: Jury) -> None:
     assert (found.score, found.met) == (1.0, True)
     (quote,) = found.evidence
     assert (quote.quote, quote.start, quote.end, quote.verified) == ("café M", 6, 12, True)
-
-
-@pytest.mark.parametrize("check", [{"text": "^(a+)+$"}, {"share": "$[*]", "where": {"value": {"matches": "^(a+)+$"}}}])
-def test_no_text_makes_a_pattern_slow(jury: Jury, check: dict[str, Any]) -> None:
-    hostile = "a" * 100_000 + "b"
-    assert verdict(jury, check, [hostile], hostile, facts=None).met is False
 
 
 # Any order, any data

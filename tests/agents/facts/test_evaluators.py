@@ -248,13 +248,3 @@ def test_it_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "_MAX_CACHED", 0)
     groups = [line.split() for line in itertools.islice(read_travelplanner(TRAIN), 2)]
     assert check_evaluator("facts.confirmed", groups, ["facts.claims"]) > 50
-
-
-def test_the_places_of_reference_plans_are_all_confirmed() -> None:
-    use = {"use": "facts.confirmed", "params": {"kinds": ["meals", "attractions", "stays"]}}
-    with jury(use) as made:
-        for line in itertools.islice(read_travelplanner(TRAIN), 5):
-            trip, responses = line.split()
-            (trace,) = made.score(trip, responses)
-            assert {one.score for one in trace.verdicts} <= {1.0, None}
-            assert [one.score for one in trace.verdicts].count(1.0) >= 2
