@@ -13,7 +13,6 @@ from tests.agents.graph_annotator.annotator_replies import (
     annotator_script,
     asks_about_roles,
     edge_reply,
-    requested_pairs,
     rubric_task,
     settings,
 )
@@ -143,19 +142,6 @@ def test_the_same_command_sends_nothing_and_keeps_manual_edits(run: Command, pro
     fresh = annotate(run, out="fresh.jsonl")
     assert (fresh.code, server.count) == (0, count_before), "the cache has it"
     assert triples(read(project / "fresh.jsonl")["t1"]) == [("facts", "story", "strong"), ("story", "style", "weak")]
-
-
-def test_a_changed_criterion_repeats_only_its_pairs(run: Command, project: Path, server: Server) -> None:
-    annotate(run, out="graphs.jsonl.gz")
-    lines = read(project / "tasks.jsonl")
-    lines["t0"]["rubric"]["criteria"][2]["text"] = "It is about rhythm."
-    write_lines(project / "tasks.jsonl", lines)
-    count_before = server.count
-    ended = annotate(run, "--edges-from", "graphs.jsonl.gz", out="new.jsonl")
-    assert ended.code == 0, ended.err
-    roles, pairs = (request.body for request in server.requests[count_before:])
-    assert asks_about_roles(roles)
-    assert sorted(requested_pairs(pairs)) == [("facts", "style"), ("story", "style")]
 
 
 def test_a_reached_budget_writes_nothing_and_the_next_command_continues(
@@ -384,16 +370,6 @@ def test_a_graph_that_does_not_fit_is_refused_with_file_line_and_field(
     ended = score(run, "--edges-from", graphs, out="other")
     assert ended.code == 2
     assert "line 2, field rubric.edges: lacks facts -> rude, which task 't1' defines itself" in ended.err
-
-
-def test_an_edge_given_by_a_person_takes_precedence_over_one_of_a_model(
-    run: Command, project: Path, graphs: Path
-) -> None:
-    lines = read(project / "tasks.jsonl")
-    lines["t0"]["rubric"]["edges"] = [{"parent": "facts", "child": "story", "kind": "activation"}]
-    write_lines(project / "tasks.jsonl", lines)
-    assert score(run, "--edges-from", graphs).code == 0
-    assert value(run, "run") == pytest.approx((0 + 0.6 - 1) / 6)
 
 
 @pytest.mark.landing

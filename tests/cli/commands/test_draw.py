@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import Command, folder_contents
 from tests.rows import all_rows
-from tests.runs.sample_runs import SIMPLE_CONFIG, score, write_tasks
+from tests.runs.sample_runs import score, write_tasks
 from tests.studies.rubric_drawing.scripted import RUBRIC, config, write
 
 LETTERS = {
@@ -89,20 +89,6 @@ def test_a_drawing_is_written_to_a_file_of_any_mermaid_suffix(scored_project: Pa
     assert (scored_project / "drawn").read_text() == run("graph", "--task", "tasks.jsonl", "-o", "-").out
     assert run("graph", "prepare", "-o", "prepare.mmd").code == 0
     assert (scored_project / "prepare.mmd").read_text().strip() == run("graph", "prepare").out.strip()
-
-
-def test_a_run_with_flat_aggregation_over_a_cycle_is_drawn(scored_project: Path, run: Command):
-    score(scored_project / "round", write(scored_project, LETTERS, ROUND), config(rubric={"aggregation": "flat"}))
-    assert run("graph", "--run", "round", "--response", "bluff").out.count("not used") == 4
-
-
-def test_a_run_without_a_rubric_has_nothing_to_draw(scored_project: Path, run: Command):
-    scores = {"tone": [1.0, 1.0], "same": 1.0, "late": 1.0}
-    line = {"id": "t", "query": "?", "responses": [{"id": "r", "text": "one", "data": scores}]}
-    score(scored_project / "plain", write_tasks(scored_project, [line]), SIMPLE_CONFIG)
-    ended = run("graph", "--run", "plain", "--response", "r")
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err == "error: plain: task 't' has no rubric to draw; name a response to one that has\n"
 
 
 @all_rows(
