@@ -7,7 +7,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 import jurygraph as jg
@@ -204,14 +203,6 @@ def test_material_that_cannot_be_serialised_is_failed_material(what: str) -> Non
     (trace,) = score_responses(config, task(), response("a"))
     assert trace.material[0].status == trace.verdicts[0].status == "failed"
     assert trace.model_dump_json()
-
-
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.text("\ud800a") | st.binary()
-DATA = st.recursive(
-    LEAVES | st.builds(np.float64, st.floats()) | st.just(...),
-    lambda inner: st.lists(inner) | st.tuples(inner) | st.dictionaries(st.text() | st.integers(), inner),
-    max_leaves=8,
-)
 
 
 class Spoils(Evaluator):

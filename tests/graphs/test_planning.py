@@ -18,7 +18,6 @@ from tests.graphs.scripted import (
     task,
 )
 
-NAMES = ("ann", "bob")
 PEOPLE = [Stakeholder(id="ann", profile="likes tea"), Stakeholder(id="bob", profile="hates tea")]
 
 

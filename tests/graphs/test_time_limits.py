@@ -27,7 +27,6 @@ HERE = "tests.graphs.test_time_limits"
 LIMIT = 0.3
 TASK = jg.Task(id="t", query="?")
 PATIENCE = 60  # seconds that a test waits before it calls a process stuck
-ROOT = Path(__file__).parents[2]
 RELEASE = threading.Event()
 HANGING = threading.Event()
 METHODS: SimpleQueue[Any] = SimpleQueue()  # what ended or hangs of the methods that are no answers

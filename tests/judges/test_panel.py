@@ -24,7 +24,6 @@ COMBINERS = {"panel": Panel(), "consensus": ConsensusOfJudges()}
 OUT = RecordedVerdict(status="not_applicable", gated_by="gate")
 EXCLUDED = Verdict(status="not_applicable", native=0.0, confidence=0.9)
 UNSURE_EXCLUSION = Verdict(status="not_applicable", native=0.0, confidence=0.5)
-STOPPED = RecordedVerdict(score=0.0, met=False, gated_by="empty-response")
 STAGED: Mapping[str, Any] = {
     "depth": {"text": "How deep it is.", "scale": [1, 4]},
     "reach": {"text": "How far it reaches.", "scale": [1, 4], "above": {"depth": 2}},

@@ -26,7 +26,7 @@ from jurygraph.models.faults import Fault
 from jurygraph.models.request import Reply, Request
 from jurygraph.schema import Message
 from tests.rows import all_rows
-from tests.virtual_time import pass_time, run_held
+from tests.virtual_time import run_held
 
 SECRET = "sk-canary-0123456789"
 
@@ -48,19 +48,6 @@ class Judge(BaseChatModel):
     def _generate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
         self.seen.append((self.temperature, self.longest, kwargs, get_tracing_context()["enabled"]))
         return ChatResult(generations=[ChatGeneration(message=self.answer(messages))])
-
-
-class Silent(FakeListChatModel):
-    """Never reply: a minute passes on a held clock. `begun` is set when it is called."""
-
-    begun: Any = None
-
-    async def _agenerate(self, *_: Any, **__: Any) -> ChatResult:
-        if self.begun:
-            self.begun.set()
-        pass_time(60.0)
-        await asyncio.Event().wait()
-        raise AssertionError
 
 
 listed = FakeListChatModel(responses=["yes", "no"])

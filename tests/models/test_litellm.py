@@ -39,12 +39,6 @@ pytestmark = [
 SECRET = "sk-canary-0123456789"
 KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "COHERE_API_KEY")
 """What some providers must be given beside an address, or in place of PROVIDER_API_KEY."""
-SCHEMA = {
-    "type": "object",
-    "properties": {"met": {"type": "boolean"}},
-    "required": ["met"],
-    "additionalProperties": False,
-}
 
 
 @pytest.fixture(autouse=True)

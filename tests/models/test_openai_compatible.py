@@ -27,7 +27,6 @@ from tests.rows import all_rows
 from tests.virtual_time import run_held
 
 KEY = "sk-canary+/7d1f=mlut"
-SCHEMA: dict[str, Any] = {"type": "object", "properties": {"met": {"type": "boolean"}}, "required": ["met"]}
 CLOSED = "http://closed.example/v1"
 
 

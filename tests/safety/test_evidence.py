@@ -416,18 +416,6 @@ def test_a_search_runs_in_a_thread_from_twenty_thousand_letters_on(letters: int,
     assert (asyncio.run(search_off_loop(get_ident, letters)) != get_ident()) == in_a_thread
 
 
-def test_usual_letters_are_not_normalised_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jurygraph.safety.evidence._compatible_form", None)
-    text = "Usual text, wie üblich: “so” – für 12 €, книга, 東京の日"
-    assert SearchableText(text).find("wie üblich") is not None
-
-
-@pytest.mark.parametrize(("letters", "prepared"), [(19_999, False), (20_000, True)])
-def test_short_lines_of_a_long_text_are_folded_while_reading(letters: int, prepared: bool) -> None:
-    read = RecentTexts(most_letters=100_000).read("a" * letters)
-    assert ("_short_lines" in vars(read)) == prepared
-
-
 def test_as_many_letters_are_kept_as_are_allowed_and_the_last_text_whatever_its_length() -> None:
     recent = RecentTexts(most_letters=100)
     recent.read("a" * 50)

@@ -1,6 +1,5 @@
 """Reviewers' ratings of other items, from which a judge's examples are drawn, and why some cannot be shown."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
@@ -274,31 +273,15 @@ class ReviewerHistory:
         """Yield notes on reviewers with too few ratings of this dimension, or with the same score in all."""
         scores = {name: [example.score for example in self.examples_of(name, dimension)] for name in self.reviewers}
         total = sum(map(len, scores.values()))
-        raters: dict[str, list[str]] = {}
-        for example in (one for name in self.reviewers for one in self.examples_of(name, dimension)):
-            raters.setdefault(example.key, []).append(example.reviewer)
-        alone = Counter(names[0] for names in raters.values() if len(names) == 1)
-        of_others = {name: len(raters) - alone[name] for name in scores}
-        own_counts = {name: len(ratings) for name, ratings in scores.items() if len(ratings) < shots}
-        others_counts = {name: number for name, number in of_others.items() if number < shots}
-        constant = {
-            name: f"{ratings[0]:g}, {len(ratings)} times"
-            for name, ratings in scores.items()
-            if len(ratings) > 1 and len(set(ratings)) == 1
-        }
-        notes: tuple[tuple[str, Mapping[str, object]], ...] = (
-            (f"fewer than {shots} ratings", own_counts),
-            (f"fewer than {shots} items rated by others", others_counts),
-            ("one rating", {name: f"{ratings[0]:g}" for name, ratings in scores.items() if len(ratings) == 1}),
-            ("one score alone", constant),
-        )
-        one_sided = [quote(name) for name, ratings in scores.items() if len(ratings) in (0, total)]
+        few = {name: f"{len(own)}" for name, own in scores.items() if len(own) < shots}
+        constant = {name: f"{own[0]:g}" for name, own in scores.items() if len(set(own)) == 1}
+        one_sided = [quote(name) for name, own in scores.items() if len(own) in (0, total)]
         if shots and one_sided:
             yield (
                 f"Nothing is shown for {quote(dimension)}, and judges with examples abstain, where the reviewer or "
                 f"everybody else has no rating that can be shown: {join_names(one_sided)}."
             )
-        for description, reviewers in notes:
+        for description, reviewers in ((f"fewer than {shots} ratings", few), ("one score alone", constant)):
             if reviewers:
                 named = join_names([f"{quote(name)} ({detail})" for name, detail in reviewers.items()])
                 yield f"With {description} for {quote(dimension)}: {named}."

@@ -58,11 +58,11 @@ BAD: Mapping[str, Bad] = {
         [
             "Of 6 ratings in history.jsonl, 6 can be shown, by 2 reviewers.",
             "With fewer than 3 ratings for 'quality': 'ann' (1).",
-            "With one rating for 'quality': 'ann' (4).",
+            "With one score alone for 'quality': 'ann' (4).",
         ],
         1,
     ),
-    "constant scores": Bad(rows({"ann": (3, 3, 3, 3)}), ["With one score alone for 'quality': 'ann' (3, 4 times)."], 3),
+    "constant scores": Bad(rows({"ann": (3, 3, 3, 3)}), ["With one score alone for 'quality': 'ann' (3)."], 3),
     "duplicate rows": Bad(
         [*FOUR, *FOUR[:3]],
         [

@@ -285,8 +285,7 @@ def test_notes_name_every_reviewer_with_too_short_a_history() -> None:
         "Nothing is shown for 'clarity', and judges with examples abstain, where the reviewer or everybody else has no "
         "rating that can be shown: 'cy'.",
         "With fewer than 2 ratings for 'clarity': 'bo' (1), 'cy' (0).",
-        "With fewer than 2 items rated by others for 'clarity': 'ada' (1).",
-        "With one rating for 'clarity': 'bo' (2.5).",
+        "With one score alone for 'clarity': 'bo' (2.5).",
     )
 
 
