@@ -244,7 +244,7 @@ def test_a_plot_can_be_drawn(votes: Path, run: Command) -> None:
         (["votes.csv", "--gold", "gold.csv"], "gold.csv, line 2, field item: nobody labelled item 'q'; "),
         (["empty.csv"], "empty.csv: has no rows; "),
         (["same.csv"], "same.csv: every label is 1, and there is nothing to tell apart; "),
-        (["words.csv"], "words.csv, line 3, field label: is the text 'nan', and only numbers have an order by themselves; "),
+        (["words.csv"], "words.csv, line 3, field label: is the text 'nan', and only numbers have an order"),
     ],
 )
 def test_wrong_input_is_one_clear_error(votes: Path, run: Command, arguments: list[str], message: str) -> None:
