@@ -63,8 +63,6 @@ def retention(kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float
     if not (isfinite(kappa) and kappa >= 0.0):
         raise GraphError(f"kappa is {kappa}: a finite number of at least 0 is needed")
     table = {**BASE_RETENTION, **(base or {})}
-    if isinstance(kinds, str):
-        raise GraphError(f"kinds is the string {kinds!r}: one kind for each edge is needed")
     for kind in (*table, *kinds):
         if kind not in BASE_RETENTION:
             raise GraphError(f"{kind!r} is not a kind of edge: {', '.join(BASE_RETENTION)} are")

@@ -147,7 +147,6 @@ def test_edges_between_ids(triples: list[tuple[str, str, str]], message: str) ->
     ("kinds", "settings", "message"),
     [
         (["weak", "soft"], {}, "'soft' is not a kind of edge"),
-        ("weak", {}, "kinds is the string 'weak'"),
         (["weak"], {"kappa": -0.5}, "kappa is -0.5"),
         (["weak"], {"kappa": np.nan}, "kappa is nan"),
         (["weak"], {"kappa": np.inf}, "kappa is inf"),

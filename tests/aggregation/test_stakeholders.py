@@ -46,9 +46,6 @@ class TestDifficulty:
         sums = stakeholders.difficulty([3, 0], np.array([1, 4]), [0.5, 1.5])
         assert lists.tolist() == sums.tolist() == [3.75, 2.75]
 
-    def test_stakeholders_without_constraints_are_easy(self) -> None:
-        assert stakeholders.difficulty([[], []], [[], []], [0, 0]).tolist() == [0.0, 0.0]
-
     @all_rows(
         ("hard", "soft", "conflict", "discounts", "message"),
         [
@@ -111,9 +108,6 @@ class TestWeights:
 
 
 class TestReward:
-    def test_the_sum_may_be_off_by_rounding(self) -> None:
-        assert stakeholders.reward([1 / 3, 1 / 3, 1 / 3], [3, 3, 3]) == 3.0
-
     @pytest.mark.parametrize(
         ("w", "u", "message"),
         [
@@ -146,9 +140,6 @@ class TestGroupFigures:
 
     def test_jain_is_one_among_equals_and_a_share_where_one_has_all(self) -> None:
         assert stakeholders.jain(self.U).tolist() == pytest.approx([1.0, 1 / 3, 6 / 7])
-
-    def test_a_group_that_gets_nothing_is_equal(self) -> None:
-        assert (stakeholders.gini([0.0, 0.0]), stakeholders.jain([0.0, 0.0])) == (0.0, 1.0)
 
     @given(utilities)
     def test_bounds(self, u: list[float]) -> None:

@@ -46,12 +46,3 @@ def test_chains_that_repeat_values_of_their_own_never_agree() -> None:
 def test_the_bulk_depends_on_ranks_alone(seed: int, power: float) -> None:
     draws = np.random.default_rng(seed).random((3, 40))
     assert bulk_ess(draws**power) == pytest.approx(bulk_ess(draws))
-
-
-def test_correlated_draws_are_worth_fewer() -> None:
-    rng = np.random.default_rng(0)
-    chains = np.zeros((4, 2000))
-    for step in range(1, 2000):
-        chains[:, step] = 0.8 * chains[:, step - 1] + rng.standard_normal(4)
-    size = bulk_ess(chains)
-    assert size == pytest.approx(8000 * 0.2 / 1.8, rel=0.2)  # (1 - ρ) / (1 + ρ) of a first-order autoregression

@@ -145,13 +145,3 @@ def test_without_spread_or_a_second_cluster_the_effective_size_is_unknown(
     values: list[float], members: list[int]
 ) -> None:
     assert effective_size(values, members) is None
-
-
-def test_one_large_cluster_is_worth_no_less_than_one_value() -> None:
-    """The other two tasks differ from it, and V is five times s²."""
-    assert effective_size([0.0] * 2 + [1.0] * 30 + [0.0] * 2, [0] * 2 + [1] * 30 + [2] * 2) == 1.0
-
-
-def test_the_effective_size_of_huge_values_does_not_overflow() -> None:
-    values, tasks = np.array([0.1, 0.5, 0.2, 0.9, 0.4, 0.4]), [0, 0, 1, 1, 2, 2]
-    assert effective_size(1e200 * values, tasks) == pytest.approx(effective_size(values, tasks))

@@ -27,14 +27,6 @@ PASTES = [
 sizes = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=2, max_size=6)
 
 
-def test_two_levels_equal_the_dyestuff_of_davies() -> None:
-    """Six batches of five (Davies & Goldsmith 1972, table 6.1): 1764 between batches, 2451 within."""
-    found = split_variance(DYESTUFF, np.repeat(range(6), 5))
-    assert found.raw == pytest.approx((1764.05, 2451.25), abs=1e-6)
-    assert found.shares == pytest.approx((0.4185, 0.5815), abs=5e-5)
-    assert found.units == (6, 30)
-
-
 def test_three_levels_equal_the_pastes_of_davies() -> None:
     """Ten batches, three casks of each, two assays of each cask; as lme4 reports them by REML."""
     found = split_variance(PASTES, np.repeat(range(10), 6), np.repeat(range(30), 2))
@@ -144,3 +136,11 @@ def test_the_interval_of_a_correlation_covers(correlation: float, tasks: int) ->
         (found,) = split_variance(values, task).correlations
         covered += found.low <= correlation <= found.high
     assert covered / 300 >= 0.92
+
+
+def test_two_levels_equal_the_dyestuff_of_davies() -> None:
+    """Six batches of five (Davies & Goldsmith 1972, table 6.1): 1764 between batches, 2451 within."""
+    found = split_variance(DYESTUFF, np.repeat(range(6), 5))
+    assert found.raw == pytest.approx((1764.05, 2451.25), abs=1e-6)
+    assert found.shares == pytest.approx((0.4185, 0.5815), abs=5e-5)
+    assert found.units == (6, 30)

@@ -126,8 +126,10 @@ def report_attacks(figures: Figures) -> Report:
     arms = figures["arms"]
     own = arms[figures["configured"]]
     outcomes = [arm[name] for arm in arms.values() for name in ("attacks", "honest")]
-    lost = sum(figures["lost"].values())
-    requested = lost + sum(one["verdicts"]["n"] + one["not_applicable"] for one in outcomes)
+    lost: Counter[str] = Counter()
+    for outcome in outcomes:
+        lost.update(outcome["infrastructure_failures"])
+    requested = lost.total() + sum(one["verdicts"]["n"] + one["not_applicable"] for one in outcomes)
     rates = {}
     for name, arm in arms.items():
         verdicts = arm["attacks"]["verdicts"]
@@ -135,7 +137,7 @@ def report_attacks(figures: Figures) -> Report:
         rates[_arm_label(name, figures)] = cell
     plot = Plot("false verdicts by defences (95 %)", "bars", [PlotSeries.with_intervals("false verdicts", rates)])
     return Report(
-        figures | {"error_rate": lost / requested if requested else 0.0},
+        figures | {"lost": dict(lost.most_common()), "error_rate": lost.total() / requested if requested else 0.0},
         list(_sections(figures, own)),
         list(_notes(figures, own["attacks"]["verdicts"]["tasks"])),
         [plot],

@@ -5,7 +5,7 @@ these wait for it or depend on it. Facts and checks do not depend on a model's a
 is another question than the score of a worthless one.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -155,10 +155,6 @@ class AttackStudy:
                 await gateway.close()
         honest = sum(attack is None for group in self._groups for attack in group.attacks)
         used = {use.known_as for use in self._config.evaluators}
-        lost: Counter[str] = Counter()
-        for arm in measured.values():
-            lost.update(arm["attacks"]["infrastructure_failures"])
-            lost.update(arm["honest"]["infrastructure_failures"])
         return report_attacks(
             {
                 "configured": self.configured,
@@ -167,7 +163,6 @@ class AttackStudy:
                 "responses": self.responses - honest,
                 "honest": honest,
                 "left_out": [use.known_as for use in self._jury.config.evaluators if use.known_as not in used],
-                "lost": dict(lost.most_common()),
                 "attacks": {one.id: one.model_dump(include={"suite", "kind", "language"}) for one in self._attacks},
                 "arms": measured,
             }

@@ -18,9 +18,6 @@ from jurygraph.studies.consensus.reports import Figures, annotator_figures, repo
 from jurygraph.studies.consensus.votes import VoteColumns, format_label
 from jurygraph.studies.report import Report
 
-MAX_CREDIT = 1e9
-"""Maximum credit: beyond it, squares of sums exceed the precision of floats."""
-
 DEFAULT_REFITS = 200
 AFFORDABLE_WORK = 5_000_000
 """Labels × steps of the fit up to which the default refits take seconds: MT-Bench has 1.6 million, ConvAbuse .7."""
@@ -243,8 +240,6 @@ def validate_settings(ballots: VoteColumns, settings: Settings) -> None:
         scale = ", ".join(map(format_label, classes[:20]))
         problem = f"gives {len(values)} credits to {len(classes)} classes ({scale})"
         raise InputError(f"--values: {problem}; give each one")
-    if values is not None and max(map(abs, values)) > MAX_CREDIT:
-        raise InputError(f"--values: a credit is beyond {MAX_CREDIT:g}; give credits such as 0,0.5,1")
     for option, count in (("--bootstrap", settings.bootstrap), ("--refit", refit), ("--subsets", settings.subsets)):
         if count == 1:
             raise InputError(f"{option}: one draw tells no spread; give 2 or more, or 0 for none")

@@ -12,7 +12,6 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from jurygraph.arrays import Floats, Ints
-from jurygraph.errors import PlanError
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Unit
 
 Kind = Literal["normal", "strict", "lenient", "adversarial"]
@@ -112,12 +111,7 @@ class SimulatedEvaluation:
 
 
 def stableval(setting: Setting, seed: int) -> SimulatedEvaluation:
-    """Simulate an evaluation; the same setting and seed (of `numpy.random.default_rng`) give the same labels.
-
-    Raises `PlanError` if the seed is not a whole number of at least 0.
-    """
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise PlanError(f"seed is {seed!r}: a whole number of at least 0 is needed")
+    """Simulate an evaluation; the same setting and seed (of `numpy.random.default_rng`) give the same labels."""
     generator = np.random.default_rng(seed)
     pool = np.repeat(np.arange(len(KINDS)), setting.pool)
     return simulate_with(setting, generator.permutation(pool)[: setting.annotator_count], generator)

@@ -100,14 +100,3 @@ def test_the_objective_adds_the_log_density_of_both_priors() -> None:
     assert found.log_likelihood == pytest.approx(np.log(first) + np.log(second))
     priors = 2.0 * np.log(model.prior).sum() + 0.5 * np.log(model.confusion).sum()
     assert found.objective == pytest.approx(found.log_likelihood + priors)
-
-
-def test_a_start_with_zeros_is_left_under_priors() -> None:
-    """Nobody votes for class 2, so that its share at the start is 0; so are cells of what is known without a prior."""
-    rows = np.repeat(np.arange(6), 3), np.tile(np.arange(3), 6), np.tile([0, 0, 1, 1, 1, 1], 3)
-    fitted = consensus.fit(*rows, n_classes=3, prior_mu=2.0)
-    assert fitted.converged
-    assert fitted.prior.min() > 0.0
-    sure = consensus.fit(*rows, n_classes=3, prior_confusion=1.0, gold={i: i % 2 for i in range(6)})
-    assert sure.confusion[:, :2].min() == 0.0
-    np.testing.assert_allclose(sure.confusion[:, 2], 1 / 3)

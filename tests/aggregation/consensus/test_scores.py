@@ -107,24 +107,6 @@ def test_each_agent_has_draws_of_its_own_and_the_percentiles_of_their_means(
         assert scores[name] == (pytest.approx(own.mean()), pytest.approx(low), pytest.approx(high), 8)
 
 
-def test_prompts_that_differ_in_size_weigh_by_their_items() -> None:
-    one = consensus.fit([0, 1, 2], [0, 0, 0], [0, 1, 1], n_classes=2)
-    credit = one.credit()
-    prompt = ["x", "y", "y"]
-    (score,) = one.agent_scores([0, 0, 0], bootstrap=50, prompt=prompt, interval="bootstrap").values()
-    drawn_prompts = np.random.default_rng([0, 0]).integers(2, size=(50, 2))
-    totals, sizes = np.array([credit[0], credit[1] + credit[2]]), np.array([1, 2])
-    means = totals[drawn_prompts].sum(axis=1) / sizes[drawn_prompts].sum(axis=1)
-    assert score[1:3] == pytest.approx(tuple(np.percentile(means, [2.5, 97.5])))
-
-
-def test_no_interval_for_one_item_or_without_resamples() -> None:
-    one = consensus.fit([0, 0, 1], [0, 1, 0], [0, 1, 1], n_classes=2)
-    scores = one.agent_scores(["a", "a", "b"])
-    assert scores["a"][1:3] == (None, None)
-    assert one.agent_scores(["a", "a", "a"], bootstrap=0)["a"][1:3] == (None, None)
-
-
 def test_items_without_a_label_count_for_no_agent_by_any_interval() -> None:
     item, annotator, label, _ = drawn(60, 4, 3, seed=0)
     agent = np.array(["a", "b", "c"])[item % 3]

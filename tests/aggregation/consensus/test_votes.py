@@ -140,29 +140,6 @@ def test_a_label_off_the_scale_is_named_with_its_row() -> None:
         consensus.fit([1, 2, 3, 4], [1, 1, 1, 1], ["bad", "", "good", "god"], classes=["bad", "good"])
 
 
-def test_a_class_that_is_named_twice_is_refused() -> None:
-    with pytest.raises(PlanError, match=r"^classes: one is there twice in \[0, 1, 0\]; name each once"):
-        consensus.fit([1], [1], [0], classes=[0, 1, 0])
-
-
-@pytest.mark.parametrize(
-    ("annotators", "classes", "wrong"),
-    [
-        (4, 2**13, None),
-        (5, 2**13, "5 annotators and 8192 classes have more than 268435456 cells of confusion; join classes"),
-        (1, 2**14, None),
-        (1, 2**14 + 1, "16385 classes have more than 268435456 cells of confusion; join those"),
-    ],
-)
-def test_a_panel_has_at_most_2_to_the_28_cells_of_confusion(annotators: int, classes: int, wrong: str | None) -> None:
-    columns = [0] * annotators, range(annotators), [0] * annotators, range(classes)
-    if wrong is None:
-        assert encode(*columns).shape == (1, annotators, classes)
-    else:
-        with pytest.raises(PlanError, match=f"^{wrong}"):
-            encode(*columns)
-
-
 @pytest.mark.parametrize(
     "rows",
     [

@@ -160,11 +160,6 @@ def test_rates_are_over_tasks():
     assert (none.attacks.verdicts.n, report.thresholds.honest_tasks) == (2 * MERITS * len(ATTACKS), 1)
 
 
-def test_evaluators_that_are_not_run_are_named(report: Figures):
-    other, _ = run_attacks(say_yes, evaluators=["criteria", "maths.length"], reward={"rubric": 1.0})
-    assert (other.left_out, report.left_out) == (["maths.length"], [])
-
-
 def test_infrastructure_failures_do_not_count_as_a_defence():
     report, _ = run_attacks(refuse_request)
     none = report.arms["none"]
@@ -189,14 +184,6 @@ def test_a_study_over_budget_resumes_from_the_cache(tmp_path: Any, monkeypatch: 
         assert server.count == 5
         with Jury.from_config(config(server.url)) as jury:
             run(jury)
-        assert server.count == SENT
-
-
-def test_a_task_without_questions_is_omitted():
-    bare = Task(id="bare", query="Say something.")
-    with run_server(Judge()) as server, Jury.from_config(config(server.url, cache=False)) as jury:
-        report = run(jury, [(bare, [HONEST]), *WORK])
-        assert (report.tasks, report.responses, report.honest) == (1, len(ATTACKS), 1)
         assert server.count == SENT
 
 

@@ -199,16 +199,6 @@ def test_a_large_fit_is_refitted_only_on_request(monkeypatch: pytest.MonkeyPatch
     assert (found.refit_count, requested.refit_count) == (0, 7)
 
 
-def test_preset_paper_has_percentiles_as_in_algorithm_1() -> None:
-    found = fit_panel(Settings(preset="paper", seed=3), agent=AGENTS)
-    expected = found.model.agent_scores(AGENTS, bootstrap=1000, seed=3, interval="bootstrap")
-    result = report(found)
-    assert result.intervals == "resampled-items"
-    assert {name: (one.low, one.high) for name, one in result.agents.items()} == {
-        name: one[1:3] for name, one in expected.items()
-    }
-
-
 def test_intervals_resample_whole_groups() -> None:
     prompts = [f"p{int(item[1:]) // 6}" for item, _, _ in PANEL]
     assert report(fit_panel(Settings(), agent=AGENTS, group=prompts)).intervals == "prompts"
@@ -234,16 +224,6 @@ def test_one_group_tells_nothing_of_others() -> None:
     assert (found.no_refits_reason, found.refits()) == (study.ONE_UNIT, None)
     assert found.stability() is not None
     assert found.stability(with_items=True) is None
-
-
-def test_agents_that_answered_the_same_items_are_compared_on_the_same_draws() -> None:
-    """Both agents have the same labels, so they are equal in every draw."""
-    votes = [*PANEL, *PANEL]
-    found = fit_consensus(
-        collect_votes([votes_file(*votes, agent=["x"] * len(PANEL) + ["y"] * len(PANEL))]), Settings(subsets=6)
-    )
-    with_items = found.stability(with_items=True)
-    assert with_items["majority"].ranks == {"x": (0.5, 0.5), "y": (0.5, 0.5)}
 
 
 # What cannot be measured

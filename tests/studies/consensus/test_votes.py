@@ -90,7 +90,7 @@ def test_gold_labels_are_converted_to_classes() -> None:
         (
             votes_file(("a", "x", "good"), ("b", "x", "bad")),
             {},
-            "v.csv, line 2, field label: is the text 'good', and only numbers have an order by themselves; write a",
+            "v.csv, line 2, field label: is the text 'good', and only numbers have an order by themselves; ",
         ),
         (
             votes_file(("a", "x", "1"), ("b", "x", "nan"), ("c", "x", "2")),

@@ -63,12 +63,6 @@ def test_all_counting_components_are_compared_if_one_of_the_three_does_not_count
     assert samples_of(folder).components == ("accuracy", "steps", "tone")
 
 
-def test_named_components_may_be_penalties(tmp_path: Path) -> None:
-    found = samples_of(score_run(tmp_path, task_line("a", {}, {"repetition": 1.0})), "repetition", "tone", "repetition")
-    assert found.components == ("repetition", "tone")
-    assert found.values.tolist() == [[0.5, 0.5], [1.0, 0.5]]
-
-
 def test_omitted_responses_are_counted_by_reason(tmp_path: Path) -> None:
     every = dict.fromkeys(WEIGHTS, "response")
     labelled = task_line("a", {}, {}, every, {"steps": "abstained"}, {"tone": "abstained"}, labels={"at": 3})
@@ -103,12 +97,6 @@ def test_a_single_component_is_refused(
     folder = score_run(tmp_path, task_line("a", {}, {}), **weights)
     with pytest.raises(InputError, match=message):
         samples_of(folder, *requested)
-
-
-def test_fewer_than_two_samples_are_refused_with_the_reasons(tmp_path: Path) -> None:
-    folder = score_run(tmp_path, task_line("a", {}, {"format": "abstained"}))
-    with pytest.raises(InputError, match=r"1 of its responses .* \(responses without the component format: 1\)"):
-        samples_of(folder)
 
 
 def test_a_component_outside_the_unit_interval_is_refused(tmp_path: Path) -> None:

@@ -23,16 +23,6 @@ def test_alerts_are_returned_and_kept() -> None:
     assert [one.series for one in report.series] == ["reward", "failed", "population"]
 
 
-def test_a_report_contains_the_limits() -> None:
-    watch = Watch(AnalyzerSettings(arl=500.0))
-    before = figures_of(watch.report())
-    assert (before.steps, before.drift, before.jump, before.series) == (0, {}, None, [])
-    watch.feed(next(normal_steps(0, 1)))
-    report = figures_of(watch.report())
-    assert report.arl == 500.0
-    assert tuple(report.drift.values()) == watch.analyzer.limits.drift
-
-
 def test_a_report_has_the_warnings_of_the_analyzer() -> None:
     levels = autoregression(0.8, 1, 2)
     steps = [TrainingStep(float(next(levels)[0]) + np.arange(4.0)) for _ in range(80)]

@@ -59,19 +59,6 @@ def test_failed_tasks_can_be_omitted_and_ties_shared(tmp_path: Path) -> None:
     assert found["all"].accuracy == pytest.approx((CHAT + 0.5 + 1.0 + REASONING) / 4)
 
 
-def test_a_shared_tie_of_three_is_a_third(tmp_path: Path) -> None:
-    found = rows(compared(tmp_path, [by_rewards("a", 0.9, 0.9, 0.9, 0.1)]), ties="shared")
-    assert found["all"].accuracy == pytest.approx(1 / 3)
-
-
-def test_without_a_section_rewardbench_has_no_accuracy_of_all(tmp_path: Path) -> None:
-    found = rows(compared(tmp_path / "1", REWARDBENCH[:4]))
-    assert (found["all"].tasks, found["all"].accuracy) == (4, None)
-    failed = by_rewards("1", "response", 0.0, subset="donotanswer")
-    omitted = rows(compared(tmp_path / "2", [failed]), failures="omit")
-    assert (omitted["Safety"].accuracy, omitted["Safety"].coverage) == (None, 0.0)
-
-
 def test_judgebench_by_hand(tmp_path: Path) -> None:
     tasks = [
         by_pairs("k1", 1.0, 0.0, source="mmlu-pro-law"),
