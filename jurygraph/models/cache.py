@@ -1,7 +1,7 @@
 """The cache of replies, shared by all runs: it saves money, and no result depends on it.
 
-Nothing is ever evicted. Each reply is stored as JSON in a table of SQLite, after a schema version and a SHA-256 over
-its key and content:
+Nothing is ever evicted. Only text is written, and only text is read, so that a planted pickle is never loaded
+(CVE-2025-69872). Each reply is stored as JSON, after a schema version and a SHA-256 over its key and content:
 
     1 5891b5b5… [{"text":"…","finish":"stop"},0.00012]
 
@@ -11,13 +11,14 @@ The hash detects damage, not forgery; to prevent forgery, no other user may have
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
-from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import diskcache  # type: ignore[import-untyped]
+from diskcache.core import DBNAME, DEFAULT_SETTINGS, METADATA, MODE_RAW  # type: ignore[import-untyped]
 from pydantic import TypeAdapter, ValidationError
 
 from jurygraph.errors import InputError
@@ -25,12 +26,21 @@ from jurygraph.models.request import Reply
 from jurygraph.schema.task import NonNegative
 from jurygraph.sources.files import create_private_file
 
-DATABASE = "cache.db"
 SCHEMA_VERSION = 1
 
 _LOG = logging.getLogger(__name__)
-_WRITE_TIMEOUT = 60.0  # seconds to wait while another process writes
+_WRITE_TIMEOUT = 60.0
 _ERASE_TIMEOUT = 5.0
+
+_SETTINGS = {
+    **DEFAULT_SETTINGS,  # all of them, so that no setting comes from the file
+    "eviction_policy": "none",
+    "cull_limit": 0,
+    "size_limit": 2**50,
+    "sqlite_mmap_size": 0,  # mapped memory grows with the file, while most lookups are misses
+    "sqlite_cache_size": 1024,  # pages of 4 kB for each thread that reads or writes; the default is 8192
+    "disk_min_file_size": 2**31 - 1,
+}
 _FOLDER_HINT = "set JURYGRAPH_CACHE to a folder of your own"
 
 
@@ -61,8 +71,8 @@ def default_folder() -> Path:
 class Cache:
     """Replies by the digests of their requests. Threads and processes may share a folder.
 
-    A row that is damaged, or of another schema version, is a miss. Failures to read or store are logged: the first of
-    each kind as a warning, later ones for debugging.
+    A row that is damaged, planted, or of another schema version is a miss. Failures to read or store are logged: the
+    first of each kind as a warning, later ones for debugging.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -71,28 +81,26 @@ class Cache:
         A missing folder is created for this user alone. Raises `InputError` if it is a file, cannot be written, or if
         other users have write access.
         """
-        self.folder = Path(os.path.expandvars(os.path.expanduser(folder))).absolute()
+        self.folder = Path(os.path.expandvars(os.path.expanduser(folder))).absolute()  # else diskcache expands it later
         self._logged: set[str] = set()
-        self._lock = Lock()
-        self._connection: sqlite3.Connection | None = None
         _prepare_folder(self.folder)
         try:
-            self._rows().execute("SELECT key FROM replies LIMIT 1")
-        except sqlite3.Error as error:
-            self.close()
+            self._rows = _Rows(self.folder, _WRITE_TIMEOUT)
+        except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
             hint = f"delete it if it is damaged, or {_FOLDER_HINT}"
             raise InputError(f"{self.folder}: cannot be used as a cache ({error}); {hint}") from None
 
     def get(self, key: str) -> CachedReply | None:
         """Return the stored reply to a request; None if there is none that can be trusted."""
         try:
-            with self._lock:
-                row = self._rows().execute("SELECT value FROM replies WHERE key = ?", (key,)).fetchone()
-            if row is None:
+            value = self._rows.get(key)
+            if value is None:
                 return None
-            content = str(row[0]).split(" ", 2)[-1]
-            if row[0] != _seal(key, content):
-                raise _UnusableRow("it is damaged, or of another schema version")
+            if not value.startswith(f"{SCHEMA_VERSION} "):
+                raise _UnusableRow("it is of another schema version")
+            content = _content_of(value)
+            if value != _seal(key, content):
+                raise _UnusableRow("it is damaged")
             return _CONTENT.validate_json(content)
         except (sqlite3.Error, ValueError) as error:
             self._log_once(f"a stored reply is unusable ({_describe_error(error)}); the model is called again")
@@ -100,46 +108,34 @@ class Cache:
 
     def put(self, replies: Mapping[str, CachedReply]) -> None:
         """Store replies together, also over old ones; the next run pays again for one that cannot be stored."""
-        sealed = []
+        sealed = {}
         for key, stored in replies.items():
             try:
-                content = _CONTENT.dump_json(stored, exclude_defaults=True).decode()
-                sealed.append((key, _seal(key, content)))
+                sealed[key] = _seal(key, _CONTENT.dump_json(stored, exclude_defaults=True).decode())
             except ValueError as error:
                 self._log_unstored(error)
-        self._change("INSERT OR REPLACE INTO replies VALUES (?, ?)", sealed, self._log_unstored)
+        try:
+            with self._rows.transact():
+                for key, text in sealed.items():
+                    self._rows.set(key, text)
+        except (sqlite3.Error, diskcache.Timeout) as error:
+            self._rows.close()  # diskcache leaves a failed transaction open; the next use opens a new connection
+            self._log_unstored(error)
 
     def drop(self, key: str) -> None:
         """Delete a reply, if there is one."""
-
-        def log_kept(error: Exception) -> None:
-            self._log_once(f"a reply of no use could not be taken out ({_describe_error(error)})")
-
-        self._change("DELETE FROM replies WHERE key = ?", [(key,)], log_kept)
-
-    def close(self) -> None:
-        """Close the file. May be called more than once, and the cache may be used again."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
-
-    def _rows(self) -> sqlite3.Connection:
-        """Return the connection, opened when it is first needed."""
-        if self._connection is None:
-            self._connection = _connect(self.folder, _WRITE_TIMEOUT)
-        return self._connection
-
-    def _change(self, statement: str, rows: Sequence[tuple[str, ...]], log_error: Callable[[Exception], None]) -> None:
-        """Run a statement for each row, for all of them or for none."""
         try:
-            with self._lock, self._rows() as connection:
-                connection.executemany(statement, rows)
-        except sqlite3.Error as error:
-            log_error(error)
+            self._rows.delete(key)
+        except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
+            self._rows.close()
+            self._log_once(f"a reply of no use could not be taken out ({_describe_error(error)})")
 
     def _log_unstored(self, error: Exception) -> None:
         self._log_once(f"a reply could not be stored ({_describe_error(error)}); the next run pays for it again")
+
+    def close(self) -> None:
+        """Close the file. May be called more than once; other threads' connections end with their threads."""
+        self._rows.close()
 
     def _log_once(self, message: str) -> None:
         level = logging.DEBUG if message in self._logged else logging.WARNING
@@ -153,38 +149,74 @@ def erase_replies(folder: Path, keys: Collection[str], holds: Callable[[bytes], 
     The file is rewritten, so that nothing remains of them, nor of replies deleted before. Raises `InputError` if that
     is not possible.
     """
-    if not (folder / DATABASE).exists():
+    database = folder / DBNAME
+    if not database.exists():
         return 0
     try:
-        with closing(_connect(folder, _ERASE_TIMEOUT)) as connection:
-            rows = connection.execute("SELECT key, CAST(value AS BLOB) FROM replies")
-            doomed = [(key,) for key, value in rows if key in keys or holds(value)]
-            with connection:
-                connection.executemany("DELETE FROM replies WHERE key = ?", doomed)
+        with closing(_Rows(folder, _ERASE_TIMEOUT)) as rows:
+            doomed = [key for key in rows if key in keys or _is_unusable_or(holds, rows, key)]
+            with rows.transact():
+                for key in doomed:
+                    rows.delete(key)
+        with closing(sqlite3.connect(database, timeout=_ERASE_TIMEOUT, isolation_level=None)) as connection:
             for step in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
                 result = connection.execute(step).fetchone()
                 if result is not None and result[0]:
                     raise sqlite3.OperationalError("another program is reading it")
-    except sqlite3.Error as error:
+    except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
         hint = "end the programs that use it, see that you may write to it, and give the same command again"
         raise InputError(f"{folder}: the cache could not be searched and rewritten ({error}); {hint}") from None
     return len(doomed)
+
+
+def _is_unusable_or(holds: Callable[[bytes], bool], rows: "_Rows", key: str) -> bool:
+    try:
+        return holds(_content_of(rows.get(key)).encode())
+    except (ValueError, AttributeError):
+        return True
 
 
 class _UnusableRow(ValueError):
     """A row that this module did not write, or that was changed."""
 
 
-def _connect(folder: Path, timeout: float) -> sqlite3.Connection:
-    connection = sqlite3.connect(folder / DATABASE, timeout, check_same_thread=False)  # `Cache` has a lock of its own
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
+class _Disk(diskcache.Disk):  # type: ignore[misc]
+    """A disk of plain text, that neither unpickles a planted row, nor reads or deletes the file that it names."""
+
+    def __init__(self, directory: str, min_file_size: int, **_unknown: object) -> None:
+        super().__init__(directory, min_file_size=min_file_size)
+
+    def put(self, key: object) -> tuple[str, bool]:
+        if type(key) is not str:
+            raise TypeError(f"a key of the cache is text, not {type(key).__name__}")
+        return key, True
+
+    def get(self, key: object, raw: object) -> str:
+        if not raw or type(key) is not str:
+            raise _UnusableRow("its key is not text")
+        return key
+
+    def fetch(self, mode: object, filename: object, value: object, read: bool) -> Any:
+        if mode != MODE_RAW or filename is not None or type(value) is not str:
+            raise _UnusableRow("it was written by something else")
+        return value
+
+    def remove(self, file_path: object) -> None:
+        """Do nothing: a planted row may name any file of the user's."""
+
+
+class _Rows(diskcache.Cache):  # type: ignore[misc]
+    """A diskcache that ignores unknown settings in its file: it would set an attribute, even a method, by any name."""
+
+    def __init__(self, folder: Path, timeout: float) -> None:
+        try:
+            super().__init__(str(folder), timeout=timeout, disk=_Disk, **_SETTINGS)
+        except BaseException:
+            self.close()
+            raise
+
+    def reset(self, key: str, *value: Any, **update: Any) -> Any:
+        return super().reset(key, *value, **update) if key in _SETTINGS or key in METADATA else None
 
 
 def _prepare_folder(folder: Path) -> None:
@@ -192,7 +224,7 @@ def _prepare_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _refuse_shared(folder, folder.stat())
-        database = folder / DATABASE
+        database = folder / DBNAME
         create_private_file(database, _FOLDER_HINT)  # SQLite gives its log file the same mode
         _refuse_shared(database, database.lstat())
     except (FileExistsError, NotADirectoryError):
@@ -212,6 +244,10 @@ def _refuse_shared(path: Path, state: os.stat_result) -> None:
 def _seal(key: str, content: str) -> str:
     digest = sha256(f"{SCHEMA_VERSION} {key}\n{content}".encode()).hexdigest()
     return f"{SCHEMA_VERSION} {digest} {content}"
+
+
+def _content_of(sealed: str) -> str:
+    return sealed.split(" ", 2)[-1]
 
 
 def _describe_error(error: Exception) -> str:

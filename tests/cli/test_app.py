@@ -36,6 +36,7 @@ MACHINES = {
     "asyncio",
     "sqlite3",
     "ruamel",
+    "diskcache",
 }
 
 

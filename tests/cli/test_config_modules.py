@@ -46,7 +46,7 @@ def test_modules_that_the_config_does_not_name_are_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluator: str, names: tuple[str, ...]
 ) -> None:
     write_project(tmp_path, TASK, f"evaluators: [{evaluator}]\n")
-    write_modules(tmp_path, "jinja2", "tenacity", "json", "sitecustomize", *OPTIONAL)
+    write_modules(tmp_path, "jinja2", "diskcache", "json", "sitecustomize", *OPTIONAL)
     monkeypatch.chdir(tmp_path)
     for command in commands(tmp_path):
         if command[0] not in names or (names != COMMANDS and "--dry-run" in command):
@@ -82,12 +82,12 @@ def test_a_named_module_can_import_its_siblings(tmp_path: Path) -> None:
             *("jinja2", "evaluators: [jinja2.polite]\n", "an installed module ("), marks=pytest.mark.exhaustive
         ),
         pytest.param(
-            *("tenacity", "evaluators: [maths.accuracy]\nderivers: [tenacity.polite]\n", "an installed module ("),
+            *("diskcache", "evaluators: [maths.accuracy]\nderivers: [diskcache.polite]\n", "an installed module ("),
             marks=pytest.mark.exhaustive,
         ),
         (
-            "tenacity",
-            "evaluators: [{use: checks.constraints, params: {functions: {one: tenacity.polite}}}]\n",
+            "diskcache",
+            "evaluators: [{use: checks.constraints, params: {functions: {one: diskcache.polite}}}]\n",
             "an installed module (",
         ),
     ],

@@ -97,9 +97,7 @@ def fault_of(name: str, answer: Answer, timeout: float = 30.0) -> Fault:
 
 
 def error(number: int, **fields: Any) -> Answer:
-    return status(
-        number, body={"error": {"message": "planted", "type": "invalid_request_error", "code": None} | fields}
-    )
+    return status(number, body={"error": {"message": "planted", "type": "invalid_request_error", "code": None} | fields})
 
 
 @every_backend

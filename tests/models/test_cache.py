@@ -3,11 +3,12 @@
 import json
 import logging
 import os
+import pickle
 import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import jurygraph
+import jurygraph.models.cache as storage
 from jurygraph.errors import InputError
 from jurygraph.models.cache import Cache, CachedReply, default_folder
 from jurygraph.models.request import Reply, Token
@@ -53,12 +55,12 @@ def changed(folder: Path, **columns: object) -> None:
     """Change every row, as somebody with write access might."""
     with database(folder) as connection:
         for name, value in columns.items():
-            connection.execute(f"UPDATE replies SET {name} = ?", (value,))
+            connection.execute(f"UPDATE Cache SET {name} = ?", (value,))
 
 
 def value_of(folder: Path) -> str:
     with database(folder) as connection:
-        (value,) = connection.execute("SELECT value FROM replies").fetchone()
+        (value,) = connection.execute("SELECT value FROM Cache").fetchone()
     assert isinstance(value, str)
     return value
 
@@ -94,10 +96,23 @@ def test_get_returns_what_put_stored(cache: Cache, one: CachedReply) -> None:
     assert cache.get(KEY) == one
 
 
+def test_an_unknown_request_is_a_miss_and_logs_nothing(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
+    cache.put({OTHER: NO})
+    assert cache.get(KEY) is None
+    assert caplog.records == []
+
+
 def test_the_file_contains_json(cache: Cache, folder: Path) -> None:
     cache.put({KEY: YES})
     told = {"text": "yes", "finish": "stop", "served": "m-1", "tokens_in": 9, "tokens_out": 1}
     assert value_of(folder) == sealed(KEY, json.dumps([told, 0.00012], separators=(",", ":")))
+
+
+def test_a_long_reply_is_stored_in_the_database_too(cache: Cache, folder: Path) -> None:
+    long = CachedReply(Reply(text="é" * 3_000_000), 1.0)
+    cache.put({KEY: long})
+    assert cache.get(KEY) == long
+    assert {path.name for path in folder.iterdir()} <= {"cache.db", "cache.db-wal", "cache.db-shm"}
 
 
 def test_a_cache_can_be_used_again_after_it_was_closed(cache: Cache) -> None:
@@ -105,6 +120,62 @@ def test_a_cache_can_be_used_again_after_it_was_closed(cache: Cache) -> None:
     cache.close()
     cache.close()
     assert cache.get(KEY) == YES
+
+
+class MaliciousPickle:
+    """Create a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return os.mkdir, (str(self.path),)
+
+
+def test_a_planted_pickle_is_a_miss_and_never_unpickled(
+    cache: Cache, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    loot = tmp_path / "loot"
+    planted = pickle.dumps(MaliciousPickle(loot))
+    cache.put({KEY: YES})
+    changed(folder, mode=4, value=planted)
+    assert cache.get(KEY) is None
+    (folder / "planted.val").write_bytes(planted)
+    changed(folder, value=None, filename="planted.val")
+    assert cache.get(KEY) is None
+    assert not loot.exists()
+    pickle.loads(planted)
+    assert loot.exists()  # so it would have been
+    assert len(warnings(caplog)) == 1
+
+
+@pytest.mark.parametrize("mode", [2, 3])
+def test_a_row_that_names_a_file_is_a_miss_whatever_the_file_contains(cache: Cache, folder: Path, mode: int) -> None:
+    cache.put({KEY: YES})
+    (folder / "one.val").write_text(value_of(folder))
+    changed(folder, mode=mode, filename="one.val", value=None)
+    assert cache.get(KEY) is None
+
+
+def test_a_planted_file_name_does_not_delete_the_file(cache: Cache, folder: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "thesis.tex"
+    precious.write_text("years of work")
+    cache.put({KEY: YES})
+    changed(folder, filename=str(precious))
+    cache.put({KEY: NO})
+    assert precious.read_text() == "years of work"
+    assert cache.get(KEY) == NO
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, 7, 0.5, "", "yes", "1", "1 1 {}", "[" * 9999, b"", b"{"],
+)
+@pytest.mark.parametrize("mode", [0, "raw", None])
+def test_a_row_written_by_another_program_is_a_miss(cache: Cache, folder: Path, value: object, mode: object) -> None:
+    cache.put({KEY: YES})
+    changed(folder, value=value, mode=mode)
+    assert cache.get(KEY) is None
 
 
 @settings(max_examples=at_most(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -122,37 +193,14 @@ def test_the_reply_to_another_request_is_a_miss(cache: Cache, folder: Path, capl
     cache.put({OTHER: YES})
     changed(folder, key=KEY)
     assert cache.get(KEY) is None
-    assert warnings(caplog) == [
-        f"{folder}: a stored reply is unusable (it is damaged, or of another schema version); the model is called again"
-    ]
+    assert warnings(caplog) == [f"{folder}: a stored reply is unusable (it is damaged); the model is called again"]
 
 
-@pytest.mark.parametrize(
-    "value", [7, 0.5, "", "yes", "1", "1 1 {}", "[" * 9999, b"", b"{", sealed(KEY, "[]", version=2)]
-)
-def test_a_row_written_by_another_program_is_a_miss(
-    cache: Cache, folder: Path, value: object, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_another_schema_version_is_a_miss(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     cache.put({KEY: YES})
-    changed(folder, value=value)
+    changed(folder, value=sealed(KEY, '[{"text":"yes"},null]', version=2))
     assert cache.get(KEY) is None
-    assert "it is damaged, or of another schema version" in warnings(caplog)[0]
-
-
-def test_a_locked_database_stores_nothing_and_is_used_afterwards(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("jurygraph.models.cache._WRITE_TIMEOUT", 0.05)
-    with closing(Cache(folder)) as opened, database(folder) as writer:
-        writer.execute("BEGIN IMMEDIATE")
-        opened.put({KEY: YES})
-        writer.execute("ROLLBACK")
-        assert warnings(caplog) == [
-            f"{folder}: a reply could not be stored (SQLITE_BUSY); the next run pays for it again"
-        ]
-        assert opened.get(KEY) is None
-        opened.put({KEY: YES})
-        assert opened.get(KEY) == YES
+    assert "another schema version" in warnings(caplog)[0]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +244,7 @@ def test_no_text_of_a_reply_is_logged(cache: Cache, folder: Path, caplog: pytest
     changed(folder, value=sealed(KEY, '[{"text":7,"canary":"canary"},"canary"]'))
     cache.get(KEY)
     with database(folder) as connection:
-        connection.execute("UPDATE replies SET value = CAST(x'ff' || 'canary' AS TEXT)")
+        connection.execute("UPDATE Cache SET value = CAST(x'ff' || 'canary' AS TEXT)")
     cache.get(KEY)
     cache.put({KEY: CachedReply(Reply(text="canary \ud800"), None)})
     assert len(caplog.records) == 3
@@ -217,10 +265,52 @@ def test_a_deleted_entry_is_gone_for_all_users_of_the_folder(cache: Cache, folde
     assert (cache.get(KEY), cache.get(OTHER)) == (None, NO)
 
 
+@pytest.mark.parametrize("key", [b"a", 7, None, ("a",)])
+def test_a_key_that_is_not_text_is_refused_and_not_pickled(cache: Cache, key: str) -> None:
+    with pytest.raises(TypeError, match="is text"):
+        cache.put({key: YES})
+    with pytest.raises(TypeError, match="is text"):
+        cache.get(key)
+
+
+def test_nothing_is_ever_evicted(folder: Path) -> None:
+    with closing(Cache(folder)) as opened:
+        opened.put({KEY: YES})
+    with database(folder) as connection:  # as diskcache has it where nobody says otherwise, and smaller
+        for name, value in (("eviction_policy", "least-recently-used"), ("cull_limit", 10), ("size_limit", 1)):
+            connection.execute("UPDATE Settings SET value = ? WHERE key = ?", (value, name))
+    with closing(Cache(folder)) as opened:
+        for number in range(30):
+            opened.put({f"{number}": NO})
+        assert opened.get(KEY) == YES
+        assert all(opened.get(f"{number}") == NO for number in range(30))
+
+
+def test_planted_settings_are_ignored(folder: Path) -> None:
+    with closing(Cache(folder)) as opened:
+        opened.put({KEY: YES})
+    planted = ("get", "set", "_disk", "_directory", "close", "disk_fetch", "disk_evil", "sqlite_x; DROP TABLE Cache")
+    with database(folder) as connection:
+        for name in planted:
+            connection.execute("INSERT INTO Settings VALUES (?, 'x')", (name,))
+    with closing(Cache(folder)) as opened:
+        assert opened.get(KEY) == YES
+        opened.put({OTHER: NO})
+        assert opened.get(OTHER) == NO
+
+
 def test_the_folder_and_its_files_are_for_this_user_alone(folder: Path, cache: Cache) -> None:
     cache.put({KEY: YES})
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+
+
+def test_a_folder_readable_by_others_is_used_with_private_files(folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(0o755)
+    with closing(Cache(folder)) as opened:
+        opened.put({KEY: YES})
+        assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o702, 0o777, 0o1777])
@@ -230,7 +320,9 @@ def test_a_folder_that_others_may_write_to_is_refused(folder: Path, mode: int) -
     with pytest.raises(InputError, match=f"{folder}: may be written by others"):
         Cache(folder)
     assert list(folder.iterdir()) == []
-    folder.chmod(0o755)
+
+
+def test_a_database_that_others_may_write_to_is_refused(folder: Path) -> None:
     Cache(folder).close()
     (folder / "cache.db").chmod(0o666)
     with pytest.raises(InputError, match=r"cache\.db: may be written by others"):
@@ -274,7 +366,7 @@ def test_a_database_that_is_damaged_later_is_a_miss(
 ) -> None:
     cache.put({KEY: YES})
     with database(folder) as connection:
-        connection.execute("DROP TABLE replies")
+        connection.execute("DROP TABLE Cache")
     assert cache.get(KEY) is None
     cache.put({KEY: YES})
     assert len(warnings(caplog)) == 2
@@ -286,6 +378,38 @@ def test_a_folder_name_is_expanded_before_it_is_checked(tmp_path: Path, monkeypa
     (tmp_path / "there").chmod(0o777)
     with pytest.raises(InputError, match="there: may be written by others"):
         Cache(Path("$WHERE"))
+
+
+def test_a_relative_folder_is_fixed_when_the_cache_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with closing(Cache(Path("replies"))) as opened:
+        opened.put({KEY: YES})
+        opened.close()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        assert opened.get(KEY) == YES
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_failed_commit_does_not_lock_the_cache(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(storage._SETTINGS, "sqlite_journal_mode", "delete")  # as on a disk that has no shared memory
+    monkeypatch.setattr(storage, "_WRITE_TIMEOUT", 0.05)
+    with closing(Cache(folder)) as opened, database(folder) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM Cache").fetchall()
+        opened.put({KEY: YES})
+        reader.execute("ROLLBACK")
+        assert warnings(caplog) == [
+            f"{folder}: a reply could not be stored (SQLITE_BUSY); the next run pays for it again"
+        ]
+        assert opened.get(KEY) is None
+        opened.put({KEY: YES})
+        assert opened.get(KEY) == YES
+        with closing(Cache(folder)) as another:
+            another.put({OTHER: NO})
+        assert opened.get(OTHER) == NO
 
 
 def run(script: str, *arguments: str) -> "subprocess.Popen[str]":

@@ -291,7 +291,7 @@ def test_only_replies_that_cost_something_are_cached(tmp_path: Path) -> None:
 
 # What is loaded
 
-HEAVY = {"aiohttp", "litellm", "xllamacpp", "jinja2"}
+HEAVY = {"aiohttp", "litellm", "diskcache", "xllamacpp", "jinja2"}
 
 
 def loaded_by(*steps: str) -> list[set[str]]:
@@ -315,4 +315,4 @@ def test_without_a_model_nothing_of_it_is_imported() -> None:
 def test_each_kind_of_model_imports_only_what_it_needs() -> None:
     opening = "from jurygraph.models.factory import open_backend as o; from jurygraph.schema import CallsConfig"
     loaded = loaded_by(f"{opening}; o('openai/gpt-5-mini', CallsConfig())", f"o({SERVER!r}, CallsConfig())")
-    assert loaded == [set(), {"aiohttp"}]
+    assert loaded == [{"diskcache"}, {"aiohttp", "diskcache"}]

@@ -136,7 +136,7 @@ class TestUnreached:
         monkeypatch.setattr("jurygraph.models.cache._ERASE_TIMEOUT", 0.05)
         with closing(sqlite3.connect(scored.cache / "cache.db", isolation_level=None)) as reader:
             reader.execute("BEGIN")
-            reader.execute("SELECT count(*) FROM replies").fetchone()
+            reader.execute("SELECT count(*) FROM Cache").fetchone()
             (message,) = erase(scored.run, "response", "t/a", "").unreached
         assert "the cache could not be searched and rewritten" in message
         assert erase(scored.run, "response", "t/a", "").unreached == []
