@@ -154,12 +154,12 @@ def parse_error(content: bytes | bytearray) -> ServerError:
         body = content[:MAX_ERROR_BYTES].decode(errors="replace")
     error = body.get("error") or body if isinstance(body, dict) else body
     if not isinstance(error, dict):
-        return ServerError(frozenset(), " ".join(str(error).split()))
+        return ServerError(frozenset(), str(error).strip())
     code = error.get("code")
     codes = frozenset(value.lower() for value in (code, error.get("type")) if isinstance(value, str))
     status = code if type(code) is int and 400 <= code < 600 else None
     message = str(error.get("message") or error.get("detail") or error)
-    return ServerError(codes, " ".join(message.split()), status)
+    return ServerError(codes, message.strip(), status)
 
 
 def error_kind(status: int, error: ServerError) -> str:

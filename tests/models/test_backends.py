@@ -97,7 +97,9 @@ def fault_of(name: str, answer: Answer, timeout: float = 30.0) -> Fault:
 
 
 def error(number: int, **fields: Any) -> Answer:
-    return status(number, body={"error": {"message": "planted", "type": "invalid_request_error", "code": None} | fields})
+    return status(
+        number, body={"error": {"message": "planted", "type": "invalid_request_error", "code": None} | fields}
+    )
 
 
 @every_backend
@@ -230,6 +232,16 @@ FORMS = [
     base64.b64encode(KEY.encode()).decode(),
     base64.urlsafe_b64encode(f"user:{KEY}".encode()).decode(),
 ]
+
+
+@every_backend
+def test_an_echoed_key_of_several_lines_is_not_in_the_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = (KEY, KEY[::-1])
+    key = "\n".join(["-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----"])
+    monkeypatch.setenv("SOME_PRIVATE_KEY", key)
+    message = str(fault_of(name, error(401, message=f"bad key {key}!")))
+    assert "[redacted]" in message
+    assert not any(line in message for line in lines)
 
 
 @every_backend
