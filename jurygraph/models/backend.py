@@ -82,8 +82,10 @@ class Backend(ABC):
     def fault(self, kind: str, problem: str, headers: Mapping[str, str] | None = None) -> Fault:
         """Return a fault that names the model, on one line without secrets; `headers` may give the time of a retry."""
         message = " ".join(process_redactor(self.secrets).redact_text(problem[:MAX_ERROR_BYTES]).split())
-        if kind == "server" and any(name in message for name in _REJECTED_FIELDS):
-            kind = "rejected"  # some servers fail at a field that they do not know, and would fail again
+        if kind == "server" and len(message) <= _MAX_MESSAGE and any(name in message for name in _REJECTED_FIELDS):
+            kind = (
+                "rejected"  # some servers fail at a field that they do not know; a long message may repeat the request
+            )
         now = datetime.now(UTC)
         is_throttled = kind == "rate-limit"
         wait = retry_after(headers or {}, now, throttled=is_throttled) if kind in RETRYABLE else None
