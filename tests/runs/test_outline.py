@@ -66,7 +66,7 @@ def test_outlines_and_traces_give_the_same_summary(run: Run) -> None:
         questions = run.source.survey_outline(group.survey).questions
         for o in group.traces:
             texts = partial(run.source.ledger.texts_of, o.record)
-            summary.add(group.record.key, o.response_id, questions, o.body, o.reward, texts)
+            summary.add(group.record.key, o.response_id, questions, o.body, o.reward, texts, o.names)
     verdicts = [verdict for trace in traces for verdict in trace.verdicts if verdict.about == trace.response_id]
     counts, failed = summary.to_json()["verdicts"], [v.failure for v in verdicts if v.failure and v.status == "failed"]
     assert counts["requested"] == len(verdicts)

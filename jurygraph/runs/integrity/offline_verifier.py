@@ -84,6 +84,7 @@ class Ledger:
         self._folder = folder
         self._group = ""
         self._group_end = 0
+        self.scores: dict[str, list[Any]] = {}  # by response: the scores, decisions and states of its verdicts
         self._traces: dict[int, tuple[str, str]] = {}
         self._missing: set[int] = set()  # texts that are missing but not erased so far, or erased but present
         self._read()
@@ -157,7 +158,9 @@ class Ledger:
         require(key == response, "is not of the response that the base has there")
         reward = check_reward(body["reward"], self.known["decision", self.known["task", task]["decision"]]["specs"])
         self._traces[seq] = key, task
-        self.shown[key] = sha256(canonical_json([task, *reward, self.links[-1].hex()]))
+        own = [[v.get("score"), v.get("met"), v.get("status", "ok")] for v in body.get("verdicts", [])]
+        self.scores[key] = self.base.scores[key] if self.base else own
+        self.shown[key] = sha256(canonical_json([task, *reward, self.links[-1].hex(), self.scores[key]]))
 
 
 def check_reward(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[Any]:
@@ -184,7 +187,9 @@ def check_traces(path: Path, shown: dict[str, str]) -> None:
             terms = {term["name"]: term["contribution"] for term in reward["terms"]}
             steps = [[step["name"], step["before"], step["after"]] for step in reward["adjustments"]]
             figures = [reward["value"], reward["status"], reward["coverage"]]
-            fields = [trace["task_id"], *figures, terms, steps, trace.pop("previous")]
+            verdicts = [v for v in trace["verdicts"] if v["about"] == trace["response_id"]]
+            scores = [[v["score"], v["met"], v["status"]] for v in verdicts]
+            fields = [trace["task_id"], *figures, terms, steps, trace.pop("previous"), scores]
             require(shown.pop(trace["response_id"], "") == sha256(canonical_json(fields)), "does not match its record")
             for timed in (*trace["calls"], *(step for v in trace["verdicts"] for step in v.get("steps", ()))):
                 del timed["latency" if "latency" in timed else "duration"]
@@ -215,7 +220,7 @@ def iter_proofs(folder: Path, head: str | None) -> Iterator[str]:
     yield f"holds: {len(run.shown)} rewards, by their terms; every text, but for {run.erased} that were erased"
     require(sha256((folder / "config.yaml").read_bytes()) == run.config_file, "config.yaml: is not that of this run")
     check_traces(folder / "traces.jsonl", run.shown)
-    yield "holds: config.yaml, and in traces.jsonl the rewards with their terms, and the digest of each trace"
+    yield "holds: config.yaml, and in traces.jsonl rewards, terms and scores, and the digest of each trace"
     require(head is None or head in run.heads().values(), f"records.jsonl: do not have the head {head}")
     if (folder / "seal.txt").exists():
         yield from check_seal(folder, run)

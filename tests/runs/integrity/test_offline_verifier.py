@@ -124,7 +124,7 @@ class TestIntactBundle:
 
 class TestVerifierFile:
     def test_it_is_short_and_compatible_with_python_3_8(self) -> None:
-        assert len(SOURCE.read_text().splitlines()) <= 250
+        assert len(SOURCE.read_text().splitlines()) <= 255
         ast.parse(SOURCE.read_text(), feature_version=(3, 8))
 
 
@@ -354,9 +354,13 @@ class TestForgedTraces:
             lambda trace: trace["reward"]["terms"][0].update(name="other"),
             lambda trace: trace["reward"]["terms"].pop(),
             lambda trace: trace["reward"].update(adjustments=[{"name": "clip", "before": 1.0, "after": 0.5}]),
+            lambda trace: trace["verdicts"][0].update(score=0.123),
+            lambda trace: trace["verdicts"][0].update(met=True),
+            lambda trace: trace["verdicts"][0].update(status="abstained"),
+            lambda trace: trace["verdicts"].pop(),
         ],
     )
-    def test_a_changed_reward_is_found(self, unpacked_bundle: Path, verify: Verify, change: Any) -> None:
+    def test_a_changed_reward_or_score_is_found(self, unpacked_bundle: Path, verify: Verify, change: Any) -> None:
         every = read_traces(unpacked_bundle)
         change(every[0])
         (unpacked_bundle / "traces.jsonl").write_bytes(b"".join(map(with_digest, every)))
