@@ -187,9 +187,12 @@ class _SpecBuilder:
         for name in [*counted, *(name for gate in self.config.gates for name in _gate_components(gate))]:
             if name not in present:
                 kind = {RUBRIC: "rubric", STAKEHOLDERS: "stakeholders"}.get(name, "question")
+                remedy = "complete the task"
+                if name == RUBRIC:
+                    remedy = "write one in the task, for all tasks in `task_defaults`, or in a column (--rubric-column)"
                 raise PlanError(
                     f"task {self.task.id!r}: the reward counts component {name!r}, but the task has no {kind} for it; "
-                    "complete the task, or leave the component out of `reward` and `gates`"
+                    f"{remedy}; or leave the component out of `reward` and `gates`"
                 )
 
     def _configured_input(self, name: str, key: str, component: ComponentConfig) -> ComponentInput:

@@ -123,7 +123,7 @@ def print_canary_message(tally: "CanaryTally") -> None:
 _MAX_UNSUPPORTED = 0.1
 """The largest share of unsupported findings that is not mentioned."""
 _EVIDENCE_ADVICE = {
-    "required": "is the worst case under `safety.evidence: required`; if your judge paraphrases, write `preferred`",
+    "required": "is the worst case or a tie: `safety.evidence: required`; if your judge paraphrases, write `preferred`",
     "preferred": "stands under `safety.evidence: preferred`; write `required` to count it as the worst case",
 }
 
