@@ -230,10 +230,25 @@ def test_if_skipped_must_be_left_out_or_zero_for_screened_questions(counts: str)
         make_plan(config, task())
 
 
-def test_if_skipped_is_required_for_screened_criteria() -> None:
-    late = evaluator_use("met", audience="criterion", whens={"b": {"question": "met@a", "threshold": 0.5}})
-    with pytest.raises(PlanError, match="may be left out"):
-        make_plan({"evaluators": [late]}, task(criterion("a"), criterion("b")))
+@pytest.mark.parametrize(
+    ("audience", "setting", "about"),
+    [
+        ("criterion", "rubric.if_skipped", task(criterion("m"))),
+        ("stakeholder", "weights.if_skipped", task(stakeholders=[Stakeholder(id="m")])),
+        ("reviewer", "panel.if_skipped", task(reviewers=["m"])),
+    ],
+)
+def test_if_skipped_is_required_for_screened_questions_of_an_audience(audience: str, setting: str, about: Task) -> None:
+    late = {**evaluator_use("late", audience=audience), "when": {"question": "tone", "threshold": 0.5}}
+    component = {"criterion": "rubric", "stakeholder": "stakeholders", "reviewer": "late"}[audience]
+    config = {
+        "evaluators": [late, evaluator_use("tone")],
+        "reward": {component: 1.0},
+        "weights": {"method": "uniform"},
+    }
+    problem = rf"{setting}: question 'late@m' may be left out by its `when`: say whether"
+    with pytest.raises(PlanError, match=problem):
+        make_plan(config, about)
 
 
 @pytest.mark.parametrize(("gated", "value"), [("left-out", 0.25), ("zero", 0.125)])
@@ -433,14 +448,6 @@ def test_an_evaluator_names_the_combiner_of_its_component() -> None:
     assert reward.value == 0.25
 
 
-def test_if_skipped_is_required_for_a_screened_panel() -> None:
-    screened = {**evaluator_use("taste", audience="reviewer"), "when": {"question": "tone", "threshold": 0.5}}
-    with pytest.raises(
-        PlanError, match=r"panel\.if_skipped: question 'taste@r' may be left out by its `when`: say whether"
-    ):
-        make_plan({"evaluators": [screened, evaluator_use("tone")], "reward": {"taste": 1.0}}, task(reviewers=["r"]))
-
-
 class WeightsFromVerdicts(Combiner):
     """Takes its weights from verdicts."""
 
@@ -481,6 +488,17 @@ def test_a_combiner_that_keeps_columns_gets_them_unfolded() -> None:
     assert spec.inputs["tone"].reduce is None
 
 
+def test_a_combiner_is_told_which_reviewer_a_question_predicts() -> None:
+    own = {"combiner": "consensus", "inputs": {"judge": "taste"}}
+    config = {
+        "evaluators": [evaluator_use("taste", audience="reviewer")],
+        "components": {"own": own},
+        "reward": {"own": 1.0},
+    }
+    spec = next(one for one in make_plan(config, task(reviewers=["r1", "r2"])).decision.specs if one.name == "own")
+    assert {name: one.reviewer for name, one in spec.inputs.items()} == {"judge@r1": "r1", "judge@r2": "r2"}
+
+
 # Weights of a stakeholder's questions
 
 
@@ -498,6 +516,7 @@ def questions_about_ann(**weights: Any) -> Any:
     uses = [
         evaluator_use("kind", audience="stakeholder", layer="model", subjects=["cheap", "mood", "near", "quiet"]),
         evaluator_use("same", audience="stakeholder", layer="check"),
+        evaluator_use("asked", audience="stakeholder", layer="check", subjects=["diet"], shares={"diet": 0.0}),
     ]
     config = {"evaluators": uses, "weights": {"method": "uniform", **weights}}
     (spec,) = make_plan(config, task(stakeholders=[ANN])).decision.specs
@@ -509,14 +528,19 @@ def test_layers_share_a_stakeholders_utility_and_its_questions_the_layers_share(
     assert dict(zip(one.questions, one.weights, strict=True)) == {
         **{f"kind/{subject}@ann": 0.125 for subject in ("cheap", "mood", "near", "quiet")},
         "same@ann": 0.5,
+        "asked/diet@ann": 0.0,
     }
 
 
-def test_the_places_of_hard_and_soft_constraints_are_frozen() -> None:
+def test_the_places_of_hard_and_soft_constraints_and_of_questions_without_weight_are_frozen() -> None:
     spec = questions_about_ann(cap=0.25)
     questions = spec.inputs["ann"].questions
-    places = {kind: [questions[place] for place in spec.params[kind]["ann"]] for kind in ("hard", "soft")}
-    assert places == {"hard": ["kind/quiet@ann"], "soft": ["kind/cheap@ann", "kind/near@ann"]}
+    kinds = ("hard", "soft", "collected")
+    assert {kind: [questions[place] for place in spec.params[kind]["ann"]] for kind in kinds} == {
+        "hard": ["kind/quiet@ann"],
+        "soft": ["kind/cheap@ann", "kind/near@ann"],
+        "collected": ["asked/diet@ann"],
+    }
     assert spec.params["cap"] == 0.25
     assert "floor" not in spec.params
     assert questions_about_ann(welfare="egalitarian", floor=0.25).params["floor"] == 0.25

@@ -14,6 +14,7 @@ from jurygraph.decision.table import (
     FAILED_BY_INFRASTRUCTURE,
     FAILED_BY_RESPONSE,
     NO_MODEL,
+    NO_VARIANTS,
     NOT_APPLICABLE,
     OK,
     STOPPED,
@@ -21,6 +22,7 @@ from jurygraph.decision.table import (
     build_table,
 )
 from jurygraph.schema import ComponentInput, Question, RecordedVerdict
+from jurygraph.schema.verdict import NO_VARIANT
 from tests.graphs import scripted
 
 
@@ -50,6 +52,7 @@ OTHER_CELLS = {
     RecordedVerdict(score=0.0, met=False, gated_by="empty-response"): Cell(0.0, False, STOPPED),
     RecordedVerdict(score=1.0, met=True, unsupported="worst-case"): Cell(1.0, True, STOPPED),
     RecordedVerdict(score=0.8, met=True, unsupported="stands"): Cell(0.8, True, OK),
+    RecordedVerdict(status="not_applicable", gated_by=NO_VARIANT): Cell(0.0, False, NO_VARIANTS),
 }
 CELLS = {**OK_CELLS, **OTHER_CELLS, None: Cell(0.0, False, ABSENT)}
 FEWER = [*list(OK_CELLS)[::2], *list(OTHER_CELLS)[1::2], None]
@@ -80,9 +83,11 @@ def make_table(rows: Sequence[Sequence[RecordedVerdict | None]]) -> VerdictTable
 
 def effective_row(row: Sequence[Cell], spec_input: ComponentInput) -> list[Cell]:
     """The row as the input counts it: without the unsure, and as one cell where the majority decides."""
+    without_variants = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
+    counted = [cell._replace(outcome=without_variants) if cell.outcome == NO_VARIANTS else cell for cell in row]
     sure = [
         cell._replace(outcome=ABSTAINED) if cell.outcome in ANSWERED and cell.sure < spec_input.min_confidence else cell
-        for cell in row
+        for cell in counted
     ]
     if spec_input.reduce != "majority" or len(row) == 1:
         return [cell._replace(outcome=NOT_APPLICABLE) if cell.outcome == EXCLUDED else cell for cell in sure]

@@ -11,12 +11,21 @@ class Room(NamedTuple):
 
 
 ROOMS: dict[str, Room] = {
-    "aggregation": Room(("jurygraph/aggregation",), ("tests/aggregation",)),
+    "aggregation": Room(("jurygraph/aggregation",), ("tests/aggregation", "tests/inference/test_agreement.py")),
     "decide": Room(
         tuple(f"jurygraph/decision/{name}.py" for name in ("decide", "table", "fusion", "group_result", "recipe")),
         tuple(
             f"tests/decision/test_{name}.py"
-            for name in ("decide", "decide_many", "table", "table_reference", "fusion", "recipe", "residual")
+            for name in (
+                "decide",
+                "decide_many",
+                "table",
+                "table_reference",
+                "fusion",
+                "recipe",
+                "residual",
+                "weighting",
+            )
         ),
     ),
     "routing": Room(

@@ -199,6 +199,13 @@ def test_the_draws_depend_on_the_seed_alone() -> None:
 
 
 @pytest.mark.landing
+def test_an_item_of_known_class_has_it_in_every_draw() -> None:
+    for known in range(3):
+        of_agent_0 = posterior_of(GRADED._replace(gold={0: known}), chains=2, draws=100).scores[:, :, 0]
+        assert set(of_agent_0.ravel().tolist()) == {known / 2}
+
+
+@pytest.mark.landing
 def test_unlabelled_items_and_agents_without_labels_are_left_out() -> None:
     sampled = sample([0, 0, 1, 2], [0, 1, 0, 0], [1, 1, 0, None], ["a", "a", "a", "b"], chains=2, draws=200)
     assert list(sampled.credible_scores()) == ["a"]

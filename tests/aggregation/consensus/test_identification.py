@@ -62,6 +62,13 @@ def test_annotators_are_joined_through_others_however_far() -> None:
     assert panel(encode(item, annotator, item % 2, range(2))).parts.tolist() == [0] * 41
 
 
+def test_parts_are_numbered_by_their_labels_and_equal_ones_by_their_first_annotator() -> None:
+    labels = np.tile([1, 2], 20)  # of annotators 0 to 39, who share no item
+    annotator = np.repeat(np.arange(40), labels)
+    parts = panel(encode(np.arange(60), annotator, np.zeros(60, int), range(2))).parts
+    assert np.argsort(parts).tolist() == [*range(1, 40, 2), *range(0, 40, 2)]
+
+
 def test_repeated_rows_and_abstentions_do_not_change_the_depth() -> None:
     item, annotator, label, _ = drawn(60, 3, 3, seed=2)
     depth = panel(encode(item, annotator, label, range(3))).depth
