@@ -96,6 +96,7 @@ MADE: dict[str, Any] = {
     "surrogate": Material(name="made", data="\ud800"),
     "an object": Material.model_construct(name="made", status="ok", data=object()),
     "no variants": Material.model_construct(name="made", status="ok", variants=5),
+    "no material": [1],
 }
 
 
@@ -194,14 +195,24 @@ class Needs(Evaluator):
         return 1.0
 
 
-@pytest.mark.parametrize("what", MADE)
-def test_material_that_cannot_be_serialised_is_failed_material(what: str) -> None:
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("surrogate", "it cannot be written as JSON"),
+        ("an object", "data"),
+        ("no variants", "variants: Input should be a valid tuple"),
+        ("no material", "expected material 'made', got list; return Material(name='made', data=...)"),
+    ],
+)
+def test_material_of_no_permitted_type_is_failed_material_with_a_reason(what: str, message: str) -> None:
     config = {
         "evaluators": [f"{HERE}:Needs"],
         "derivers": [{"use": f"{HERE}:Makes", "params": {"what": what}}],
     }
     (trace,) = score_responses(config, task(), response("a"))
     assert trace.material[0].status == trace.verdicts[0].status == "failed"
+    assert trace.material[0].failure is not None
+    assert trace.material[0].failure.message.startswith(message)
     assert trace.model_dump_json()
 
 

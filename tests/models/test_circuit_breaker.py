@@ -129,6 +129,18 @@ class TestWaiting:
 
         assert run(alone()).call.attempts > 4
 
+    def test_a_request_is_repeated_in_outages_as_often_as_it_may_be_tried(self) -> None:
+        class Overloaded(CircuitBreaker):
+            """Answers who may not be repeated."""
+
+            async def call(self, send: Any, until: float | None = None, *, may_repeat: bool = True) -> Any:
+                allowed.append(may_repeat)
+                return None if may_repeat else await send()
+
+        allowed: list[bool] = []
+        run(ask_all(gateway_to(Server(), breaker=Overloaded()), 1))
+        assert allowed == [True] * RequestLimits().retries.attempts + [False]
+
     def test_a_failed_probe_queues_behind_waiting_requests(self) -> None:
         class Poison(Server):
             """Fail at one request for ever."""
@@ -221,6 +233,37 @@ class TestOpening:
             return breaker.outages
 
         assert run(impatient()) == 0
+
+    def test_a_request_from_before_an_outage_is_no_evidence_of_another_one(self) -> None:
+        async def late() -> int:
+            breaker = CircuitBreaker(after=1)
+            sent_before = asyncio.create_task(breaker.call(fail_late))
+            await asyncio.sleep(0)
+            await fail(breaker)
+            await repeat(breaker, answer)
+            await sent_before
+            return breaker.outages
+
+        async def fail_late() -> None:
+            await asyncio.sleep(10.0)
+            raise Fault("connection", "planted")
+
+        assert run(late()) == 1
+
+    @pytest.mark.parametrize(("settings", "found"), [({}, None), ({"may_repeat": False}, "connection")])
+    def test_a_call_that_an_outage_ends_is_repeated_unless_it_may_not_be(
+        self, settings: dict[str, bool], found: str | None
+    ) -> None:
+        async def send() -> None:
+            raise Fault("connection", "planted")
+
+        async def call() -> str | None:
+            try:
+                return await CircuitBreaker(after=1).call(send, **settings)
+            except Fault as fault:
+                return fault.kind
+
+        assert run(call()) == found
 
 
 class TestGivingUp:

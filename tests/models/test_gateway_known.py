@@ -16,6 +16,7 @@ from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.request import AnsweredCall, Reply, Request
 from jurygraph.models.retries import RetryPolicy
+from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Message
 from tests.models.test_gateway import Kept
 from tests.models.test_token_limit import Bills, make_request
@@ -94,6 +95,13 @@ def test_a_secret_is_redacted_wherever_a_server_echoes_it(field: str) -> None:
 
     answered = with_gateway(lambda gateway: gateway.ask(make_request()), backend=Echoes(1, 1))
     assert answered.reply == Reply.model_validate({"text": "yes", field: "it is [redacted]"})
+
+
+def test_a_redactor_that_is_given_decides_what_is_redacted() -> None:
+    backend = Bills(1, 1)
+    backend.reply = Reply(text=f"it is {SECRET}")
+    answered = with_gateway(lambda gateway: gateway.ask(make_request()), backend, redactor=Redactor((SECRET,)))
+    assert answered.reply.text == "it is [redacted]"
 
 
 def test_a_secret_in_a_fault_is_redacted_and_the_errors_behind_it_are_left_out() -> None:

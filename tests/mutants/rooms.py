@@ -51,7 +51,15 @@ ROOMS: dict[str, Room] = {
         ("jurygraph/models/gateway.py", "jurygraph/models/circuit_breaker.py"),
         tuple(
             f"tests/models/test_{name}.py"
-            for name in ("gateway", "gateway_known", "circuit_breaker", "token_limit", "recording", "retries")
+            for name in (
+                "gateway",
+                "gateway_known",
+                "circuit_breaker",
+                "token_limit",
+                "recording",
+                "retries",
+                "first_replies",
+            )
         ),
     ),
     "safety": Room(("jurygraph/safety",), ("tests/safety",)),

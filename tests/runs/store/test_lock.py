@@ -56,6 +56,19 @@ def test_a_folder_without_write_access_or_locks_is_named(tmp_path: Path, monkeyp
         acquire_lock(tmp_path / "run.lock")
 
 
+def test_a_full_disk_is_named_and_the_lock_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "run.lock"
+    with monkeypatch.context() as full:
+        full.setattr("os.write", refuse)
+        problem = f"{path}: cannot be written (No space left on device); free some space, or name another folder"
+        with pytest.raises(InputError, match=re.escape(problem)):
+            acquire_lock(path)
+    release_lock(acquire_lock(path))
+
+
 def test_a_lock_is_private(tmp_path: Path) -> None:
     before = os.umask(0)
     try:

@@ -2,11 +2,13 @@
 
 import logging
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from jurygraph.errors import TraceMismatch
+from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.store import ledger as ledger_module
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.ledger import Ledger
@@ -84,6 +86,24 @@ def test_a_ledger_of_a_killed_process_with_its_log_is_complete(
     assert ledger.count == 3
     ledger.close()
     assert caplog.text == ""
+
+
+def test_the_log_of_a_ledger_that_was_being_written_counts_whatever_the_file_itself_contains(killed: Path) -> None:
+    with closing(sqlite3.connect(f"{killed.as_uri()}?mode=ro&immutable=1", uri=True)) as without_log:
+        (link,) = without_log.execute("SELECT link FROM records").fetchone()
+    assert killed.read_bytes().count(link) == 1
+    killed.write_bytes(killed.read_bytes().replace(link, b"x" * len(link)))
+    with closing(Ledger.open(killed)) as ledger:
+        assert len(list(ledger.verified_records(1, 3))) == 3
+
+
+def test_a_ledger_with_a_log_that_another_program_locks_is_named(killed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jurygraph.runs.store.ledger.BUSY_TIMEOUT", 0.0)
+    with closing(sqlite3.connect(killed, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(InputError, match="is locked by another program"):
+            Ledger.open(killed)
 
 
 def test_a_writer_that_is_killed_before_its_first_record_misses_no_log(

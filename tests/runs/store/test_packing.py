@@ -191,10 +191,10 @@ class TestTrace:
     def test_labels_data_material_and_calls_survive(self) -> None:
         material = Material(name="m", response="r", data=[1, {"a": None}])
         call = Call(id="c", provider="p", model="m", latency=0.5)
-        response = Response(id="r", text="text", data={"x": [1.5]})
+        response = Response(id="r", text="text", data={"x": [1.5]}, metadata={"run": 2})
         body, texts = pack(trace(material=(material,), calls=(call,), labels={"gold": 1}, agent="a"), response)
         places = dict(enumerate(texts))
-        assert unpack_about(body, places) == {"labels": {"gold": 1}, "data": {"x": [1.5]}, "metadata": {}}
+        assert unpack_about(body, places) == {"labels": {"gold": 1}, "data": {"x": [1.5]}, "metadata": {"run": 2}}
         assert unpack_material(body["material"][0], "r", places) == material
         assert (body["agent"], places[body["response"]]) == ("a", b"text")
         assert Call.model_validate(body["calls"][0]) == call
