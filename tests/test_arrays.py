@@ -111,8 +111,3 @@ def test_valid_arrays_are_converted_without_unneeded_copies(read: Callable[..., 
     found = read("x", given)
     assert (found.tolist(), found.dtype) == (list(given), kind)
     assert read("x", found) is found
-
-
-def test_a_probability_is_one_number() -> None:
-    assert type(arrays.as_probability("x", 1)) is float
-    assert arrays.as_probability("x", np.array(0.25)) == 0.25

@@ -9,7 +9,6 @@ import json
 import re
 import runpy
 import statistics
-import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -22,7 +21,6 @@ import numpy as np
 import pytest
 
 from examples.group_trip import prose
-from examples.group_trip.layouts import LAYOUTS
 from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
 from jurygraph.aggregation import gear
 from jurygraph.judges.few_shot.shown_examples import is_near_duplicate
@@ -117,19 +115,6 @@ def test_every_recipe_ranks_the_models_as_they_are_right(recipe: str) -> None:
     for one, other in combinations(sorted(known), 2):
         if fmean(known[one]) != fmean(known[other]):
             assert (fmean(rewards[one]) < fmean(rewards[other])) == (fmean(known[one]) < fmean(known[other]))
-
-
-@pytest.mark.exhaustive
-def test_the_recipe_of_the_maths_example_has_every_component_that_needs_no_model() -> None:
-    scored = score_all(EXAMPLES / "maths" / "macrm.yaml", EXAMPLES / "maths" / "tasks.jsonl")
-    traces = [trace for _, _, of_task in scored for trace in of_task]
-    right = sum(bool(response.metadata["is_correct"]) for _, responses, _ in scored for response in responses)
-    names = "accuracy concise diverse efficient enhanced format repetition sound steps"
-    assert sorted(term.name for term in traces[0].reward.terms if term.weight) == names.split()
-    changed = {change.name for trace in traces for change in trace.reward.adjustments}
-    assert changed == {"precision gate", "repetition gate"}
-    made = [trace for trace in traces if trace.material[0].variants]
-    assert len(made) == right, "each right solution has contrasts, and no wrong one has"
 
 
 # monitor
@@ -250,16 +235,6 @@ def test_a_hollow_response_beats_the_sound_one_under_flat_in_four_tasks_and_unde
         assert (part > 0) == is_left
 
 
-def test_the_template_of_rubrics_holds_three_of_the_tasks_with_their_readings(rubrics: list[Group]) -> None:
-    template = ROOT / "jurygraph" / "cli" / "templates" / "rubric"
-    kept = list(read_tasks(template / "tasks.jsonl"))
-    assert len(kept) == 3
-    assert all(one in rubrics for one in kept)
-    assert (template / "reading.py").read_bytes() == (RUBRIC / "reading.py").read_bytes()
-    shown = {response.id for _, responses in kept for response in responses}
-    assert readings(template) == {key: value for key, value in readings(RUBRIC).items() if key[0] in shown}
-
-
 # reviewers
 
 ANNOTATORS = ("annotator1", "annotator2", "annotator3")
@@ -303,22 +278,6 @@ def ratings() -> dict[tuple[str, str], dict[str, str]]:
 def texts() -> dict[str, str]:
     rows = map(json.loads, content(REVIEWERS / "texts.jsonl.gz").splitlines())
     return {row["item"]: row["text"] for row in rows}
-
-
-@pytest.mark.landing
-def test_what_agreement_prints_is_what_is_published() -> None:
-    published = json.loads((DATA / "pandalm" / "published.json").read_text(encoding="utf-8"))
-    figures = ("macroP", "macroR", "macroF1", "acc", "cohen_kappa_vs_majority")
-    expected = [
-        f"annotator{a} and annotator{b} {published['iaa_cohen'][f'{a}-{b}']:.4f}" for a, b in ("12", "13", "23")
-    ]
-    for name, shown in (("gpt35", "GPT-3.5"), ("pandalm7b", "PandaLM-7B")):
-        expected.append(" ".join([shown, *(f"{published[name][figure]:.4f}" for figure in figures)]))
-    script = [sys.executable, str(REVIEWERS / "agreement.py")]
-    printed = subprocess.run(script, capture_output=True, text=True, check=True).stdout
-    lines = [re.sub(r" \(\S+ to \S+\)", "", " ".join(line.split())) for line in printed.splitlines()]
-    assert [line for line in lines if re.search(r"\d\.\d{4}", line)] == expected
-    assert len(re.findall(r"\S+ \(\S+ to \S+\)", printed)) == 3 + 2 * 2
 
 
 def test_thirty_tasks_are_pairs_of_thirty_domains(ratings: dict[tuple[str, str], dict[str, str]]) -> None:
@@ -435,54 +394,6 @@ def test_the_trace_names_the_fault_and_who_pays(trips: Trips) -> None:
     assert paid_by_one_heavy >= 10
 
 
-@pytest.mark.landing
-def test_without_our_cap_every_fault_still_costs_something_but_less_as_the_readme_says(trips: Trips) -> None:
-    config = read_config(TRIP / "jury.yaml")
-    weights = config.weights.model_copy(update={"cap": "none"})
-    falls = []
-    for scored in (score_trips(config.model_copy(update={"weights": weights})), trips):
-        means = [fmean(reward(one["reference"]) - reward(one[fault]) for _, one in scored) for fault in FAULTS]
-        assert all(reward(one[fault]) < reward(one["reference"]) for _, one in scored for fault in FAULTS)
-        falls.append(f"{min(means):.2f} to {max(means):.2f}")
-    text = " ".join((TRIP / "README.md").read_text(encoding="utf-8").split())
-    assert f"costs {falls[0]} of the reward on average instead of {falls[1]}" in text
-
-
-def test_another_profile_of_one_traveller_changes_no_bit_of_anothers_utility(trips: Trips) -> None:
-    task, traces = trips[0]
-    first, *others = task.stakeholders
-    changed = first.model_copy(update={"profile": "somebody else", "constraints": first.constraints[:1]})
-    (responses,) = (responses for own, responses in read_tasks(TRIP / "tasks.jsonl.gz") if own.id == task.id)
-    with Jury.from_config(TRIP / "jury.yaml") as jury:
-        rescored = jury.score(task.model_copy(update={"stakeholders": (changed, *others)}), responses)
-    for trace, again in zip(traces.values(), rescored, strict=True):
-        assert [utilities(trace)[s.id] for s in others] == [utilities(again)[s.id] for s in others]
-    (plan, other) = (trace.plan for trace in (traces["reference"], rescored[0]))
-    assert plan is not None
-    assert other is not None
-    asked = {q.id: q.digest for q in plan.survey.questions if not q.id.endswith(f"@{first.id}")}
-    assert asked == {q.id: q.digest for q in other.survey.questions if q.id in asked}
-    for view in plan.survey.views.values():
-        names = {s.id for s in task.stakeholders} - {view.member}
-        assert not any(f'"id":"{name}"' in view.model_dump_json() for name in names)
-
-
-@pytest.mark.exhaustive
-def test_the_table_of_faults_names_the_payers(tmp_path: Path) -> None:
-    score = ("score", TRIP / "tasks.jsonl.gz", "--config", TRIP / "jury.yaml", "--out", tmp_path / "run")
-    assert run_command(*score).code == 0
-    script = [sys.executable, str(TRIP / "faults.py"), str(tmp_path / "run")]
-    table = subprocess.run(script, check=True, capture_output=True, text=True).stdout
-    lines = [line.split(maxsplit=3) for line in table.splitlines() if line.startswith("  ")]
-    assert [line[0] for line in lines] == ["plan", "reference", *FAULTS] * 10
-    assert "cleo 0.70 → 0.00: " in next(line[3] for line in lines if line[0] == "cuisine-dropped")
-    with subprocess.Popen(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as piped:
-        assert piped.stdout is not None
-        assert piped.stderr is not None
-        piped.stdout.close()
-        assert piped.stderr.read() == b""
-
-
 # group_trip, in prose
 
 PROSE: dict[str, Any] = read_config(TRIP / "prose.yaml").model_dump(mode="json", exclude_defaults=True)
@@ -508,18 +419,6 @@ def reads_plans(body: dict[str, Any], number: int) -> Answer:
 def reader() -> Iterator[Server]:
     with run_server(reads_plans) as running:
         yield running
-
-
-def test_ten_groups_tell_their_six_plans_in_words_alone() -> None:
-    prose_groups, data_groups = (list(read_tasks(TRIP / f"{name}.jsonl.gz")) for name in ("prose", "tasks"))
-    assert {str(one.labels["layout"]) for _, responses in prose_groups for one in responses} == set(LAYOUTS)
-    for (task, responses), (_, plans) in zip(prose_groups, data_groups, strict=True):
-        assert [(one.id, one.labels.get("fault")) for one in responses] == [
-            (one.id, one.labels.get("fault")) for one in plans
-        ]
-        assert all(one.data is None and one.text for one in responses)
-        unchecked = [(s.id, c.text, c.kind) for s in task.stakeholders for c in s.constraints if c.check is None]
-        assert unchecked == [(task.stakeholders[-1].id, prose.UNHURRIED["text"], "soft")]
 
 
 @pytest.mark.landing

@@ -12,7 +12,6 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 
 import jurygraph as jg
-from jurygraph.conformance import check_evaluator
 from jurygraph.errors import ConfigError
 from jurygraph.schema import Config
 from tests.rows import all_rows
@@ -133,20 +132,6 @@ def test_an_instance_is_copied_so_that_two_juries_do_not_share_its_name() -> Non
     assert not hasattr(shared, "name")
 
 
-def test_the_conformance_suite_takes_objects() -> None:
-    judge = jg.testing.ScriptedJudge({"polite": lambda text: "Dear" in text})
-    groups = [(TASK, [jg.Response(id="a", text="Dear Ann"), jg.Response(id="b", text="Ann")])]
-    assert check_evaluator(wordy, groups, derivers=[Words]) == 10
-    assert check_evaluator(jg.criteria(["It is polite."]), groups, model=judge) == 10
-
-
-def test_settings_of_the_config_apply_to_objects() -> None:
-    use = {"use": share, "samples": 2, "when": {"question": "half", "op": ">", "threshold": 0.9}}
-    components = {"all": {"inputs": {"a": {"verdicts_of": "share", "if_skipped": "zero"}}}}
-    trace = score(evaluators=[half, use], components=components, reward={"all": 1.0})
-    assert [verdict.gated_by for verdict in trace.verdicts if verdict.evaluator == "share"] == ["half"]
-
-
 def test_a_combiner_object_may_be_used_twice_and_has_its_attributes_in_its_version() -> None:
     power = Power(3)
     components = {name: {"combiner": power, "inputs": {"a": "half"}} for name in "ab"}
@@ -217,15 +202,6 @@ def test_an_object_that_does_not_fit_is_refused_with_its_key(settings: dict[str,
     with pytest.raises(ConfigError) as refused:
         jg.Jury(**settings)
     assert str(refused.value).startswith(message)
-
-
-def test_a_config_with_objects_stays_plain_data() -> None:
-    config = Config.model_validate({"evaluators": [half, Short()], "model": FakeListChatModel(responses=["x"])})
-    assert config.model_dump(mode="json")["evaluators"][0]["use"] == "half"
-    assert Config.model_validate_json(config.model_dump_json()).evaluators[0].target is None
-    assert config.evaluators[0].target is half
-    assert config.target is not None
-    assert config.model_copy(update={"model": "none"}).target is None
 
 
 def test_a_chat_model_may_be_the_model() -> None:

@@ -2,9 +2,7 @@
 
 import copy
 import json
-import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +10,9 @@ import pytest
 from ruamel.yaml import YAML
 
 from examples.panel.build import line
-from examples.panel.scripted_judge import NAME, Unscripted, judging, replied
+from examples.panel.scripted_judge import NAME, Unscripted, replied
 from examples.panel.trips import TOWNS
 from jurygraph import Jury, Response, Task, Trace
-from jurygraph.runs.run import Run
-from jurygraph.schema import RecordedVerdict
-from tests.command import CommandResult, run_command
 from tests.models.server import Server, reply_with, run_server, status
 
 ROOT = Path(__file__).parent.parent
@@ -51,33 +46,6 @@ def settings(url: str | None = None) -> dict[str, Any]:
             use["params"] = {**use["params"], **files}
     model = {} if url is None else {"model": f"openai-compatible:{url}#{NAME}"}
     return {**config, **model, "calls": {"cache": False}}
-
-
-def without(config: Mapping[str, Any], family: str) -> dict[str, Any]:
-    """The config without a family, and without what only rests on it."""
-    left: dict[str, Any] = copy.deepcopy(dict(config))
-    gone = FAMILIES[family]
-    left["evaluators"] = [use for use in left["evaluators"] if known_as(use) not in gone]
-    for name in gone:
-        left["reward"].pop(name.rpartition(".")[2], None)
-    if family == "annotator":
-        del left["annotation"]
-    if family == "rubric":
-        del left["reward"]["rubric"]
-    if family == "data synthesizer":
-        left["derivers"] = ["facts.claims"]
-        del left["components"]["enhanced"], left["reward"]["enhanced"]
-    if family == "consensus":
-        del left["components"]["reviewers"], left["reward"]["reviewers"]
-    if family in JUDGES:
-        del left["components"]["reviewers"]["inputs"][family]
-    return left
-
-
-def known_as(use: str | Mapping[str, Any]) -> str:
-    if isinstance(use, str):
-        return use
-    return f"{use['use']}-of-{use['material']}" if "material" in use else str(use["use"])
 
 
 @pytest.fixture(scope="module")
@@ -176,169 +144,3 @@ def test_the_judges_of_each_reviewer_are_fused_by_consensus_and_the_reviewers_by
             assert len(votes) == len(JUDGES) * SAMPLES
             assert part == figures[f"p(1) of {reviewer}"] == float(2 * sum(votes) > len(votes))
         assert trace.reward.components["reviewers"] == pytest.approx(sum(parts.values()) / 3)
-
-
-# What must not matter, and what must stay
-
-
-def nobody_else(verdict: RecordedVerdict) -> bool:
-    """Whether it says that nobody judges a need which no check decides: so none is forgotten."""
-    return verdict.status == "abstained" and "nobody else is asked about it" in verdict.reason
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_without_a_family_the_others_verdicts_are_the_same_bits(
-    family: str, judge: Server, whole: Mapping[str, Trace]
-) -> None:
-    alone = scored(without(settings(judge.url), family))
-    assert {name: [v for v in trace.verdicts if not nobody_else(v)] for name, trace in alone.items()} == {
-        name: [v for v in trace.verdicts if v.evaluator not in FAMILIES[family]] for name, trace in whole.items()
-    }
-    unheard = {v.subject for trace in alone.values() for v in trace.verdicts if nobody_else(v)}
-    assert unheard == ({"told", "slow", "rain"} if family == "preferences" else set())
-
-
-def in_any_order(value: Any, draw: random.Random) -> Any:
-    """A task's line with everything shuffled that has no order: people, constraints, criteria, reviewers, responses."""
-    unordered = ("stakeholders", "constraints", "criteria", "reviewers", "responses")
-    if isinstance(value, list):
-        return [in_any_order(one, draw) for one in value]
-    if not isinstance(value, dict):
-        return value
-    keys = draw.sample(sorted(value), len(value))
-    own = {key: in_any_order(value[key], draw) for key in keys}
-    return {key: draw.sample(one, len(one)) if key in unordered else one for key, one in own.items()}
-
-
-def shuffled(config: Mapping[str, Any], draw: random.Random) -> dict[str, Any]:
-    """A config that lists evaluators, derivers, components, inputs and weights in another order."""
-    names = draw.sample(sorted(config), len(config))
-    whole = {key: config[key] for key in names}
-    for key in ("evaluators", "derivers"):
-        whole[key] = draw.sample(whole[key], len(whole[key]))
-    for key in ("reward", "components"):
-        whole[key] = {name: whole[key][name] for name in draw.sample(sorted(whole[key]), len(whole[key]))}
-    return whole
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_no_order_changes_a_bit(seed: int, judge: Server, whole: Mapping[str, Trace], tmp_path: Path) -> None:
-    draw = random.Random(seed)
-    config = shuffled(settings(judge.url), draw)
-    for use in config["evaluators"]:
-        if isinstance(use, dict) and use["use"] in JUDGES:
-            use["params"] = {**use["params"], **shuffled_history(tmp_path, draw)}
-    other = scored(config, in_any_order(LINES[0], draw))
-    assert {name: trace.reward for name, trace in other.items()} == {n: trace.reward for n, trace in whole.items()}
-    assert {name: trace.verdicts for name, trace in other.items()} == {n: trace.verdicts for n, trace in whole.items()}
-    assert {trace.plan_digest for trace in other.values()} == {trace.plan_digest for trace in whole.values()}
-
-
-def shuffled_history(folder: Path, draw: random.Random) -> dict[str, str]:
-    head, *rows = (PANEL / "ratings.csv").read_text(encoding="utf-8").splitlines()
-    texts = (PANEL / "texts.jsonl").read_text(encoding="utf-8").splitlines()
-    contents = {"ratings.csv": [head, *draw.sample(rows, len(rows))], "texts.jsonl": draw.sample(texts, len(texts))}
-    for name, lines in contents.items():
-        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return {"history": str(folder / "ratings.csv"), "texts": str(folder / "texts.jsonl")}
-
-
-# The commands, as the example's README has them
-
-Typed = Callable[..., CommandResult]
-
-
-@pytest.fixture
-def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Typed:
-    """Types a command in an empty folder, where nothing is kept of earlier replies."""
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "replies"))
-    return partial(run_command, cwd=tmp_path)
-
-
-def test_a_dry_run_says_how_often_the_model_will_be_asked_and_asks_nobody(typed: Typed, judge: Server) -> None:
-    model, before = f"openai-compatible:{judge.url}#{NAME}", judge.count
-    scoring = ("score", PANEL / "tasks.jsonl", "--out", "run", "--limit", "1", "--model", model)
-    said_before = json.loads(typed(*scoring, "--dry-run", "--json").out)
-    assert judge.count == before
-    assert typed(*scoring).code == 0
-    assert said_before["model"]["expected"]["calls"] == judge.count - before == ALL_CALLS
-    assert "tasks_needing_model" not in said_before
-
-
-RECIPES = (
-    ["weights.method=uniform"],
-    ["rubric.aggregation=flat"],
-    ["rubric.kappa=2", "failure.rule=strict"],
-    ["weights.welfare=egalitarian", "reward.reviewers=0.5"],
-    ["reward={reviewers: 1.0, stakeholders: 1.0}"],
-    ["panel.min_confidence=0.95", "failure.min_coverage=0.1"],
-)
-
-
-@pytest.mark.exhaustive
-def test_a_run_proves_itself_and_other_recipes_ask_nobody(typed: Typed, judge: Server, tmp_path: Path) -> None:
-    model = f"openai-compatible:{judge.url}#{NAME}"
-    assert typed("score", PANEL / "tasks.jsonl", "--out", "run", "--model", model).code == 0
-    asked = judge.count
-    assert typed("verify", "run", "--deep").code == 0
-    before = [trace.reward.value for trace in Run.open(tmp_path / "run").traces()]
-    for number, recipe in enumerate(RECIPES):
-        sets = [part for one in recipe for part in ("--set", one)]
-        done = typed("rescore", "run", "--out", f"other-{number}", *sets)
-        assert done.code == 0, done.err
-        after = [trace.reward.value for trace in Run.open(tmp_path / f"other-{number}").traces()]
-        assert after != before
-    learned = typed("rescore", "run", "--out", "learned", "--learn", "reviewers", "--artifact", "judges.json")
-    assert (learned.code, (tmp_path / "judges.json").exists()) == (0, False)
-    assert "the panel's depth is 52.5, and below 75" in learned.err
-    assert judge.count == asked
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_family_that_is_added_asks_its_own_questions_alone(
-    family: str, typed: Typed, judge: Server, whole: Mapping[str, Trace], tmp_path: Path
-) -> None:
-    config = settings(judge.url)
-    write(tmp_path / "less.yaml", without(config, family))
-    write(tmp_path / "whole.yaml", config)
-    first = judge.count
-    assert typed("score", PANEL / "tasks.jsonl", "--config", "less.yaml", "--out", "less", "--limit", "1").code == 0
-    second = judge.count
-    done = typed(
-        *("score", PANEL / "tasks.jsonl", "--config", "whole.yaml", "--limit", "1", "--branch", "less", "--out", "run")
-    )
-    assert done.code == 0, done.err
-    asked = judge.count - second
-    assert (second - first + asked, asked) == (ALL_CALLS, own_calls(family))
-    traces = {trace.response_id: trace for trace in Run.open(tmp_path / "run").traces()}
-    assert {name: trace.reward for name, trace in traces.items()} == {n: t.reward for n, t in whole.items()}
-
-
-ALL_CALLS = 1 + 5 * (2 + 3 + 1) + 5 * SAMPLES * (3 + 3 + 1)
-"""About a trip: its graph, and of each response two calls about criteria, one a traveller, one about the steps, and
-for each sample one of each judge a reviewer; `zero-shot` asks once for all of them."""
-
-
-def own_calls(family: str) -> int:
-    """How often a family asks the model about a trip; a rubric is annotated where somebody judges its criteria."""
-    calls = {"annotator": 1, "rubric": 1 + 5 * 2, "preferences": 5 * 3, "quality assessor": 5}
-    of_judges = {"personalized": 5 * 3 * SAMPLES, "aggregate": 5 * 3 * SAMPLES, "zero-shot": 5 * SAMPLES}
-    return (calls | of_judges).get(family, 0)
-
-
-def write(path: Path, config: Mapping[str, Any]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        YAML(typ="safe").dump(dict(config), file)
-
-
-@pytest.mark.exhaustive
-def test_the_scripted_judge_runs_by_itself_and_refuses_what_it_was_not_told(typed: Typed, tmp_path: Path) -> None:
-    with judging() as url:
-        model = f"openai-compatible:{url}#{NAME}"
-        done = typed("score", PANEL / "tasks.jsonl", "--out", "run", "--limit", "1", "--model", model)
-        assert done.code == 0, done.err
-        write(tmp_path / "direct.yaml", {"model": model, "evaluators": ["protocols.direct"]})
-        refused = typed("score", PANEL / "tasks.jsonl", "--config", "direct.yaml", "--out", "direct", "--limit", "1")
-    assert refused.code == 3
-    assert "the scripted judge was not told what to say here" in refused.err

@@ -105,24 +105,6 @@ def test_a_judge_without_items_gets_its_whole_reply() -> None:
         jury.close()
 
 
-class Asks(jg.Evaluator):
-    uses_model = True
-
-    async def answer(self, inputs: jg.EvaluatorInput) -> float:
-        assert inputs.client is not None
-        message = jg.Message(role="user", content="How warm is it?")
-        return float((await inputs.client.ask(inputs.client.chat_request([message]))).reply.text)
-
-
-def test_an_unanswered_request_of_a_prompt_of_ones_own_is_known_by_its_text() -> None:
-    with jg.Jury(model=ScriptedJudge({"How warm": "0.5"}), evaluators=[Asks()]) as jury:
-        assert jury.score(TASK, [TEXT])[0].reward.value == 0.5
-    jury = jg.Jury(model=ScriptedJudge({}), evaluators=[Asks()])
-    jury.score(TASK, [TEXT])
-    with pytest.raises(jg.ModelError, match=r"^no scripted answer to a request with 'How warm is it\?'; add one"):
-        jury.close()
-
-
 def test_a_request_without_an_answer_fails_its_verdict_and_the_test() -> None:
     judge = ScriptedJudge({"warm": True})
     criteria = jg.criteria(["It is warm.", "It is kind."])

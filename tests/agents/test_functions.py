@@ -257,12 +257,6 @@ def test_a_runnable_gives_a_number_a_verdict_or_a_mapping(given: Any) -> None:
     assert (read.score if isinstance(read, Verdict) else read) == 0.5
 
 
-def test_a_runnable_is_given_the_task_the_response_and_their_texts() -> None:
-    seen: dict[str, Any] = {}
-    answer(adapt(RunnableLambda(lambda state: seen.update(state) or 1.0), "r"), SHORT)
-    assert seen == {"task": VIEW, "query": VIEW.query, "response": SHORT, "text": "ab", "material": {}}
-
-
 @pytest.mark.parametrize("given", [{}, {"scroe": 1.0}])
 def test_a_mapping_without_a_score_is_refused(given: Any) -> None:
     with pytest.raises(ValueError, match="expected `verdict` or `score` in the result"):

@@ -28,10 +28,6 @@ class TestCollaborative:
     def test_table_5(self) -> None:
         assert fusion.collaborative(TABLE_5, WEIGHTS).round(2).tolist() == [0.69, 0.25, 0.80, 0.04]
 
-    def test_one_response_is_a_scalar(self) -> None:
-        second = {name: scores[1] for name, scores in TABLE_5.items()}
-        assert fusion.collaborative(second, WEIGHTS) == fusion.collaborative(TABLE_5, WEIGHTS)[1]
-
     @given(st.permutations(list(TABLE_5)))
     def test_no_order_of_the_names_changes_a_bit(self, names: list[str]) -> None:
         shuffled = fusion.collaborative({name: TABLE_5[name] for name in names}, WEIGHTS)
@@ -73,9 +69,6 @@ class TestPrecisionShaping:
         assert shaped[[0, 2]].tolist() == plain[[0, 2]].tolist()
         assert shaped[1] == pytest.approx(0.5 * plain[1])
         assert shaped[3] == pytest.approx(0.5 * 0.20 * 0.40 - 0.08 * 0.51)
-
-    def test_a_whole_fraction_changes_nothing(self) -> None:
-        assert self.shaped(1.0).tobytes() == fusion.collaborative(TABLE_5, WEIGHTS).tobytes()
 
     def test_an_answer_at_the_threshold_is_not_wrong(self) -> None:
         once = ({"acc": 0.5, "fmt": 1.0}, {"acc": 1.0, "fmt": 1.0}, 0.5, ["fmt"], 0.0)
@@ -140,10 +133,6 @@ def test_disagreement_is_the_mean_difference_of_two_components(values: Any) -> N
     expected = [np.mean([abs(one - other) for one, other in combinations(row, 2)]) for row in values.tolist()]
     assert fusion.disagreement(values) == pytest.approx(expected)
     assert np.array_equal(fusion.disagreement(values), fusion.disagreement(values[:, ::-1]))
-
-
-def test_disagreement_of_short_integers_does_not_overflow() -> None:
-    assert fusion.disagreement(np.array([100, -100, 100], dtype=np.int8)) == pytest.approx(400 / 3)
 
 
 @pytest.mark.parametrize(("alone", "many"), [(0.5, 0), ([], 0), ([0.5], 1), ([[0.5], [0.25]], 1)])

@@ -55,10 +55,6 @@ class TestMarginals:
         assert (q >= 0.0).all()
         assert (q <= rubric.p).all()
 
-    @given(rubrics())
-    def test_kappa_zero_is_flat_bit_for_bit(self, rubric: Rubric) -> None:
-        assert marginals_of(rubric, 0.0).tobytes() == rubric.p.tobytes()
-
     @given(rubrics(), st.floats(0.0, 8.0), st.floats(0.0, 8.0))
     def test_a_larger_kappa_never_gives_more(self, rubric: Rubric, one: float, other: float) -> None:
         less, more = sorted((one, other))
@@ -144,10 +140,6 @@ class TestExactMarginals:
         with pytest.raises(GraphError, match="21 criteria with a parent have too many states"):
             gear.exact_marginals(np.full(22, 0.9), *chain(22), [0.2] * 21)
 
-    def test_an_unjudged_criterion_holds_or_does_not(self) -> None:
-        with pytest.raises(GraphError, match=r"unjudged is 0.5: 0 or 1 is needed"):
-            gear.compile(5, *DIAMOND).exact_marginals(DIAMOND_P, [0.2] * 5, [True] * 5, 0.5)
-
 
 class TestHard:
     CHAIN = ([0, 1], [1, 2])
@@ -188,14 +180,6 @@ class TestCompiledGraph:
         exact = gear.exact_marginals(DIAMOND_P, *DIAMOND, retention)
         assert graph.exact_marginals(DIAMOND_P, retention).tolist() == exact.tolist()
         assert graph.hard_gating(DIAMOND_P).tolist() == gear.hard(DIAMOND_P, *DIAMOND).tolist()
-
-    def test_retention_follows_the_edges_as_given(self) -> None:
-        graph = gear.compile(3, [1, 0, 0], [2, 2, 1])
-        assert graph.edge_count == 3
-        retention = [0.2, 0.6, 0.0]  # of 1 -> 2, 0 -> 2 and 0 -> 1
-        p = [0.5, 0.8, 0.9]
-        expected = eq_12(p, [(1, 2), (0, 2), (0, 1)], retention)
-        assert graph.marginals(p, retention).tolist() == pytest.approx(expected, abs=1e-15)
 
     def test_the_order_takes_the_smallest_index_that_is_ready(self) -> None:
         assert gear.compile(5, [4, 3], [0, 1]).order == (2, 3, 1, 4, 0)

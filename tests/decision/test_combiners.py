@@ -89,11 +89,6 @@ def test_the_mean_leaves_out_an_input_that_does_not_apply() -> None:
     assert result.present.tolist() == [True, True, False]
 
 
-def test_a_mean_of_one_input_has_no_parts() -> None:
-    assert parts_of("mean", {"a": matrix(0.2)}) == {}
-    assert parts_of("mean", {"a": matrix(0.2), "b": matrix(0.8)}) == {"a": 0.2, "b": 0.8}
-
-
 def test_the_product_multiplies_the_inputs_whatever_their_weights() -> None:
     assert value_of("product", {"a": matrix(1.0), "b": matrix(0.5, input_weight=9.0), "c": matrix(0.25)}) == 0.125
 
@@ -148,13 +143,6 @@ def test_hard_transitive_looks_at_each_parents_gate_too() -> None:
     assert value_of("hard-transitive", criteria_chain(), edges=CHAIN) == pytest.approx(2 * 0.4 / 4, abs=1e-15)
 
 
-@pytest.mark.parametrize("name", ["hard-local", "hard-transitive"])
-@pytest.mark.parametrize(("met", "kept"), [(True, 1.0), (False, 0.0)])
-def test_hard_gating_takes_the_judges_own_decision_before_the_score(name: str, met: bool, kept: float) -> None:
-    cells = {"a": matrix(0.4 if met else 0.6, met=met), "b": matrix(1.0)}
-    assert parts_of(name, cells, edges=[make_edge("a", "b")])["b"] == kept
-
-
 @pytest.mark.parametrize(
     ("kappa", "retention", "expected"),
     [(1.0, None, 0.2), (2.0, None, 0.04), (0.5, None, 0.2**0.5), (0.0, None, 1.0), (1.0, 0.5, 0.5), (2.0, 0.5, 0.25)],
@@ -165,15 +153,6 @@ def test_retention_of_an_edge_is_its_own_or_the_base_of_its_kind_to_the_power_ka
     cells = {"a": matrix(0.0), "b": matrix(1.0)}
     shown = parts_of("gear", cells, edges=[make_edge("a", "b", "strong", retention)], kappa=kappa)
     assert shown["b"] == pytest.approx(expected, abs=1e-15)
-
-
-@pytest.mark.parametrize("kind", ["weak", "strong", "activation"])
-def test_without_kappa_gear_is_flat(kind: str) -> None:
-    edges = [make_edge("a", "b", kind), make_edge("b", "c", kind, 0.0), make_edge("a", "c", kind)]
-    flat = run_combiner("flat", criteria_chain(), edges=edges)
-    for exact in ("auto", "never"):
-        gear = run_combiner("gear", criteria_chain(), edges=edges, kappa=0.0, exact=exact)
-        assert gear.value.tobytes() == flat.value.tobytes()
 
 
 def test_exact_inference_and_one_pass_give_a_tree_the_same_bits() -> None:
@@ -208,14 +187,6 @@ def test_a_parent_without_a_verdict_never_helps(
         cells = {"a": matrix(filled, **why), "b": matrix(1.0), "d": matrix(1.0, weight=-1.0)}
         shown = parts_of(name, cells, edges=edges)
         assert (shown["b"], shown["d"]) == (positive, penalty)
-
-
-@pytest.mark.parametrize("name", ["gear", "hard-local", "hard-transitive"])
-def test_a_gate_further_up_does_not_reduce_a_penalty_through_a_gain_in_between(name: str) -> None:
-    edges = [make_edge("a", "b"), make_edge("b", "c")]
-    cells = {"a": matrix(0.0, judged=False), "b": matrix(1.0), "c": matrix(1.0, weight=-1.0)}
-    assert parts_of(name, cells, edges=edges)["c"] == 1.0
-    assert parts_of(name, {**cells, "a": matrix(1.0)}, edges=edges)["c"] == 1.0
 
 
 def test_a_parent_is_judged_when_all_of_its_cells_that_apply_are() -> None:
@@ -275,10 +246,6 @@ def test_a_cycle_is_named_by_the_ids_of_its_criteria(name: str) -> None:
 def test_params_that_make_no_graph_are_refused(params: dict[str, Any], message: str) -> None:
     with pytest.raises(PlanError, match=message):
         run_combiner("gear", {"a": matrix(1.0), "b": matrix(1.0)}, **params)
-
-
-def test_a_configured_component_may_use_a_rubric_combiner_without_edges() -> None:
-    assert value_of("gear", {"a": matrix(1.0), "b": matrix(0.5)}) == 0.75
 
 
 # Bounds
@@ -354,17 +321,6 @@ def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(name: str, data: s
     result = combiner.combine(filled, params)
     inside = (least <= result.value + 1e-12) & (result.value <= greatest + 1e-12)
     assert (inside | ~result.present).all()
-
-
-@pytest.mark.parametrize("name", PROPERTY_TESTED)
-@settings(max_examples=at_most(30, quick=8), deadline=None)
-@given(data=st.data())
-def test_the_bounds_of_a_fully_judged_component_equal_its_value(name: str, data: st.DataObject) -> None:
-    combiner, params, (_, _, judged) = data.draw(combiner_groups(name))
-    least, greatest = combiner.bounds(judged, judged, params)
-    if all(cells.applicable.any(axis=1).all() for cells in judged.values()):
-        value = combiner.combine(judged, params).value
-        assert least.tobytes() == greatest.tobytes() == value.tobytes()
 
 
 @pytest.mark.parametrize("name", PROPERTY_TESTED)

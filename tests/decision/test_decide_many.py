@@ -13,16 +13,11 @@ from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.decision.decide import compute_rewards, compute_rewards_of_each, decide_scores, is_independent
 from jurygraph.decision.group_result import RewardRow
 from jurygraph.decision.table import (
-    FAILED_BY_INFRASTRUCTURE,
-    NO_MODEL,
-    NOT_APPLICABLE,
-    OK,
-    STOPPED,
     ScoreArrays,
     score_entry,
 )
-from jurygraph.errors import ConfigError, PlanError
-from jurygraph.schema import Counts, Plan, RecordedVerdict, Reward
+from jurygraph.errors import PlanError
+from jurygraph.schema import Plan, RecordedVerdict, Reward
 from tests.examples import at_most
 from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, Place, Scene, bits, scenes
 from tests.graphs.scripted import (
@@ -176,23 +171,6 @@ TWO = make_plan(
 )
 
 
-def test_outcomes_are_counted_from_verdict_codes() -> None:
-    rows = [[OK, OK, OK], [NO_MODEL, FAILED_BY_INFRASTRUCTURE, OK], [NOT_APPLICABLE, 0, OK], [STOPPED, 0, STOPPED]]
-    outcome = np.array(rows, dtype=np.int8)
-    entries = ScoreArrays(np.zeros((4, 3)), np.zeros((4, 3), dtype=np.bool_), outcome, np.ones((4, 3)))
-    counts = [row.counts for row in decide_scores(TWO.decision, TWO.survey.questions, entries, COMBINERS)]
-    assert counts == [
-        Counts(judged=3),
-        Counts(judged=1, abstained=1, failed=1),
-        Counts(judged=1, not_applicable=1),
-        Counts(judged=2),
-    ]
-
-
-def test_a_batch_without_rows_has_no_rewards() -> None:
-    assert decide_scores(TWO.decision, TWO.survey.questions, score_arrays_of(TWO, [], {}), COMBINERS) == []
-
-
 def test_scores_of_other_questions_are_refused() -> None:
     entries = ScoreArrays(
         np.zeros((1, 2)), np.zeros((1, 2), dtype=np.bool_), np.ones((1, 2), dtype=np.int8), np.ones((1, 2))
@@ -298,15 +276,6 @@ def test_an_overflowing_reward_is_refused_naming_its_source(
     assert overflow_message(answers, **scaled) == (
         f"{what} overflows: it is larger than any number; make the weights or the scale smaller"
     )
-
-
-def test_weights_whose_sum_is_larger_than_any_number_are_refused_before() -> None:
-    config = {"evaluators": [evaluator_use("a"), evaluator_use("b")], "reward": {"a": 1e308, "b": -1e308}}
-    with pytest.raises(ConfigError, match=r"reward: the sum of the weights is larger than any number; make them small"):
-        make_plan(config, task())
-    about = task(criterion("x", 1e308), criterion("y", 1e308))
-    with pytest.raises(PlanError, match=r"'task', component 'rubric': the sum of the weights is larger than any"):
-        make_plan({"evaluators": [evaluator_use("met", audience="criterion")]}, about)
 
 
 class Broken(Combiner):

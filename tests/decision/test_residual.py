@@ -1,13 +1,13 @@
 """DecompR: the residual checklist holds at most 20 % of û_i, or no plan is made; most of a reward should be checked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from jurygraph.errors import PlanError
-from jurygraph.schema import Question, Stakeholder, Task, TaskView
-from tests.graphs.scripted import ScriptedEvaluator, evaluator_use, make_plan, task
+from jurygraph.schema import Stakeholder, Task
+from tests.graphs.scripted import evaluator_use, make_plan, task
 
 
 def config_with_layers(*layers: str, **fields: Any) -> dict[str, Any]:
@@ -52,36 +52,6 @@ def test_the_residual_limit_holds_for_every_stakeholder_and_configured_component
         make_plan({**config, "components": {"own": own}, "reward": {"own": 1.0}}, ANN)
 
 
-@pytest.mark.parametrize(("reduce", "share"), [("mean", None), (None, "42.9")])
-def test_samples_that_are_not_folded_hold_a_weight_each(reduce: str | None, share: str | None) -> None:
-    config = config_with_layers("check")
-    layers = dict.fromkeys("abcd", "check") | {"e": "residual"}
-    config["evaluators"] = [{"use": f"{__name__}:Mixed", "name": "mixed", "params": {"layers": layers}}]
-    own = {"combiner": "stakeholders", "inputs": {"ann": {"verdicts_of": "mixed", "reduce": reduce}}}
-    config |= {"components": {"own": own}, "reward": {"own": 1.0}}
-    if share is None:
-        make_plan(config, ANN)
-    else:
-        with pytest.raises(PlanError, match=f"hold {share} % of the weight"):
-            make_plan(config, ANN)
-
-
-class Mixed(ScriptedEvaluator):
-    """Questions of several layers; the residual one is sampled three times."""
-
-    audience = "stakeholder"
-
-    def __init__(self, layers: Mapping[str, str]) -> None:
-        super().__init__()
-        self.layers = layers
-
-    def questions(self, view: TaskView) -> Sequence[Question]:
-        return [
-            self.question(view, name, layer=layer, samples=3 if layer == "residual" else 1)
-            for name, layer in self.layers.items()
-        ]
-
-
 # Most of the reward on facts and checks
 
 
@@ -104,14 +74,6 @@ def test_a_plan_with_less_says_so_once(layers: list[str], share: str) -> None:
         "keeps most of it on facts and checks: give constraints a `check`, or raise `fact` and `check` in "
         "weights.layers",
     )
-
-
-def test_shares_of_layers_decide_not_the_number_of_questions() -> None:
-    config = config_with_layers("check", "model", "model", "model")
-    config["weights"]["layers"] = {"check": 0.5, "model": 0.5}
-    assert notes_of(config) == ()
-    config["weights"]["layers"] = {"check": 0.4, "model": 0.6}
-    assert notes_of(config)[0].startswith("40 % of")
 
 
 def test_stakeholders_count_by_their_weights_and_components_by_their_absolute_ones() -> None:

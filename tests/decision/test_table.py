@@ -68,17 +68,6 @@ def test_variants_are_columns_sorted_by_id_in_the_row_of_their_parent() -> None:
     np.testing.assert_array_equal(live_values(found), [[0.1, 0.3], [0.9, np.nan]])
 
 
-def test_the_judges_own_decision_overrides_the_threshold() -> None:
-    scores = [RecordedVerdict(score=0.9, met=False), RecordedVerdict(score=0.1, met=True), 0.5, 0.49]
-    found = arrays_of(make_question(), "abcd", *(make_verdict(n, s) for n, s in zip("abcd", scores, strict=True)))
-    assert found.met[:, 0].tolist() == [False, True, True, False]
-
-
-def test_a_score_is_never_negative_zero() -> None:
-    """Which of -0.0 and 0.0 is the smaller depends on the CPU."""
-    assert not np.signbit(arrays_of(make_question(), "a", make_verdict("a", -0.0)).value).any()
-
-
 FILLS = {
     "counted": {"conservative": (0.0, 1.0), "strict": (0.0, 1.0), "gear": (0.0, 0.0)},
     "low": dict.fromkeys(("conservative", "strict", "gear"), (0.0, 0.0)),
@@ -138,13 +127,6 @@ def test_a_stopped_response_counts_as_judged_once_for_all_samples() -> None:
     for reduce in ("mean", None):
         judged, requested = table.settled_weight(ComponentInput(questions=("q",), weights=(2.0,), reduce=reduce))
         assert (judged.tolist(), requested.tolist()) == ([2.0], [2.0])
-
-
-def test_a_question_that_another_question_screens_is_not_stopped_by_a_gate() -> None:
-    odd = RecordedVerdict(score=0.5, gated_by="another question")
-    table = build_table([make_question()], ["a"], [make_verdict("a", odd)])
-    cells = table.score_matrix(ComponentInput(questions=("q",), weights=(-1.0,)), "conservative", 1, "counted")
-    assert (cells.value.tolist(), cells.judged.tolist()) == ([[0.5]], [[True]])
 
 
 # Effective columns of an input

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from jurygraph.errors import ConfigError, PlanError
-from jurygraph.schema import Constraint, Stakeholder, WeightsConfig
+from jurygraph.errors import PlanError
+from jurygraph.schema import Constraint, Stakeholder
 from tests.graphs.scripted import evaluator_use, make_plan, response_with, reward_responses, task
 
 PEOPLE = [Stakeholder(id="ann", profile="likes tea"), Stakeholder(id="bob", profile="hates tea")]
@@ -63,13 +63,6 @@ def test_a_stakeholder_that_would_weigh_nothing_is_refused() -> None:
         weights_of({"temperature": 0.01}, stakeholders=people)
     with pytest.raises(PlanError, match="'bob' would get weight 0"):
         weights_of({"method": "fixed", "fixed": {"ann": 1e300, "bob": 1e-300}}, stakeholders=PEOPLE)
-
-
-def test_weights_are_not_required_without_questions_about_stakeholders() -> None:
-    assert (
-        make_plan({"evaluators": [evaluator_use("tone")]}, task(stakeholders=PEOPLE)).decision.specs[0].name == "tone"
-    )
-    assert WeightsConfig().method == "calibrated"
 
 
 # Tensions that the constraints show
@@ -154,20 +147,3 @@ def test_a_layer_without_a_share_is_refused() -> None:
 @pytest.mark.parametrize("weights", [{}, {"cap": "none"}])
 def test_without_a_cap_which_decompr_does_not_have_a_violated_need_counts_as_its_score(weights: dict[str, Any]) -> None:
     assert utility_of(SCORES | {"kept/need@ann": 0.0}, **weights) == pytest.approx((0.6 + 0.0 + 0.2) / 3)
-
-
-@pytest.mark.parametrize("cap", [1.5, -0.1, "half", True, None, float("nan")])
-def test_a_cap_is_none_or_a_share(cap: object) -> None:
-    with pytest.raises(ConfigError, match=r"weights\.cap: is .*; write none, or a number from 0 to 1"):
-        utility_of(SCORES, cap=cap)
-
-
-def test_the_rule_of_welfare_is_named_in_the_plan() -> None:
-    config = {"evaluators": [evaluator_use("kind", audience="stakeholder")], "weights": {"method": "uniform"}}
-    for welfare, value in (("stakeholders", 0.5), ("egalitarian", 0.1), ("nash", 0.09)):
-        own = {**config, "weights": {"method": "uniform", "welfare": welfare}}
-        about = task(stakeholders=PEOPLE)
-        (spec,) = make_plan(own, about).decision.specs
-        (reward,) = reward_responses(own, about, response_with("r", {"kind@ann": 0.9, "kind@bob": 0.1}))
-        assert (spec.combiner, reward.value) == (welfare, pytest.approx(value))
-        assert reward.diagnostics["stakeholders"]["least utility"] == 0.1

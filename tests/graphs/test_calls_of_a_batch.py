@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import os
 import threading
 import warnings
 from collections.abc import Sequence
@@ -70,14 +69,6 @@ class Batched(Awaited):
         return [await self.answer(inputs) for inputs in batch]
 
 
-class Plants(jg.Evaluator):
-    """Puts a secret into the environment and says it."""
-
-    async def answer(self, inputs: jg.EvaluatorInput) -> jg.Verdict:
-        os.environ["PLANTED_API_KEY"] = SECRET
-        return jg.Verdict(score=1.0, reason=SECRET)
-
-
 class ReadsHalf(Inline):
     needs = ("half",)
 
@@ -137,13 +128,6 @@ def test_an_error_in_one_group_leaves_the_others_of_its_batch_alone(monkeypatch:
     with jg.Jury.from_config(CONFIG) as jury, pytest.raises(RuntimeError, match="a bug"):
         done += (traces for traces in jury.score_many([GROUPS[0], GROUPS[1], GROUPS[3], GROUPS[2]]))
     assert [traces[0].task_id for traces in done] == ["a", "b", "d"]
-
-
-def test_a_secret_that_one_group_plants_is_redacted_in_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PLANTED_API_KEY", "")  # so that it is removed afterwards
-    with jg.Jury.from_config({"evaluators": [f"{HERE}:Plants"]}) as jury:
-        traces = [trace for traces in jury.score_many(GROUPS) for trace in traces]
-    assert {verdict.reason for trace in traces for verdict in trace.verdicts} == {"[redacted]"}
 
 
 def test_a_batch_that_is_cancelled_ends_all_its_calls() -> None:

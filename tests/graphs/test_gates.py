@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.errors import PlanError
 from jurygraph.graphs.routing import ReusedResults, make_stamp, next_work
 from jurygraph.schema import RESPONSE_GATES, RecordedVerdict, Response, Stakeholder, Survey, Trace, Verdict
 from tests.examples import at_most, one_in
@@ -74,22 +73,6 @@ def test_each_gate_answers_questions_to_models_in_their_place(gate: str) -> None
     assert verdict.reason
     assert (trace.reward.value, trace.reward.status, trace.reward.coverage) == (0.0, "ok", 1.0)
     assert (trace.reward.counts.judged, trace.reward.counts.total, trace.reward.range) == (1, 1, (0.0, 0.0))
-
-
-@pytest.mark.parametrize("gate", RESPONSE_GATES)
-def test_a_gate_that_is_switched_off_stops_nothing(gate: str) -> None:
-    others = [name for name in RESPONSE_GATES if name != gate]
-    config = {"evaluators": [model_evaluator("tone")], "safety": {"gates": others}}
-    trace = first_trace(config, task(reference=REFERENCE), response("a", STOPPED[gate], tone=0.75))
-    assert outcomes_of(trace) == {"tone": ("ok", 0.75, None)}
-
-
-@pytest.mark.parametrize(
-    ("layer", "is_asked"), [("model", False), ("residual", False), ("fact", True), ("check", True)]
-)
-def test_facts_and_checks_of_a_stopped_response_are_judged(layer: str, is_asked: bool) -> None:
-    trace = first_trace({"evaluators": [evaluator_use("tone", layer=layer)]}, task(), empty_response("a", tone=0.75))
-    assert outcomes_of(trace)["tone"] == (("ok", 0.75, None) if is_asked else ("ok", 0.0, "empty-response"))
 
 
 def test_no_model_is_called_for_a_stopped_response() -> None:
@@ -197,21 +180,6 @@ def test_a_stopped_response_is_not_compared_in_pairs_while_the_others_are(pairs:
     assert outcomes_of(traces["a"]) == {"better": ("ok", 0.0, "empty-response")}
 
 
-@pytest.mark.parametrize(("scope", "pairs"), [("pair", "ordered"), ("pair", "unordered"), ("group", "ordered")])
-def test_the_last_remaining_response_is_not_compared(scope: str, pairs: str) -> None:
-    config = {
-        "evaluators": [model_evaluator("rank", scope=scope, pairs=pairs), evaluator_use("tone")],
-        "reward": {"rank": 1, "tone": 1},
-    }
-    group = [empty_response("a", tone=1.0), empty_response("b", tone=1.0), response("c", HONEST, rank=1.0, tone=1.0)]
-    traces = by_id(score_responses(config, task(), *group))
-    assert outcomes_of(traces["c"])["rank"] == ("not_applicable", None, "group-of-one")
-    assert (traces["c"].reward.value, traces["c"].reward.status, traces["c"].reward.coverage) == (1.0, "degraded", 1.0)
-    for name in "ab":
-        assert outcomes_of(traces[name])["rank"] == ("ok", 0.0, "empty-response")
-        assert (traces[name].reward.value, traces[name].reward.status) == (1.0, "ok")
-
-
 # Samples, variants, material, and staged screening
 
 
@@ -294,25 +262,6 @@ def test_a_penalty_behind_a_screen_counts_in_full() -> None:
 
 
 # The plan
-
-
-def test_a_plan_lists_its_gates_in_one_order_if_any_question_can_be_gated() -> None:
-    def gates(layer: str, *named: str) -> Survey:
-        return make_plan({"evaluators": [evaluator_use("x", layer=layer)], "safety": {"gates": named}}, task()).survey
-
-    assert gates("check", *RESPONSE_GATES).gates == ()
-    assert gates("residual", *RESPONSE_GATES).gates == RESPONSE_GATES
-    some_ = gates("model", "reference-copy", "empty-response")
-    assert some_.gates == ("empty-response", "reference-copy")
-    assert some_.digest == gates("model", "empty-response", "reference-copy").digest
-    assert some_.digest != gates("model", "empty-response").digest
-
-
-@pytest.mark.parametrize("name", [*RESPONSE_GATES, "group-of-one"])
-def test_no_question_has_the_name_of_a_gate(name: str) -> None:
-    with pytest.raises(PlanError) as error:
-        make_plan({"evaluators": [evaluator_use("x"), evaluator_use(name)], "reward": {"x": 1.0}}, task())
-    assert str(error.value) == f"no question may be called {name!r}, the name of skipped ones; set another `name`"
 
 
 def test_recalled_verdicts_of_a_stopped_response_are_settled_again() -> None:

@@ -1,6 +1,5 @@
 """Nothing leaves the machine, and user code, our graphs and a caller's graph see nothing of each other."""
 
-import asyncio
 import os
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from typing import Any, TypedDict
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableLambda
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_config
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import get_runtime
@@ -23,7 +21,7 @@ from langsmith.utils import tracing_is_enabled
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.graphs.state import RunContext
 from jurygraph.schema import Response, TaskView
-from tests.graphs.scripted import evaluator_use, jury, response, score_responses, task
+from tests.graphs.scripted import score_responses, task
 
 PROJECT = Path(__file__).parents[2]
 
@@ -124,27 +122,6 @@ class Listens(BaseCallbackHandler):
 
     def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
         self.heard.append(str(kwargs.get("name")))
-
-
-def test_a_graph_that_calls_a_jury_neither_traces_nor_stores_its_steps() -> None:
-    """Its callbacks (tracers among them) and its checkpointer are its own."""
-    listener, saver = Listens(), InMemorySaver()
-    with jury(evaluator_use("tone")) as made:
-
-        async def node(state: Text) -> Text:
-            (trace,) = await made.ascore(task(), [response("a", tone=0.5)])
-            assert trace.reward.value is not None
-            return {"score": trace.reward.value}
-
-        graph = StateGraph(Text)
-        graph.add_node("ours", node)
-        graph.add_edge(START, "ours")
-        graph.add_edge("ours", END)
-        outer = graph.compile(checkpointer=saver)
-        config: Any = {"configurable": {"thread_id": "1"}, "callbacks": [listener]}
-        assert asyncio.run(outer.ainvoke({"text": ""}, config))["score"] == 0.5
-    assert listener.heard == ["LangGraph", "ours"]
-    assert list(saver.storage["1"]) == [""]
 
 
 class Ear(BaseHTTPRequestHandler):

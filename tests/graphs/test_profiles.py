@@ -61,16 +61,6 @@ def test_traces_equal_those_of_a_task_with_the_parsed_constraints() -> None:
     assert plan.task_digest == about.content_digest, "it serves the task as it is given"
 
 
-def test_a_plan_without_read_profiles_has_no_field_for_them() -> None:
-    with run_server(parser_script()) as server:
-        about = trip(stakeholders=[{"id": "ann", "profile": ANN, "constraints": [{"id": "x", "kind": "hard"}]}])
-        plan = make_plan(settings(server.url), about)
-        assert server.count == 0
-    assert plan.profiles is None
-    assert "profiles" not in plan.model_dump(mode="json")
-    assert plan.digest == make_plan({"evaluators": [JUDGE]}, about).digest
-
-
 def test_only_profiles_in_text_alone_are_read() -> None:
     people = [
         {"id": "ann", "profile": ANN, "constraints": [{"id": "own", "text": "Its own.", "kind": "soft"}]},
@@ -79,11 +69,6 @@ def test_only_profiles_in_text_alone_are_read() -> None:
     ]
     plan = plan_of(trip(stakeholders=people), requests=2)
     assert profiles_of(plan).by == {"ben": "tiny, prompt profile 2"}
-
-
-def test_profiles_are_not_parsed_without_questions_about_stakeholders() -> None:
-    plan = plan_of(trip(ANN, BEN), profiles_line(), requests=0, evaluators=[evaluator_use("tone")])
-    assert plan.profiles is None
 
 
 def test_a_profile_without_constraints_or_model_is_an_error_with_a_remedy() -> None:

@@ -1,6 +1,5 @@
 """Redaction: results and exceptions of user code are redacted, and a plan with a secret is refused."""
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -160,16 +159,3 @@ def test_a_config_that_holds_a_secret_is_refused_with_its_place() -> None:
     with pytest.raises(ConfigError) as caught:
         jg.Jury.from_config({"evaluators": [{"use": f"{HERE}:Quiet", "params": {"key": SECRET}}]})
     assert str(caught.value).startswith(f"evaluators[0].params.key: holds the secret of {NAME}, which a run would keep")
-
-
-class Loads(Evaluator):
-    def answer(self, inputs: EvaluatorInput) -> float:
-        os.environ[NAME] = SECRET
-        raise ValueError(f"401 {SECRET}")
-
-
-def test_secrets_that_an_evaluator_loads_while_it_works_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(NAME)
-    failure = verdict_of("Loads").failure
-    assert failure is not None
-    assert failure.message.startswith("401 [redacted]")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurygraph.schema import Response, Stakeholder
+from jurygraph.schema import Stakeholder
 from tests.graphs.scripted import (
     DATA_READER,
     SCRIPTED,
@@ -72,18 +72,6 @@ def test_a_group_of_one_has_nothing_to_compare_and_says_so(scope: str) -> None:
     assert any("one response" in note for note in trace.reward.notes)
 
 
-def test_a_response_is_shown_without_its_agent_and_labels() -> None:
-    """`ScriptedEvaluator` asserts it on each response that it is shown; the trace has both back."""
-    config = {
-        "evaluators": [evaluator_use("tone"), evaluator_use("rank", scope="group")],
-        "reward": {"tone": 1.0, "rank": 1.0},
-    }
-    named = Response(id="a", text="", agent="gpt", labels={"correct": True}, data={"tone": 1.0, "rank": 1.0})
-    trace, _ = score_responses(config, task(), named, response("b", tone=0.0, rank=0.0))
-    assert trace.reward.status == "ok"
-    assert (trace.agent, trace.labels) == ("gpt", {"correct": True})
-
-
 @pytest.mark.parametrize(
     ("audience", "members"),
     [("stakeholder", ["ann", "bob"]), ("criterion", ["clear", "short"]), ("reviewer", ["r1", "r2"])],
@@ -99,13 +87,6 @@ def test_each_member_of_an_audience_has_its_own_question(audience: str, members:
     assert stamped == [
         (m, m if audience == "stakeholder" else None, m if audience == "reviewer" else None) for m in members
     ]
-
-
-def test_samples_are_requested_one_by_one_and_averaged() -> None:
-    config = {"evaluators": [{**evaluator_use("tone"), "samples": 3}]}
-    (trace,) = score_responses(config, task(), response("a", tone=[0.0, 0.5, 1.0]))
-    assert [(v.sample, v.score) for v in trace.verdicts] == [(0, 0.0), (1, 0.5), (2, 1.0)]
-    assert trace.reward.value == 0.5
 
 
 GATED = {
@@ -204,14 +185,6 @@ def test_a_question_that_does_not_apply_leaves_what_the_judged_ones_give() -> No
     assert (trace.reward.value, trace.reward.status, trace.reward.coverage) == (0.25, "ok", 1.0)
     assert trace.reward.range == (0.25, 0.25)
     assert trace.reward.counts.model_dump() == {"judged": 1, "abstained": 0, "failed": 0, "not_applicable": 1}
-
-
-@pytest.mark.parametrize(("score", "status"), [(1.0, "ok"), (0.0, "not_applicable"), ("response", "failed")])
-def test_a_gate_is_decided_by_its_samples_that_apply(score: float | str, status: str) -> None:
-    late = {**evaluator_use("late"), "when": {"question": "table", "threshold": 0.5}}
-    config = {"evaluators": [{**evaluator_use("table"), "samples": 2}, late], "reward": {"table": 1.0}}
-    (trace,) = score_responses(config, task(), response("a", late=1.0, table=[NOT_APPLICABLE, score]))
-    assert find_verdict(trace, "late").status == status
 
 
 MATERIAL = {

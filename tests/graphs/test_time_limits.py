@@ -275,15 +275,6 @@ def test_the_limit_of_an_evaluator(use: Any, calls: dict[str, Any], limit: float
         assert time_limit(evaluator, CallsConfig(**calls)) == limit
 
 
-def test_a_limit_is_no_part_of_the_plan() -> None:
-    digests = set()
-    for more in ({}, {"timeout": 3}):
-        with jg.Jury.from_config({"evaluators": [{"use": f"{HERE}.hangs", **more}]}) as jury:
-            digests.add(jury.prepare(TASK).digest)
-            assert ("timeout" in jury.config.model_dump()["evaluators"][0]) == bool(more)
-    assert len(digests) == 1
-
-
 def test_scoring_that_is_cancelled_does_not_wait_for_a_call_that_hangs() -> None:
     async def scene() -> None:
         with jg.Jury.from_config({"evaluators": [f"{HERE}.hangs"]}) as jury:

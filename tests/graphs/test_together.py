@@ -63,11 +63,6 @@ class Broken(Sequence[float]):
         raise RuntimeError("cannot be read")
 
 
-class Unmeasured(Broken):
-    def __len__(self) -> int:
-        raise RuntimeError("has no length")
-
-
 class Longer(Broken):
     def __iter__(self) -> Iterator[float]:
         return iter([0.5] * 5)
@@ -84,14 +79,6 @@ def test_a_batch_with_another_number_of_answers_fails_completely(planted: Module
         assert verdict.reason == "expected 3 answers from `answer_all`, one for each input"
         assert verdict.failure is not None
         assert verdict.failure.cause == "evaluator"
-
-
-@pytest.mark.parametrize("given", [Broken(), Unmeasured()], ids=["that cannot be read", "without a length"])
-def test_a_sequence_that_raises_fails_the_whole_batch(planted: ModuleType, given: Any) -> None:
-    for verdict in verdicts_of(planted, lambda self, asks: given):
-        assert verdict.status == "failed"
-        assert verdict.failure is not None
-        assert (verdict.failure.kind, verdict.failure.cause) == ("RuntimeError", "evaluator")
 
 
 def test_an_invalid_answer_in_a_batch_leaves_the_others_valid(planted: ModuleType) -> None:

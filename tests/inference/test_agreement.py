@@ -105,21 +105,6 @@ def test_the_interval_covers_in_small_samples(size: int, true: float) -> None:
     assert covered / 500 >= 0.93
 
 
-def test_over_tasks_the_interval_covers_where_items_are_not_independent() -> None:
-    """300 samples of 10 tasks with 8 items, whose chance to agree is the task's own, .4 on average."""
-    rng, distances = np.random.default_rng(9), DISTANCES[None][:3, :3]
-    clusters = {"tasks": np.repeat(range(10), 8), "items": np.arange(80)}
-    covered = dict.fromkeys(clusters, 0)
-    for _ in range(300):
-        first, other = rng.integers(0, 3, (2, 80))
-        second = np.where(rng.random(80) < rng.beta(0.8, 1.2, size=10)[clusters["tasks"]], first, other)
-        for name, numbers in clusters.items():
-            found = kappa_estimate(first, second, distances, numbers)
-            covered[name] += found.low <= 0.4 <= found.high
-    assert covered["tasks"] / 300 >= 0.93
-    assert covered["items"] / 300 < 0.9
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

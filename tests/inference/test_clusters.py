@@ -4,10 +4,8 @@ import math
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
 from scipy import stats
 
 from jurygraph.arrays import Floats
@@ -55,29 +53,6 @@ def test_clusters_of_any_sizes_have_the_error_of_refitting_without_each(clusters
     assert found.high - found.value == pytest.approx(stats.t.ppf(0.975, len(clusters) - 1) * error, rel=1e-6)
 
 
-def test_the_error_is_that_of_cr3_by_its_formula_and_near_statsmodels_cr1() -> None:
-    """CR3 multiplies the residuals of a cluster by (I - H_gg)^-1 (Bell & McCaffrey 2002); statsmodels has CR1."""
-    rng = np.random.default_rng(4)
-    sizes = rng.integers(1, 12, 60)
-    groups = np.repeat(np.arange(60), sizes)
-    values = rng.normal(size=60)[groups] + rng.normal(size=len(groups))
-    n, residuals = len(values), values - values.mean()
-    scores = [
-        float(np.linalg.solve(np.eye(size) - np.ones((size, size)) / n, residuals[groups == group]).sum())
-        for group, size in enumerate(sizes)
-    ]
-    found = ratio_interval(np.bincount(groups, values), sizes)
-    assert found.error == pytest.approx(math.sqrt(59 / 60 * np.square(scores).sum()) / n, rel=1e-9)
-    cr1 = sm.OLS(values, np.ones(n)).fit(cov_type="cluster", cov_kwds={"groups": groups}).bse[0]
-    assert 1.0 < found.error / cr1 < 1.05
-
-
-@pytest.mark.parametrize("scale", [1e-9, 1e300])
-def test_tiny_and_huge_values_neither_vanish_nor_overflow(scale: float) -> None:
-    small, large = ratio_interval([1.0, 2.0, 4.0], [2, 2, 1]), ratio_interval(scale * np.array([1, 2, 4]), [2, 2, 1])
-    assert_allclose(large[:4], scale * np.array(small[:4], dtype=np.float64), rtol=1e-6)
-
-
 def test_clusters_of_size_0_contribute_nothing() -> None:
     assert ratio_interval([1.0, 0.0, 3.0], [1, 0, 2]) == ratio_interval([1.0, 3.0], [1, 2])
     assert ratio_interval([], []) is None
@@ -92,12 +67,6 @@ def test_one_cluster_has_no_interval_however_many_members() -> None:
 def test_equal_clusters_have_no_interval(count: int) -> None:
     """However many agree, others may not."""
     assert ratio_interval([0.1] * count, [1] * count) == Estimate(pytest.approx(0.1), None, None, 0.0, count)
-
-
-def test_rounding_errors_are_no_spread() -> None:
-    found = ratio_interval([0.3 - 0.2, 0.1], [1, 1])  # 0.3 - 0.2 is 0.09999999999999998
-    assert found is not None
-    assert (found.low, found.error) == (None, 0.0)
 
 
 @given(clusters, st.integers(1, 50))

@@ -1,7 +1,6 @@
 """A panel of reviewers' judges: effective verdicts, their combination, and their disagreement."""
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -9,21 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph import Jury, Plan, Reward, ScoreMatrix, Task, Trace, Verdict
+from jurygraph import Jury, Plan, Reward, ScoreMatrix, Trace, Verdict
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.errors import ConfigError
 from jurygraph.graphs.routing import make_stamp
 from jurygraph.judges.panel import ConsensusOfJudges, Panel
 from jurygraph.schema import RecordedVerdict
 from tests.graphs.scripted import ABSTENTION, INFRASTRUCTURE_FAILURE, RESPONSE_FAILURE
-from tests.judges.few_shot.reviewers import QUALITY, judge_use, replying_values, score_with, task
+from tests.judges.few_shot.reviewers import QUALITY, task
 from tests.rows import all_rows
 
 JUDGE = "zero-shot"
 COMBINERS = {"panel": Panel(), "consensus": ConsensusOfJudges()}
 OUT = RecordedVerdict(status="not_applicable", gated_by="gate")
 EXCLUDED = Verdict(status="not_applicable", native=0.0, confidence=0.9)
-UNSURE_EXCLUSION = Verdict(status="not_applicable", native=0.0, confidence=0.5)
 STAGED: Mapping[str, Any] = {
     "depth": {"text": "How deep it is.", "scale": [1, 4]},
     "reach": {"text": "How far it reaches.", "scale": [1, 4], "above": {"depth": 2}},
@@ -197,45 +195,6 @@ def test_a_reviewer_whose_predictions_are_all_discarded_is_missing_by_the_failur
     assert reward.notes == ("0.5 of the weight was judged; the rest counts as the conservative rule says",)
 
 
-@pytest.mark.parametrize(
-    ("given", "vote", "text"),
-    [
-        (
-            (make_verdict(0.5), UNSURE, make_verdict(0.5)),
-            "discard-first",
-            "3 predictions, 1 discarded for low confidence; 2 of 2 vote for 0.5",
-        ),
-        (
-            (make_verdict(0.5), UNSURE, UNSURE),
-            "all-seats",
-            "3 predictions, 2 discarded for low confidence; no majority of 3, so the conservative rule says "
-            "how it counts",
-        ),
-        (
-            (UNSURE, UNSURE, UNSURE),
-            "discard-first",
-            "3 predictions, 3 discarded for low confidence; no majority of 0, so the conservative rule says "
-            "how it counts",
-        ),
-        (
-            (make_verdict(0.5), ABSTENTION, INFRASTRUCTURE_FAILURE),
-            "discard-first",
-            "3 predictions, 1 abstained, 1 failed; no majority of 2, so the conservative rule says how it counts",
-        ),
-        (
-            (make_verdict(0.5), UNSURE_EXCLUSION, make_verdict(0.5)),
-            "discard-first",
-            "3 predictions, 1 discarded for low confidence; 2 of 2 vote for 0.5",
-        ),
-    ],
-)
-def test_the_vote_is_explained_in_words(given: Sequence[Verdict], vote: str, text: str) -> None:
-    of = plan("ann", "bob", panel={"vote": vote}, failure={"min_coverage": 0.0})
-    trace = explained_trace(of, {question_id("ann"): given, question_id("bob"): given})
-    (line,) = [line for line in trace.explain(of).sentences() if "vote on" in line]
-    assert line == f"  {JUDGE}: vote on quality of ann, quality of bob: {text}."
-
-
 def test_a_majority_for_exclusion_leaves_the_reviewer_out_and_says_so() -> None:
     verdicts = {
         question_id("ann"): (EXCLUDED, EXCLUDED, make_verdict(0.5)),
@@ -247,18 +206,6 @@ def test_a_majority_for_exclusion_leaves_the_reviewer_out_and_says_so() -> None:
     lines = [line for line in trace.explain(of).sentences() if "vote on" in line]
     assert any("quality of ann" in line and "2 of 3 vote for not applicable" in line for line in lines)
     assert any("quality of bob" in line and "2 of 3 vote for 0.75" in line for line in lines)
-
-
-@pytest.mark.parametrize("pool", [{}, {"pool": True}], ids=["of each reviewer", "pooled"])
-def test_a_consensus_with_a_missing_sample_is_not_explained_by_those_cast(pool: dict[str, bool]) -> None:
-    """The value is that of the worst vote that the missing one could have been, not that of the probabilities."""
-    fused = {"combiner": "consensus", "params": {"levels": [0, 1], **pool}, "inputs": {"judge": {"verdicts_of": JUDGE}}}
-    of = plan("ann", "bob", components={"fused": fused}, reward={"fused": 1.0}, failure={"min_coverage": 0.0})
-    cast = {question_id("ann"): [make_verdict(1.0), make_verdict(0.0), INFRASTRUCTURE_FAILURE]}
-    trace = explained_trace(of, {**cast, question_id("bob"): [make_verdict(1.0)] * 3})
-    lines = "\n".join(trace.explain(of).sentences())
-    assert "missing votes count as the worst level" in lines
-    assert "level × probability" not in lines
 
 
 @pytest.mark.parametrize(("confidence", "value"), [(0.8, 0.5), (0.7999, None), (1.0, 0.5), (0.0, None), (None, 0.5)])
@@ -376,47 +323,3 @@ def test_a_panel_lies_between_its_bounds_and_those_between_0_and_1(made: Any) ->
     assert (least <= value + 1e-12).all()
     assert (value <= most + 1e-12).all()
     assert ((least >= 0.0) & (most <= 1.0 + 1e-12)).all()
-
-
-@given(draw_panels())
-def test_its_diagnostics_are_those_of_the_judges_that_count(made: Any) -> None:
-    cells, *_ = made
-    found = Panel().combine(cells, {})
-    for row in range(len(found.value)):
-        spoken = [_mean(one, row) for one in cells.values()]
-        says = [one for one in spoken if one is not None]
-        apart = [abs(one - other) for one, other in combinations(says, 2)]
-        assert found.diagnostics["disagreement"][row] == pytest.approx(sum(apart) / len(apart) if apart else 0.0)
-        assert found.diagnostics["lowest"][row] == pytest.approx(min(says, default=0.0))
-        assert found.diagnostics["highest"][row] == pytest.approx(max(says, default=0.0))
-        spread = found.diagnostics["highest"][row] - found.diagnostics["lowest"][row]
-        assert 0.0 <= found.diagnostics["disagreement"][row] <= spread + 1e-12
-
-
-def _mean(one: ScoreMatrix, row: int) -> float | None:
-    """Return a judge's mean score of a response over the judged verdicts."""
-    effective = [
-        (value, weight)
-        for value, weight, live, judged in zip(
-            one.value[row], one.weight, one.applicable[row], one.judged[row], strict=True
-        )
-        if live and judged
-    ]
-    return sum(v * w for v, w in effective) / sum(w for _, w in effective) if effective else None
-
-
-# Through the whole machine
-
-
-def test_a_panel_of_an_inconsistent_model() -> None:
-    about: Task = task("ann")
-    script = replying_values(5, 2, 5, confidence=(90, 90, 90))
-    (trace,), bodies = score_with(script, judge_use(JUDGE, samples=3), about)
-    assert (trace.reward.value, len(bodies)) == (1.0, 3)
-    (trace,), _ = score_with(replying_values(5, 2, 5, confidence=(90, 90, 70)), judge_use(JUDGE, samples=3), about)
-    assert (trace.reward.value, trace.reward.diagnostics[JUDGE]["discarded"]) == (None, 1.0)  # 5 against 2
-    heedless = {"panel": {"min_confidence": 0.0}}
-    (trace,), _ = score_with(
-        replying_values(5, 2, 5, confidence=(90, 90, 70)), judge_use(JUDGE, samples=3), about, **heedless
-    )
-    assert (trace.reward.value, trace.reward.diagnostics[JUDGE]["discarded"]) == (1.0, 0.0)

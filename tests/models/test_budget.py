@@ -68,33 +68,6 @@ def test_an_invalid_limit_or_cost_is_refused(wrong: float) -> None:
         Budget(max_calls=-1)
 
 
-def test_a_reservation_is_settled_or_released_once() -> None:
-    for first in (lambda one: one.settle(0.1), Reservation.release):
-        for second in (lambda one: one.settle(0.1), Reservation.release):
-            reservation = Budget(max_cost=1.0).reserve(0.5)
-            first(reservation)
-            with pytest.raises(RuntimeError, match="once"):
-                second(reservation)
-
-
-def test_an_attempt_that_raises_is_charged_its_reservation() -> None:
-    budget = Budget(max_cost=1.0)
-
-    async def sent() -> None:
-        with budget.reserve(0.4):
-            await asyncio.Event().wait()
-
-    async def cancelled() -> None:
-        task = asyncio.create_task(sent())
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(cancelled())
-    assert (budget.spent, budget.calls) == (0.4, 1)
-
-
 async def send_request(budget: Budget, most: float, cost: float) -> str:
     """Return the outcome of a request."""
     try:
@@ -213,50 +186,5 @@ class InAnyOrder(RuleBasedStateMachine):
 TestInAnyOrder = InAnyOrder.TestCase
 TestInAnyOrder.settings = settings(max_examples=at_most(60), stateful_step_count=30, deadline=None)
 
-
-class Overbilled(RuleBasedStateMachine):
-    """Requests of which any may be billed more than was reserved for it."""
-
-    held = Bundle("held")
-
-    @initialize(max_cost=costs)
-    def begin(self, max_cost: float) -> None:
-        self.limit = Fraction(str(max_cost))
-        self.budget = Budget(max_cost)
-        self.in_flight: dict[Reservation, Fraction] = {}
-        self.excess = Fraction()
-        self.sending = True
-
-    @rule(target=held, cost=costs)
-    def reserve(self, cost: float) -> Reservation | None:
-        try:
-            reservation = self.budget.reserve(cost)
-        except Fault:
-            return None
-        assert self.sending, "nothing is sent after the first bill beyond its reservation"
-        self.in_flight[reservation] = Fraction(str(cost))
-        return reservation
-
-    @rule(reservation=consumes(held), times=st.sampled_from(["0", "0.5", "1", "1", "1.01", "50"]))
-    def settle(self, reservation: Reservation | None, times: str) -> None:
-        if reservation is not None:
-            most = self.in_flight.pop(reservation)
-            bill = Fraction(str(float(most * Fraction(times))))
-            reservation.settle(float(bill))
-            self.excess += max(Fraction(), bill - most)
-            self.sending = self.sending and bill <= most
-
-    @invariant()
-    def the_limit_is_exceeded_by_no_more_than_those_in_flight_were_billed_too_much(self) -> None:
-        spent = Fraction(str(self.budget.spent))
-        assert (
-            spent <= self.limit + self.excess
-        )  # all of which was in flight at the first such bill, as nothing followed
-        if self.sending:
-            assert spent + sum(self.in_flight.values()) <= self.limit
-
-
-TestOverbilled = Overbilled.TestCase
-TestOverbilled.settings = settings(max_examples=at_most(60), stateful_step_count=30, deadline=None)
 
 requests = st.lists(st.tuples(costs, st.integers(0, 4), st.sampled_from([0.0, 0.5, 1.0])), max_size=24)

@@ -83,22 +83,6 @@ class TestAWarmCache:
         assert {"logprobs", "top_logprobs"} & without.keys() == set()
         assert (usual["logprobs"], usual["top_logprobs"]) == (True, 20)
 
-    def test_a_parameter_that_is_null_in_the_config_is_left_out(self) -> None:
-        changed = {"max_tokens": None, "max_completion_tokens": 800, "temperature": None}
-        with run_server(lambda body, number: judge_reply(body)) as server:
-            scored(server.url, "Dear all", parameters=changed)
-        (sent,) = (seen.body for seen in server.requests)
-        assert (sent["max_completion_tokens"], {"max_tokens", "temperature"} & sent.keys()) == (800, set())
-
-    def test_each_sample_is_a_request_of_its_own(self) -> None:
-        evaluators = [{"use": "criteria", "samples": 3}]
-        with run_server(lambda body, number: judge_reply(body, probability=0.5 + number / 10)) as server:
-            for _ in range(2):
-                with Jury.from_config({**config(server.url), "evaluators": evaluators}) as made:
-                    (trace,) = made.score(rubric("clear"), responses("Dear all"))
-        assert server.count == 3
-        assert sorted(verdict.score for verdict in trace.verdicts) == [0.6, 0.7, 0.8]  # type: ignore[type-var]
-
 
 def criterion_verdict(probability: float) -> dict[str, Any]:
     return {"reason": "so it is", "quotes": ["Dear all"], "met": probability >= 0.5, "probability": probability}
@@ -160,13 +144,6 @@ class TestARepair:
         assert (verdict.score, verdict.status) == (0.9, "ok")
         repair, repaired = repair_and_repaired(trace)
         assert (verdict.call, {repair.id, repaired.id}) == (repair.id, {call.id for call in trace.calls})
-
-    def test_the_repair_names_a_missing_field(self) -> None:
-        too_few = MALFORMED["a field too few"]
-        with run_server(lambda body, number: reply_with(too_few) if number == 1 else judge_reply(body)) as server:
-            scored(server.url, "Dear all")
-        told = server.requests[1].body["messages"][-1]["content"]
-        assert "field criterion_1.reason: is missing; every binary answer needs it." in told
 
     @all_rows("text", MALFORMED.values())
     def test_a_second_malformed_reply_is_a_failure_that_names_its_call(self, text: str) -> None:

@@ -2,10 +2,8 @@
 
 import asyncio
 import heapq
-import logging
 import random
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 
 import pytest
 from hypothesis import given, settings
@@ -120,33 +118,6 @@ class TestThrottling:
 
         assert run(begun()) == held
 
-    @pytest.mark.parametrize(
-        ("asked", "told"),
-        [
-            ([10.0], []),
-            ([MAX_WAIT + 1.0], []),
-            ([30.0], [30]),
-            ([30.0, 30.5, 3.0, 29.0], [30]),
-            ([8.0, 16.0], [16]),
-            ([30.0, 300.0], [30, 300]),
-        ],
-    )
-    def test_a_long_hold_is_logged_once(
-        self, caplog: pytest.LogCaptureFixture, asked: list[float], told: list[int]
-    ) -> None:
-        async def refused() -> None:
-            limiter = Limiter(8)
-            async with AsyncExitStack() as opened:
-                turns = [await opened.enter_async_context(limiter.turn(1)) for _ in asked]
-                for turn, each in zip(turns, asked, strict=True):
-                    limiter.report_throttled(turn, each)
-
-        with caplog.at_level(logging.WARNING):
-            run(refused())
-        assert [record.getMessage() for record in caplog.records] == [
-            f"pausing for {seconds} s: rate limited by the provider (429)" for seconds in told
-        ]
-
     @pytest.mark.parametrize(("bursts", "left"), [(0, 8), (1, 4), (2, 2), (3, 1), (4, 1)])
     def test_each_burst_of_429s_halves_concurrency_once_down_to_one(self, bursts: int, left: int) -> None:
         async def allowed() -> int:
@@ -178,19 +149,6 @@ class TestThrottling:
 
         assert run(after()) == allowed
 
-    def test_an_added_turn_starts_at_once(self) -> None:
-        async def begun() -> float:
-            limiter = Limiter(2)
-            await throttle(limiter)
-            async with limiter.turn(1) as turn:
-                waiting = asyncio.create_task(start_time(limiter))
-                await asyncio.sleep(1.0)
-                limiter.report_success(turn)
-                await asyncio.sleep(5.0)
-            return await waiting
-
-        assert run(begun()) == 1.0
-
 
 class TestCancellation:
     def test_a_cancelled_wait_is_not_charged_and_lets_the_next_start(self) -> None:
@@ -204,19 +162,6 @@ class TestCancellation:
             return await asyncio.gather(*small)
 
         assert run(begun()) == pytest.approx([59, 60])
-
-    def test_a_turn_cancelled_when_granted_returns_its_slot_and_tokens(self) -> None:
-        async def begun() -> float:
-            limiter = Limiter(1, requests_per_minute=60, tokens_per_minute=600)
-            async with limiter.turn(0):
-                unlucky = asyncio.create_task(start_time(limiter, 6000))
-                await asyncio.sleep(5.0)
-            unlucky.cancel()  # it has the turn by now, and does not know it yet
-            with pytest.raises(asyncio.CancelledError):
-                await unlucky
-            return max(await start_times(limiter, [10, 10]))
-
-        assert run(begun()) == 5.0
 
     @pytest.mark.landing
     @settings(max_examples=25)

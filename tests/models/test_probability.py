@@ -95,11 +95,6 @@ def test_any_split_text_is_joined_again(text: str, lengths: list[int]) -> None:
     assert "".join(token_texts(tokens)) == text.encode("utf-8", "replace").decode()
 
 
-@all_rows("codes", [None, 10**12, "yes", [256], [-1], ["y"], [0xFF], 0.5])
-def test_tokens_without_readable_bytes_are_unchanged(codes: Any) -> None:
-    assert token_texts([("y", [121]), ("es", codes)]) == ["y", "es"]
-
-
 def test_tokens_that_do_not_spell_the_text_give_no_probability() -> None:
     reply = make_reply('{"met":', ("true", 0.6, {"false": 0.2}), "}")
     assert p_true(reply.model_copy(update={"text": reply.text + " "}), ("met",)) is None
@@ -116,14 +111,6 @@ def test_omitted_white_space_of_a_server_does_not_shift_tokens() -> None:
 def test_a_path_without_a_boolean_gives_no_probability(path: Path) -> None:
     reply = make_reply('{"list":[1,"true"],"met":', ("true", 0.6, {"false": 0.2}), "}")
     assert p_true(reply, path) is None
-
-
-@all_rows("text", ["", "{", '{"met', '{"met"', '{"met"}', '{"met" true}', "{met:true}", '{"a":1 "met":true}'])
-def test_text_that_is_not_json_has_no_offsets(text: str) -> None:
-    assert offset_of(text, ("met",)) is None
-
-
-# yes and no
 
 
 # every boolean of any document, however it is written and cut into tokens
@@ -268,8 +255,3 @@ def paths(value: Any, path: Path = ()) -> Iterator[Path]:
 def test_alternatives_are_kept_at_the_first_character_of_a_text_value_only() -> None:
     tokens = ["{", '"', "reason", '":', '"', "It", " is", " true", ", ", 'so"', ',"choice":', '"', "A", '"', "}"]
     assert sorted(value_token_indices("".join(tokens), tokens)) == [0, 4, 5, 11, 12]
-
-
-@pytest.mark.parametrize(("text", "tokens"), [("yes, so", ["yes", ",", " so"]), ('{"met":true}', ["{", "other"])])
-def test_all_alternatives_are_kept_if_tokens_do_not_spell_json(text: str, tokens: list[str]) -> None:
-    assert list(value_token_indices(text, tokens)) == list(range(len(tokens)))

@@ -1,14 +1,13 @@
 """Recorded calls answer as the model did, and nothing else is answered."""
 
 import asyncio
-import logging
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jurygraph.errors import ConfigError, InputError
+from jurygraph.errors import ConfigError
 from jurygraph.models.faults import RETRYABLE, Fault
 from jurygraph.models.recording import Recorder, Replay
 from jurygraph.models.request import Reply, Request
@@ -81,11 +80,6 @@ def test_a_request_that_was_not_recorded_fails_and_what_differs_is_named(
     )
 
 
-def test_among_equal_questions_the_one_that_differs_least_is_compared(tmp_path: Path) -> None:
-    path = recording(tmp_path, request(parameters={}, prompt_version="0"), request(parameters={"temperature": 1.0}))
-    assert "it differs in temperature;" in refusal(Replay(path), request(parameters={"temperature": 0.5}))
-
-
 def test_a_recording_of_several_models_needs_a_model_name(tmp_path: Path) -> None:
     path = recording(tmp_path, request(), request(provider="litellm", endpoint=None, model="openai/tiny"))
     with pytest.raises(
@@ -103,23 +97,3 @@ def test_form_and_logprobs_are_those_of_the_request(tmp_path: Path) -> None:
     )
     able = backend.capabilities
     assert (able.form, able.logprobs, able.top_logprobs) == ("instructed", True, 5)
-
-
-def test_capabilities_of_another_model_do_not_count(tmp_path: Path) -> None:
-    path = recording(tmp_path, request(model="a", form="instructed"), request("1", model="b"), request("2", model="b"))
-    assert Replay(path, "openai-compatible:http://judge:8000/v1#a").capabilities.form == "instructed"
-
-
-def test_a_torn_last_line_is_left_out_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = recording(tmp_path, request("a"), request("b"))
-    path.write_bytes(path.read_bytes()[:-20])
-    with caplog.at_level(logging.WARNING):
-        backend = Replay(path)
-    assert "torn and left out" in caplog.text
-    assert reply_of(backend, request("a")).text == "reply 0"
-    refusal(backend, request("b"))
-
-
-def test_a_file_without_calls_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no call"):
-        Replay(recording(tmp_path))

@@ -42,7 +42,7 @@ ROOMS: dict[str, Room] = {
                 "gates",
                 "score_graph",
                 "execution",
-                "derived_data",
+                "data_routing",
             )
         ),
     ),

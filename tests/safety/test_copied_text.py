@@ -3,7 +3,6 @@
 import pytest
 
 from jurygraph.safety.gates import describe_copy
-from jurygraph.safety.text_folding import fold_text
 
 WORDS = "the quick brown fox jumps over a lazy dog and runs away from every hound in town before it naps "
 
@@ -15,11 +14,6 @@ def letters_of(number: int) -> str:
 @pytest.mark.parametrize(("number", "how"), [(59, None), (60, "it is the reference"), (200, "it is the reference")])
 def test_a_reference_is_compared_from_sixty_letters_on(number: int, how: str | None) -> None:
     assert describe_copy(letters_of(number), letters_of(number), "") == how
-
-
-def test_digits_do_not_count_as_letters() -> None:
-    reference = letters_of(59) + "0123456789" * 10
-    assert describe_copy(reference, reference, "") is None
 
 
 @pytest.mark.parametrize(
@@ -58,10 +52,3 @@ def test_a_reference_is_copied_unless_the_query_says_more_than_half_of_it(number
     """Half is counted in runs of 16 letters, of which a reference of 75 letters has 60."""
     own = letters_of(number)
     assert (describe_copy(own, own, own[:given]) is not None) == found
-
-
-def test_text_of_the_query_is_not_a_copy() -> None:
-    own = letters_of(76)  # no passage of it comes twice
-    assert describe_copy(own, own, f"Correct this: {own[:35]}") == "it is the reference"
-    assert describe_copy(own, own, f"Correct this: {own[:60]}") is None
-    assert describe_copy(fold_text(own.upper()), own, "") == "it is the reference"

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import unicodedata
-from threading import get_ident
 from typing import Literal
 
 import pytest
@@ -13,12 +12,10 @@ from hypothesis import strategies as st
 from jurygraph.safety.attacks import load_attacks
 from jurygraph.safety.evidence import (
     Passage,
-    RecentTexts,
     SearchableText,
     _fold_with_offsets,
     aread_text,
     read_text,
-    search_off_loop,
 )
 from jurygraph.safety.text_folding import remove_invisible
 from tests.examples import at_most
@@ -97,12 +94,6 @@ def test_an_ascii_text_is_folded_as_it_is_among_other_letters(text: str) -> None
     folded, starts = _fold_with_offsets(text)
     longer, more_starts = _fold_with_offsets(f"{text}\u4e2d")
     assert (f"{folded}\u4e2d", [*starts, len(text)]) == (longer, list(more_starts))
-
-
-@given(TEXTS, TEXTS)
-def test_a_passage_outside_the_text_is_not_found(text: str, quotation: str) -> None:
-    if fold_simply(quotation) not in fold_simply(text):
-        assert SearchableText(text).find(quotation) is None
 
 
 WORDS = re.findall(r"\w+", PLAN)
@@ -215,13 +206,6 @@ def test_a_letter_is_never_cut_from_its_accent() -> None:
 def test_a_letter_is_never_split_from_its_combining_marks(text: str, part: str) -> None:
     assert SearchableText(f"so: {text}, yes").find(part) is None
     assert SearchableText(f"so: {text}, yes").find(text) == Passage(4, 4 + len(text), text)
-
-
-def test_eight_marks_on_one_letter_may_be_written_in_another_order() -> None:
-    above, below = "\u0301" * 4, "\u0316" * 4
-    text = f"some words, then a{below}{above}, and on"
-    assert SearchableText(text).find(f"a{above}{below}") == Passage(17, 26, f"a{below}{above}")
-    assert SearchableText(f"a{below}\u0316{above}").find(f"a{above}{below}\u0316") is None
 
 
 @pytest.mark.parametrize(("cut", "found"), [(255, True), (256, False)])
@@ -352,17 +336,6 @@ def test_every_part_of_filler_is_filler(quotation: str) -> None:
     assert SearchableText("As requested.").has_nothing_but_filler(quotation)
 
 
-@pytest.mark.parametrize("quotation", ["The total is 18.", "18.\nAs requested.", "nowhere to be found", ""])
-def test_text_that_occurs_nowhere_is_not_filler(quotation: str) -> None:
-    assert not SearchableText(FILLED).has_nothing_but_filler(quotation)
-
-
-@pytest.mark.parametrize(("length", "filler"), [(400, True), (401, False)])
-def test_words_are_filler_up_to_four_hundred_characters(length: int, filler: bool) -> None:
-    words = " ".join(["yes"] * 99).ljust(length, "!")
-    assert SearchableText(words).has_nothing_but_filler(words) == filler
-
-
 # Long responses
 
 
@@ -409,27 +382,6 @@ def test_a_response_is_folded_once_for_all_verdicts_on_it(monkeypatch: pytest.Mo
     asyncio.run(verdicts())
     assert read_text(text).find("of its own") is not None
     assert len(made) == 1
-
-
-@pytest.mark.parametrize(("letters", "in_a_thread"), [(19_999, False), (20_000, True)])
-def test_a_search_runs_in_a_thread_from_twenty_thousand_letters_on(letters: int, in_a_thread: bool) -> None:
-    assert (asyncio.run(search_off_loop(get_ident, letters)) != get_ident()) == in_a_thread
-
-
-def test_as_many_letters_are_kept_as_are_allowed_and_the_last_text_whatever_its_length() -> None:
-    recent = RecentTexts(most_letters=100)
-    recent.read("a" * 50)
-    recent.read("b" * 50)
-    assert recent.get("a" * 50) is not None
-    recent.read("c" * 101)
-    assert [recent.get(text) is not None for text in ("a" * 50, "b" * 50, "c" * 101)] == [False, False, True]
-
-
-def test_the_text_that_was_read_last_is_kept_longest() -> None:
-    recent = RecentTexts(most_letters=100)
-    for text in ("a" * 40, "b" * 40, "a" * 40, "c" * 40):
-        recent.read(text)
-    assert [recent.get(letter * 40) is not None for letter in "abc"] == [True, False, True]
 
 
 @given(TEXTS, st.lists(TEXTS, max_size=4))

@@ -86,12 +86,6 @@ def test_the_text_around_a_fence_is_known_without_the_key(text: str, name: str, 
     assert fenced(text, name, key) == f"{before}{mark}{behind}{mark}>>>"
 
 
-def test_the_marks_are_remembered_each_once_in_the_order_in_which_they_were_drawn() -> None:
-    fence = Fence(b"a key")
-    shown = [fence.enclose(text, "response") for text in ("b", "a", "b")]
-    assert fence.marks == [parse_fence(shown[0])[1], parse_fence(shown[1])[1]]
-
-
 @given(TEXTS, NAMES)
 def test_a_disabled_fence_leaves_the_text_unchanged(text: str, name: str) -> None:
     fence = Fence(is_enabled=False)

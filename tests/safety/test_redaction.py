@@ -66,37 +66,9 @@ def test_a_secret_in_base64_is_redacted_in_any_context(before: bytes, secret: st
         assert not redactor.has_secret_in(redactor.redact_text(encoded))
 
 
-def test_nothing_of_a_secret_in_base64_is_left_where_it_fills_its_letters() -> None:
-    secret = "sk-canary-0123456789-0123456789-0123"
-    assert len(secret) % 3 == 0
-    for before in (b"", b"abc"):
-        encoded = base64.b64encode(before + secret.encode()).decode()
-        assert Redactor([secret]).redact_text(encoded) == base64.b64encode(before).decode() + "[redacted]"
-
-
-@given(st.lists(secrets, min_size=1, max_size=3), st.data())
-def test_redacting_twice_equals_redacting_once(known: list[str], data: st.DataObject) -> None:
-    pieces = st.sampled_from([*known, " "]) | anything
-    text = "".join(data.draw(st.lists(pieces, max_size=6)))
-    redactor = Redactor(known)
-    once = redactor.redact_text(text)
-    assert redactor.redact_text(once) == once
-
-
 def test_the_longer_of_nested_secrets_is_redacted() -> None:
     redactor = Redactor(["sk-canary", "sk-canary-0123456789"])
     assert redactor.redact_text("sk-canary-0123456789, sk-canary") == "[redacted], [redacted]"
-
-
-def test_a_private_key_of_many_lines_is_redacted() -> None:
-    key = "-----BEGIN KEY-----\nabcdefgh12345678\nijklmnop87654321\n-----END KEY-----"
-    assert Redactor([key]).redact_text(f"{key}\n{json.dumps(key)}") == '[redacted]\n"[redacted]"'
-
-
-def test_text_without_a_secret_is_unchanged() -> None:
-    for redactor in (Redactor([]), Redactor(["sk-canary"])):
-        assert redactor.redact_text("nothing here") == "nothing here"
-        assert not redactor.has_secret_in("nothing here")
 
 
 def test_short_values_are_no_secrets() -> None:

@@ -49,10 +49,10 @@ def test_every_dumped_model_conforms(model: type[FrozenModel], data: st.DataObje
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"unknown_field": 1}, ": 'unknown_field' is unknown"),
-        ({"id": ""}, ".id: '' breaks minLength 1"),
-        ({"reviewers": "r1"}, ".reviewers: 'r1' is no array"),
-        ({"responses": [{"id": "r"}]}, ".responses[0]: 'text' is missing"),
+        ({"unknown_field": 1}, "$ additionalProperties"),
+        ({"id": ""}, "$.id minLength"),
+        ({"reviewers": "r1"}, "$.reviewers type"),
+        ({"responses": [{"id": "r"}]}, "$.responses[0] required"),
     ],
 )
 def test_the_schema_refuses_the_invalid_lines_that_the_models_refuse(change: dict[str, Any], fault: str) -> None:
@@ -60,4 +60,4 @@ def test_the_schema_refuses_the_invalid_lines_that_the_models_refuse(change: dic
 
 
 def test_the_schema_refuses_a_number_written_as_text() -> None:
-    assert faults(CONFIG | {"scale": "1"}, schema_of(Config)) == [".scale: '1' is no number"]
+    assert faults(CONFIG | {"scale": "1"}, schema_of(Config)) == ["$.scale type"]

@@ -81,16 +81,3 @@ def test_one_failed_test_decides_despite_unknown_values() -> None:
     assert truth_of(row_item(y=1), x={"equals": 2}, y={"equals": 2}) == "no"
     assert truth_of(row_item(x=1), x={"at_least": {"column": "y"}, "at_most": 0}) == "no"
     assert truth_of(invented_item(own="day", day=2), day={"equals": 1}, price={"at_most": 5}) == "no"
-
-
-@pytest.mark.parametrize(
-    ("item", "words"),
-    [
-        (row_item("Curry House"), "price of 'Curry House'"),
-        (own_item("$[3]"), "'$[3]' gives no price to go by"),
-        (row_item("Curry House", own="price"), "'Curry House' gives no price to go by"),
-        (invented_item("Nowhere"), "'Nowhere' is not there in meals"),
-    ],
-)
-def test_unknown_values_are_described(item: ListedItem, words: str) -> None:
-    assert item.describe_unknown("price") == words

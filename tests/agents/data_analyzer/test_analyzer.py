@@ -113,12 +113,6 @@ def test_a_component_that_leaves_the_unit_interval_changes_to_the_plain_scale() 
     assert {one.name: one.scale for one in analyzer.series}["component.net"] == "plain"
 
 
-@pytest.mark.parametrize("arl", [float("inf"), 1e300, float("nan"), 1.0])
-def test_an_average_run_length_out_of_bounds_is_refused(arl: float) -> None:
-    with pytest.raises(InputError, match="arl"):
-        AnalyzerSettings(arl=arl)
-
-
 def autocorrelated_steps(seed: int, count: int, rho: float, shift: float = 0.0, after: int = 0) -> list[TrainingStep]:
     """Return rewards whose means are an autoregression; after step `after` they are higher by `shift` of its sd."""
     rng, levels = np.random.default_rng(seed + 1000), autoregression(rho, 1, seed)

@@ -16,9 +16,8 @@ from jurygraph.models.factory import open_gateway
 from jurygraph.models.judge_client import DEFENDED, JudgeClient
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Call, CallsConfig, DeriverUse, Material, Response, SafetyConfig, TaskView
-from tests.agents.extraction.errors import ERRORS, REFERENCE
 from tests.agents.extraction.extractor import Reply, fenced_text, read_perfectly, reader_script, without_quotes
-from tests.agents.extraction.plans import EVERY, KINDS, LINES, RECORDS, in_words, layout_in_turn
+from tests.agents.extraction.plans import EVERY, KINDS, LINES, RECORDS, in_words
 from tests.models.server import Script, reply_with, run_server
 
 UNKNOWN_OF = {
@@ -27,6 +26,7 @@ UNKNOWN_OF = {
 """The record of each kind of which nothing is known."""
 
 QUERY = LINES["40"]["query"]
+REFERENCE = "The best plan has dinner at Le Bernardin in New York, and sleeps at The Plaza."
 TEXT = in_words("40", "bullets")
 WHOLE = without_quotes(read_perfectly(TEXT))
 
@@ -84,23 +84,6 @@ def test_every_plan_in_every_layout_is_extracted_in_one_call(plans: Sequence[tup
         assert material.data == without_quotes(read_perfectly(text))
         assert (material.name, material.status, material.call in found.calls) == ("data", "ok", True)
         assert all(text[one.start : one.end] == one.quote and one.verified for one in material.evidence)
-
-
-@pytest.mark.parametrize("error", ["an invented name for a true passage", "written down twice"])
-def test_an_error_costs_a_second_call_and_a_caught_one_becomes_an_unknown_record(error: str) -> None:
-    for number, name in enumerate(("40", "22", "13")):
-        text, query = in_words(name, layout_in_turn(number)), LINES[name]["query"]
-        reply = read_perfectly(text)
-        place = ERRORS[error](reply, text, query)
-        assert place is not None
-        kind, at = place
-        lost = error != "written down twice"
-        expected = without_quotes({**reply, kind: [one for n, one in enumerate(reply[kind]) if n != at]})
-        expected[kind] += [UNKNOWN_OF[kind]] * lost
-        found = Derivation(reader_script(lambda text, query, reply=reply: reply), [(query, text)])  # type: ignore[misc]
-        assert found.material[0].data == expected
-        assert len(found.bodies) == 1 + lost
-        assert found.material[0].call == list(found.calls)[-1]  # the repair, if there is one
 
 
 NO_NAME = "its name does not stand in the passage that it quotes"

@@ -140,18 +140,6 @@ def test_unknown_columns_are_not_checked(place: dict[str, Any]) -> None:
     assert list(load_facts(view(facts)).tables) == ["places"]
 
 
-def test_facts_are_read_once_for_all_views_of_them() -> None:
-    one, other = view(make_facts()), view(make_facts()).model_copy(update={"query": "Another?"})
-    assert one.digest != other.digest
-    assert load_facts(one) is load_facts(one) is load_facts(other)
-
-
-def test_a_file_is_indexed_once_for_all_tasks_that_share_it(tmp_path: Path) -> None:
-    path = str(write_table(tmp_path / "t.csv", PLACES))
-    one, other = make_facts(file=path), make_facts(file=path, claims={"split": ";"})
-    assert load_facts(view(one)).tables["places"] is load_facts(view(other)).tables["places"]
-
-
 def test_only_files_outside_the_task_are_marked(tmp_path: Path) -> None:
     assert marks(make_facts()) == {}
     assert marks(make_facts(tool="maps")) == {}

@@ -1,35 +1,25 @@
 """Look-up of claims: findings and their descriptions."""
 
-import asyncio
-import random
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from examples.group_trip.travelplanner import read_travelplanner
-from jurygraph.agents.facts.loader import Facts, load_facts
-from jurygraph.agents.facts.lookup import Finding, describe_finding, look_up
+from jurygraph.agents.facts.lookup import describe_finding
 from jurygraph.agents.facts.values import normalise, value_sort_key
-from jurygraph.schema import TaskView
 from tests.agents.facts.examples import (
     PLACES,
-    SUFFIXES,
     Rows,
     claim_outcomes,
     look_up_claims,
     make_facts,
     meals,
     rows_of_tools,
-    write_table,
 )
-from tests.examples import at_most
 from tests.rows import all_rows
 
 FACTS = make_facts()
@@ -203,17 +193,6 @@ def test_the_order_of_the_rows_changes_nothing_but_their_numbers(
     assert [without_row_number(each, rows) for each in one] == [without_row_number(each, turned) for each in other]
 
 
-@settings(max_examples=at_most(25, quick=5))
-@given(rows=some_rows, texts=some_texts, order=st.sampled_from([None, "since"]))
-def test_the_source_of_the_rows_changes_no_finding(rows: Rows, texts: Sequence[str], order: str | None) -> None:
-    expected = [(without_row_number(one, rows), one["row"]) for one in meals(make_facts(rows, order=order), *texts)]
-    with tempfile.TemporaryDirectory() as folder:
-        for suffix in SUFFIXES:
-            path = write_table(Path(folder) / f"t{suffix}", rows)
-            given = meals(make_facts(file=str(path), order=order), *texts)
-            assert [(without_row_number(one, rows), one["row"]) for one in given] == expected, suffix
-
-
 @given(rows=some_rows, texts=some_texts)
 def test_a_tool_with_the_rows_gives_the_same_findings(rows: Rows, texts: Sequence[str]) -> None:
     """A tool is called for one key, so nothing is known about names nearby or elsewhere."""
@@ -275,26 +254,6 @@ def test_the_order_of_the_records_changes_no_finding(stays: list[tuple[int, str]
     ]
 
 
-# In words
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("Coco Bambu, Rockford", "'Coco Bambu, Rockford' is there in places"),
-        ("Subway, Rockford", "'Subway, Rockford' is not there in places, but in Peoria"),
-        (
-            "Coco Bambo, Rockford",
-            "'Coco Bambo, Rockford' is not there in places; 'Coco Bambu' is, which is another name",
-        ),
-        ("Burger King, Rockford", "'Burger King, Rockford' is not there in places"),
-        ("Burger King", "'Burger King' cannot be read"),
-    ],
-)
-def test_outcomes_of_claims_are_described(text: str, words: str) -> None:
-    assert describe_finding(finding(text)) == words  # type: ignore[arg-type]
-
-
 # Hostile data
 
 
@@ -332,34 +291,3 @@ def test_only_the_first_of_many_unknown_names_get_hints() -> None:
 
 
 TRAIN = Path(__file__).parents[2] / "data" / "travelplanner" / "train.jsonl.gz"
-
-
-@cache
-def trips() -> list[tuple[Facts, Any]]:
-    """The facts of each task, and the data of its reference plan."""
-    split = [line.split() for line in read_travelplanner(TRAIN)]
-    views = [(TaskView(id=task.id, query=task.query, facts=task.facts), reference) for task, (reference,) in split]
-    return [(load_facts(view), reference.data) for view, reference in views]
-
-
-def find(facts: Facts, kind: str, data: Any) -> list[Finding]:
-    return asyncio.run(look_up(facts.claims[kind], facts.tables, data))
-
-
-@pytest.mark.parametrize(
-    ("kind", "field", "number"),
-    [("meals", "lunch", 325), ("attractions", "attraction", 209), ("stays", "accommodation", 114)],
-)
-def test_every_place_of_the_reference_plans_is_confirmed_and_none_with_a_letter_changed(
-    kind: str, field: str, number: int
-) -> None:
-    letters = random.Random(20)
-    outcomes: Counter[str] = Counter()
-    for facts, plan in trips():
-        for one in find(facts, kind, plan):
-            outcomes[one["found"]] += len(one["at"])
-            text = one["text"]
-            place = letters.randrange(text.rindex(", "))
-            misspelt = f"{text[:place]}{'x' if text[place] != 'x' else 'y'}{text[place + 1 :]}"
-            assert [wrong["found"] for wrong in find(facts, kind, [{"days": 1, field: misspelt}])] != ["confirmed"]
-    assert outcomes == {"confirmed": number}

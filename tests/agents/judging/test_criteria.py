@@ -18,7 +18,7 @@ from tests.agents.judging.scripted_judge import (
     score_by_script,
     user_message,
 )
-from tests.models.judge_scripts import Script, items_of, requested_items, responses
+from tests.models.judge_scripts import Script, items_of, responses
 from tests.models.server import Answer, reply_with, run_server
 
 FORMS: list[dict[str, Any]] = [
@@ -78,23 +78,6 @@ def test_anchors_are_shown_by_value_and_parts_in_the_order_of_the_file() -> None
     assert "give as `value` a number from 1 (not at all) to 10 (wholly)" in user_message(body)
 
 
-@pytest.mark.parametrize(
-    ("anchors", "shown"),
-    [
-        (["10", "9", "1"], "1 9 10"),
-        (["7–8", "1–2", "5 - 6"], "1–2 5 - 6 7–8"),
-        (["0.5", "0", "1"], "0 0.5 1"),
-        (["-1", "1", "-5", "0", "-3--2"], "-5 -3--2 -1 0 1"),
-        (["good", "3", "bad"], "3 bad good"),
-    ],
-)
-def test_anchors_may_have_any_names(anchors: list[str], shown: str) -> None:
-    task = of({**FORMS[1], "scale": [-5, 10], "anchors": {name: f"as {name}" for name in anchors}})
-    _, (body,) = score_by_script(find_nothing, task, responses("Dear Ann"))
-    lines = user_message(body).split("How kind?\n")[1].split("\nitem ")[0].split("\n")
-    assert " ".join(line.partition(":")[0] for line in lines) == shown
-
-
 def test_weights_of_parts_count_and_are_not_shown_to_the_model() -> None:
     reply = {"criterion_1": parts_reply(["Dear Ann"], None)}
     light, heavy = (of({**FORMS[2], "parts": [{"text": "a", "weight": w}, {"text": "b"}]}) for w in (1.0, 3.0))
@@ -150,10 +133,3 @@ def test_each_evaluator_of_items_passes_the_conformance_suite(
         seen = conformance.check_evaluator(use, [(task, responses("Dear Ann", "Dear Bo, Dear Cy", "Go"))], model=model)
         assert seen == questions * (3 + len(conformance.ODD_TEXTS))
         assert server.count > 0
-
-
-def test_items_are_shown_under_generated_names() -> None:
-    """Ids of a file may contain anything, so prompts name items by their place."""
-    task = of({**FORMS[0], "id": 'x"}, {"met'}, {**FORMS[1], "id": "criterion_1"})
-    _, (body,) = score_by_script(find_nothing, task, responses("Dear Ann"))
-    assert requested_items(body) == ["criterion_1", "criterion_2"]

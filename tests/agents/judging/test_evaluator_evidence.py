@@ -195,14 +195,6 @@ def test_an_unusable_second_reply_leaves_the_first(second: Any) -> None:
     assert (len(bodies), kind.call) == (2, short.call)
 
 
-def test_a_repaired_reply_applies_to_the_whole_batch() -> None:
-    second = {"criterion_1": binary_reply(met=False), "criterion_2": binary_reply(quotes=["Bring bitte Kuchen"])}
-    (kind, short), bodies = verdicts_on_two(second)
-    assert [(one.status, one.met) for one in (kind, short)] == [("ok", False), ("ok", True)]
-    assert "criterion_2: met" in repair_message(bodies[1])
-    assert "criterion_1" not in repair_message(bodies[1])
-
-
 # Scales and parts
 
 

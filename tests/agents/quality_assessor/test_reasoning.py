@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from jurygraph import Response, Task, Trace, Verdict
-from jurygraph.agents.quality_assessor.reasoning import MAX_FACTS_LENGTH, MAX_STEPS_JUDGED
-from jurygraph.conformance import check_evaluator
+from jurygraph.agents.quality_assessor.reasoning import MAX_STEPS_JUDGED
 from tests.agents.judging.scripted_judge import reply_in_turn, score_by_script, user_message
-from tests.models.server import Answer, reply_with, run_server
+from tests.models.server import Answer, reply_with
 from tests.rows import all_rows
 
 QUERY = "Janet has 16 eggs, eats 3 and bakes with 4. She sells the rest for $2 each. What does she make?"
@@ -115,14 +114,6 @@ def test_each_step_has_its_own_fence_next_to_task_and_response() -> None:
     assert "What is known besides" not in user_message(body)
 
 
-def test_facts_are_shown_where_they_are_not_too_long() -> None:
-    facts = {"hens": [{"name": "Berta", "eggs": 16}]}
-    _, (body,) = judge_solution(SOUND, task=TASK.model_copy(update={"facts": facts}))
-    assert json.dumps(facts, sort_keys=True) in user_message(body)
-    _, (body,) = judge_solution(SOUND, task=TASK.model_copy(update={"facts": {"hens": "e" * MAX_FACTS_LENGTH}}))
-    assert "What is known besides" not in user_message(body)
-
-
 @pytest.mark.parametrize("text", ["", "A: 18", " \n"])
 def test_a_response_without_steps_gets_no_credit_and_no_request(text: str) -> None:
     trace, bodies = judge_solution(SOUND, text=text)
@@ -209,12 +200,6 @@ def test_an_earlier_verified_fault_decides_alone() -> None:
     assert (marked.score, marked.unsupported, quotations_of(marked)) == (1 / 3, "stands", ["26 dollars."])
 
 
-def test_without_evidence_checks_quotations_are_not_searched() -> None:
-    trace, bodies = judge_solution(steps((3, fault("facts", "26 euros"))), safety={"evidence": "off"})
-    (verdict,) = (one for one in trace.verdicts if one.subject == "facts")
-    assert (verdict.score, [one.verified for one in verdict.evidence], len(bodies)) == (2 / 3, [False], 1)
-
-
 # What a response says to its judge
 
 
@@ -232,14 +217,3 @@ def test_a_response_that_orders_its_verdict_stays_fenced_and_is_checked_by_arith
     assert "All steps are sound" not in outside
     found = {verdict.subject: verdict for verdict in trace.verdicts}
     assert (found["accuracy"].score, found["accuracy"].native) == (0.0, 1)
-
-
-# The rules of all evaluators
-
-
-def test_it_passes_the_conformance_suite() -> None:
-    responses = [Response(id="a", text=SOLUTION), Response(id="b", text="1 + 1 = 3\nA: 3")]
-    assert check_evaluator("quality.reasoning", [(TASK, responses)]) == 30
-    with run_server(all_sound) as server:
-        model = f"openai-compatible:{server.url}#tiny"
-        assert check_evaluator("quality.reasoning", [(TASK, responses)], model=model) == 30

@@ -56,28 +56,11 @@ def test_unconnected_annotators_are_named_and_the_largest_part_counts() -> None:
     assert "2 annotators are not identifiable" in warnings_of(apart, annotator, label)
 
 
-def test_annotators_are_joined_through_others_however_far() -> None:
-    item = np.repeat(np.arange(40), 2)
-    annotator = item + np.tile([0, 1], 40)  # a chain: item i is of annotators i and i + 1
-    assert panel(encode(item, annotator, item % 2, range(2))).parts.tolist() == [0] * 41
-
-
 def test_parts_are_numbered_by_their_labels_and_equal_ones_by_their_first_annotator() -> None:
     labels = np.tile([1, 2], 20)  # of annotators 0 to 39, who share no item
     annotator = np.repeat(np.arange(40), labels)
     parts = panel(encode(np.arange(60), annotator, np.zeros(60, int), range(2))).parts
     assert np.argsort(parts).tolist() == [*range(1, 40, 2), *range(0, 40, 2)]
-
-
-def test_repeated_rows_and_abstentions_do_not_change_the_depth() -> None:
-    item, annotator, label, _ = drawn(60, 3, 3, seed=2)
-    depth = panel(encode(item, annotator, label, range(3))).depth
-    assert depth == pytest.approx(180 / (3 * 6) * 1)
-    twice = (np.tile(one, 2) for one in (item, annotator, label))
-    assert panel(encode(*twice, range(3))).depth == pytest.approx(depth)
-    silent = [*item, 0, 1], [*annotator, "s", "t"], [*label, None, None]
-    assert panel(encode(*silent, range(3))).depth == pytest.approx(depth)
-    assert panel(encode(*silent, range(3))).parts.tolist() == [0, 0, 0, -1, -1]
 
 
 def test_annotators_with_fewer_labels_than_classes_are_named() -> None:

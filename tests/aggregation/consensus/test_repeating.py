@@ -2,10 +2,7 @@
 
 import math
 import os
-import subprocess
-import sys
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 
@@ -37,19 +34,3 @@ def test_the_import_setting_of_processes_is_restored(
 def test_less_than_one_job_is_refused() -> None:
     with pytest.raises(PlanError, match=r"^jobs is 0: at least 1 is needed"):
         run_each(math.factorial, [1], 0)
-
-
-@pytest.mark.landing
-def test_processes_import_nothing_from_the_current_folder(tmp_path: Path) -> None:
-    (tmp_path / "pickle.py").write_text("open('ran', 'w')\n")
-    script = tmp_path / "elsewhere" / "script.py"
-    script.parent.mkdir()
-    script.write_text(
-        "from operator import neg\n"
-        "from jurygraph.aggregation.consensus.resampling import run_each\n"
-        "if __name__ == '__main__':\n"
-        "    print(run_each(neg, [1, 2], jobs=2))\n"
-    )
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout == "[-1, -2]\n"
-    assert not (tmp_path / "ran").exists()

@@ -119,19 +119,6 @@ def test_items_without_a_label_count_for_no_agent_by_any_interval() -> None:
     assert refitted.agents["a"].low < scores["a"].score < refitted.agents["a"].high  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("resamples", [1, -1])
-def test_one_resample_is_refused_for_agent_scores(resamples: int) -> None:
-    one, agent = fit_panel()
-    with pytest.raises(PlanError, match=f"^bootstrap is {resamples}: 0, for no interval, or at least 2 is needed"):
-        one.agent_scores(agent, bootstrap=resamples)
-
-
-def test_an_unknown_kind_of_interval_is_refused() -> None:
-    one, agent = fit_panel()
-    with pytest.raises(PlanError, match=r"^interval is 'wald': t or bootstrap is needed"):
-        one.agent_scores(agent, interval="wald")  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     ("agent", "wrong"),
     [
@@ -173,11 +160,6 @@ class TestNewItems:
         again = one.predict(item, annotator, label)
         np.testing.assert_allclose(again.posterior, one.posterior, atol=1e-8)
 
-    def test_a_new_item_without_labels_has_the_class_shares(self) -> None:
-        one, _ = fit_panel()
-        new = one.predict(["x", "y"], [0, 1], [None, 2])
-        np.testing.assert_allclose(new.posterior[0], one.prior)
-
     @given(votes(most=12))
     def test_predict_applies_bayes_rule_label_by_label(self, rows: list[Row]) -> None:
         one, _ = fit_panel()
@@ -201,10 +183,3 @@ class TestNewItems:
         one_class = consensus.fit(*rows, n_classes=2, gold={0: 0, 1: 0})
         assert one_class.prior.tolist() == [1.0, 0.0]
         assert one_class.predict([7], [0], [0]).posterior == pytest.approx(np.array([[1.0, 0.0]]))
-
-    def test_predict_refuses_an_unknown_annotator(self) -> None:
-        one, _ = fit_panel()
-        with pytest.raises(PlanError, match=r"^nothing is known of annotator 'z': it was not in the fit"):
-            one.predict(["x"], ["z"], [0])
-        with pytest.raises(PlanError, match="is none of the classes"):
-            one.predict(["x"], [0], [3])

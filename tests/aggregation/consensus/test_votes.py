@@ -141,24 +141,6 @@ def test_a_label_off_the_scale_is_named_with_its_row() -> None:
 
 
 @pytest.mark.parametrize(
-    "rows",
-    [
-        [(0, 0, 0), (1, 0, 1), (2, 0, 2)],
-        [(0, 0, 0), (0, 1, 2), (1, 0, 1)],
-        [(0, 0, 1)],
-        [(0, 0, 1)] * 50,
-    ],
-    ids=["one annotator", "an annotator with one label", "one row", "repeats alone"],
-)
-def test_one_or_two_rows_can_be_fitted(rows: list[Row]) -> None:
-    fitted = consensus.fit(*zip(*rows, strict=True), n_classes=3)  # type: ignore[arg-type]
-    for one in (fitted.posterior, fitted.prior, fitted.confusion, fitted.credit(), [fitted.log_likelihood]):
-        assert np.isfinite(one).all()
-    assert np.isfinite(list(fitted.annotators().values())).all()
-    assert fitted.warnings
-
-
-@pytest.mark.parametrize(
     ("scale", "wrong"),
     [
         ({"n_classes": 10**9}, "1000000000 classes have more than"),

@@ -227,20 +227,6 @@ def test_a_reviewer_of_whom_nothing_applies_is_no_part_and_does_not_count() -> N
     assert (made.value[0], made.parts["ann"][0], np.isnan(made.parts["bob"][0])) == (1.0, 1.0, True)
 
 
-def test_an_input_that_cannot_be_read_as_one_vote_is_refused() -> None:
-    two = {"a": ComponentInput(questions=("a/depth", "a/reach"), weights=(1.0, 1.0))}
-    wrong = (
-        "input 'a' asks 'a/depth' and 'a/reach' about {}, and the votes of a consensus are on one question; name one"
-    )
-    for reviewer, whom in (("ann", "what 'ann' would say"), (None, "the same response")):
-        for params in ({}, {"pool": True}):
-            with pytest.raises(PlanError, match=wrong.format(whom)):
-                COMBINER.arrange_inputs(two, dict.fromkeys(("a/depth", "a/reach"), reviewer), params)
-    for names, reviewers in ((("ann", "b"), {"ann": None, "b": "ann"}), (("b", "b@ann"), {"b": "ann", "b@ann": None})):
-        with pytest.raises(PlanError, match="has the name of a reviewer, or of a judge of one; rename it"):
-            COMBINER.arrange_inputs(inputs(*names), reviewers, {})
-
-
 class TestFreezing:
     def test_levels_are_classes_in_the_unit_interval_or_evenly_spaced(self) -> None:
         assert freeze_params("a", confusions=KNOWN)["levels"] == list(LEVELS)

@@ -2,24 +2,18 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import yaml
 
 from jurygraph import Jury
 from jurygraph.errors import ConfigError, InputError, PlanError
-from jurygraph.runs.run import Run
-from tests.cli.conftest import Command, run_command
 from tests.judges.few_shot.reviewers import (
-    JUDGED_TEXT,
     WITH_EXAMPLES,
     by_examples,
     examples_shown,
     judge_use,
-    prose,
     response,
     row,
     rows,
@@ -170,18 +164,6 @@ def test_a_domain_without_ratings_is_named_before_the_run_and_in_the_verdict(
     assert trace.verdicts[0].reason == reason
 
 
-def test_a_history_of_the_judged_text_alone_is_dropped_and_counted(tmp_path: Path) -> None:
-    said = [row(who, f"{who}{n}", n, text=JUDGED_TEXT) for who in ("ann", "bob") for n in (1, 2, 3, 4, 5)]
-    for kind in WITH_EXAMPLES:
-        (trace,), bodies = score_with(
-            by_examples(), judge_use(kind, history=write_history(tmp_path, said), shots=2), task("ann")
-        )
-        (verdict,) = trace.verdicts
-        assert (bodies, verdict.status, trace.reward.value) == ([], "abstained", None)
-        assert verdict.reason.endswith("; 5 were dropped")
-        assert len([one for one in verdict.examples if one.dropped]) == 5
-
-
 # Refused
 
 
@@ -261,84 +243,3 @@ def _of(who: str, change: Callable[[list[Row]], list[Row]], said: list[Row]) -> 
     mine = [{**one, "reviewer": "ann"} for one in said if one["reviewer"] == who]
     changed = [{**one, "reviewer": who} for one in change(mine)]
     return [*(one for one in said if one["reviewer"] != who), *changed]
-
-
-# On the command line
-
-
-def project(folder: Path, url: str, said: Sequence[Row], **params: Any) -> Path:
-    """A folder with a config that names its history beside it, and two tasks."""
-    write_history(folder, said)
-    stated = judge_use("personalized", history="history.jsonl", shots=3, **params)
-    (folder / "jury.yaml").write_text(
-        yaml.safe_dump({**judge_scripts.config(url, cache=False), "evaluators": [stated]})
-    )
-    lines = [{**task("ann", id=name).model_dump(mode="json"), "responses": [_response(name)]} for name in "ab"]
-    (folder / "tasks.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    return folder
-
-
-def _response(name: str) -> Row:
-    return {"id": f"{name}/r", "text": f"{JUDGED_TEXT} {prose(ord(name))}"}
-
-
-@pytest.mark.landing
-def test_doctor_and_score_report_an_invalid_history(tmp_path: Path, run: Command) -> None:
-    with run_server(by_examples(min)) as server:
-        folder = project(tmp_path, server.url, [*FOUR, *FOUR[:1], *BOB, row("ann", "x", 9)])
-        doctor = run("doctor", "--config", folder / "jury.yaml")
-        score = run("score", folder / "tasks.jsonl", "--out", folder / "run")
-    noted = (
-        "Of 11 ratings in history.jsonl, 9 can be shown, by 2 reviewers.",
-        "Left out: 1 rating with a score off the scale; the first is history.jsonl, line 11.",
-        "Left out: 1 rating given before, with the same score; the first is history.jsonl, line 5.",
-    )
-    assert doctor.code == 0, doctor.out
-    lines = [line for line in doctor.out.splitlines() if "history" in line]
-    assert all(any(note in line for line in lines) for note in noted)
-    assert score.code == 0, score.err
-    assert all(note in score.err for note in noted)
-    assert not any(note in score.out for note in noted)
-
-
-@pytest.mark.exhaustive
-def test_a_branch_drops_examples_of_the_judged_item_by_the_present_history(tmp_path: Path) -> None:
-    said = [*FOUR, *BOB]
-    grouped = [row("zoe", "i0", 99, agent="m", group="g"), row("zoe", "a/r", 99, group="g")]
-    with run_server(by_examples(min)) as server:
-        folder = project(tmp_path, server.url, said)
-        assert run_command("score", folder / "tasks.jsonl", "--out", folder / "old").code == 0
-        asked = server.count
-        again = run_command("score", folder / "tasks.jsonl", "--out", folder / "same", "--branch", folder / "old")
-        assert (again.code, server.count) == (0, asked)
-        write_history(folder, [*said, *grouped])
-        branched = run_command("score", folder / "tasks.jsonl", "--out", folder / "new", "--branch", folder / "old")
-        verified = run_command("verify", folder / "new", "--deep")
-    assert branched.code == 0, branched.err
-    assert verified.code == 0, verified.out + verified.err
-    assert server.count == asked + 1  # of the other response nothing is dropped, and its request was sent before
-    with closing(Run.open(folder / "new")) as run:
-        dropped = {
-            trace.task_id: [(one.item, one.dropped) for one in trace.verdicts[0].examples if one.dropped]
-            for trace in run.traces()
-        }
-    assert dropped == {"a": [("i0", "it is of the judged item's group")], "b": []}
-
-
-@pytest.mark.exhaustive
-def test_an_interrupted_run_resumes_only_with_its_history(tmp_path: Path) -> None:
-    with run_server(by_examples(min)) as server:
-        folder = project(tmp_path, server.url, [*FOUR, *BOB])
-        score = ("score", folder / "tasks.jsonl", "--out", folder / "run")
-        stopped = run_command(*score, "--max-calls", 1)
-        write_history(folder, [*CHANGES["another score"](FOUR), *BOB])
-        changed, checked = run_command(*score), run_command("verify", folder / "run", "--deep")
-        write_history(folder, [*FOUR, *BOB])
-        restored = run_command(*score)
-        assert server.count == 2
-    assert stopped.code != 0
-    assert changed.code == 2
-    told = "additional input of evaluator personalized, such as a history, differs from that of the run"
-    assert told in changed.err
-    assert "Traceback" not in changed.err + checked.err
-    assert restored.code == 0, restored.err

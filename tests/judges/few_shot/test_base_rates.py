@@ -118,16 +118,6 @@ def test_an_item_is_first_in_the_draw_as_often_as_it_was_rated() -> None:
     assert statistics.fmean(firsts) == pytest.approx(4.0, abs=0.2)
 
 
-@pytest.mark.parametrize("choice", sorted(BUILT_IN))
-@pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_both_judges_count_items_and_not_ratings(kind: str, choice: str) -> None:
-    said = rows({who: EVERYBODY[who][:2] for who in ("bob", "cyd")} | {"ann": (1, 2, 3, 4)})
-    (question,) = plan_questions(judge(kind, said, shots=4, choice=choice), task("ann"))
-    assert question.params["count"] == 2
-    items = [item for _, item, _ in candidates_of(question, "others")]
-    assert sorted(items) == ["i0", "i1"]
-
-
 # Counts
 
 
@@ -246,10 +236,3 @@ def test_a_judge_that_cannot_tell_abstains_with_its_reason(tmp_path: Path, kind:
     assert (len(bodies), verdict.call) == (1, trace.calls[0].id)  # nothing is quoted for it, and nothing repaired
     assert len(verdict.examples) == (0 if kind == "zero-shot" else 4)
     assert (trace.reward.status, trace.reward.value) == ("failed", None)
-
-
-def test_a_prompt_says_when_the_judge_cannot_tell() -> None:
-    for profile in ("full", "compact"):
-        _, (body,) = score_with(lambda body, _: cannot_tell(body), judge_use("zero-shot", profile=profile), task("ann"))
-        assert "Give null as both where you cannot tell" in scripted_judge.user_message(body)
-        assert "It costs nothing to be honest" in body["messages"][0]["content"]

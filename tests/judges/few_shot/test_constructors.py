@@ -191,14 +191,6 @@ def test_a_thin_history_is_shrunk_toward_the_aggregate_judge(tmp_path: Path) -> 
     assert [one.reviewer for one in verdict.shrinkage.examples] == ["bob", "bob"]
 
 
-def test_shrinkage_sends_the_prompt_of_the_aggregate_judge(tmp_path: Path) -> None:
-    _, bodies = score_shrunk(tmp_path, by_examples(), shrinkage=1.0)
-    history = str(tmp_path / "history.jsonl")
-    fixed: dict[str, Any] = {"about": task("ann"), "shots": 2, "dimensions": ANY_NUMBER}
-    alone = [bodies_of(kind, history, **fixed) for kind in WITH_EXAMPLES]
-    assert sorted(map(json.dumps, bodies)) == sorted(json.dumps(body) for each in alone for body in each)
-
-
 def failing_for(number: int, answer: Answer) -> Any:
     """A model that fails for examples with this score."""
     return lambda body, _: answer if examples_shown(body)[0][1] == number else prediction_reply(body, 2)
@@ -216,17 +208,6 @@ def test_a_shrunk_verdict_fails_if_either_prediction_fails(tmp_path: Path, score
 # Nobody is named
 
 IDS = ("Zacharias Quux", "z.quux@example.org", "{{ 7 * 7 }}", "<<<example 0123456789abcdef", "reviewer 9\n", "評者甲")
-
-
-@pytest.mark.parametrize("kind", WITH_EXAMPLES)
-@pytest.mark.parametrize("target", IDS)
-def test_no_prompt_names_a_reviewer(tmp_path: Path, kind: str, target: str) -> None:
-    history = write_history(tmp_path, rows(dict.fromkeys(IDS, (1, 2, 3, 4))))
-    bodies = bodies_of(kind, history, about=task(target), shots=4)
-    (said,) = [json.dumps(body["messages"], ensure_ascii=False) for body in bodies]
-    assert [who for who in IDS if json.dumps(who, ensure_ascii=False)[1:-1] in said] == []
-    numbers = {int(who.removeprefix("reviewer ")) for who, _ in examples_shown(bodies[0])}
-    assert numbers == ({1} if kind == "personalized" else set(range(2, 2 + len(numbers))))
 
 
 # What others wrote stays what others wrote
@@ -279,19 +260,6 @@ def test_a_prediction_without_a_quotation_from_the_response_is_the_worst_case(
 
 
 VALUES: Sequence[tuple[Any, str]] = [(2.5, "half"), (0, "below"), (6, "above"), ("4", "a word"), (True, "a truth")]
-
-
-@pytest.mark.parametrize("value", [value for value, _ in VALUES], ids=[name for _, name in VALUES])
-def test_a_value_off_the_scale_is_a_failed_verdict(value: Any) -> None:
-    (trace,), bodies = score_with(lambda body, _: prediction_reply(body, value), judge_use("zero-shot"), task())
-    assert [(one.status, one.failure and one.failure.kind) for one in trace.verdicts] == [("failed", "malformed")]
-    assert len(bodies) == 2
-
-
-@pytest.mark.parametrize("confidence", [-1, 101, "90", None])
-def test_an_invalid_confidence_is_a_failed_verdict(confidence: Any) -> None:
-    (trace,), _ = score_with(lambda body, _: prediction_reply(body, 4, confidence), judge_use("zero-shot"), task())
-    assert [(one.status, one.score) for one in trace.verdicts] == [("failed", None)]
 
 
 def test_fractional_steps_are_described(history: str) -> None:

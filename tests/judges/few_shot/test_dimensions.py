@@ -224,35 +224,6 @@ def test_questions_behind_a_missed_threshold_are_skipped(values: Mapping[str, in
     assert len(trace.calls) == len(values)
 
 
-def test_an_omitted_verdict_is_missing_and_never_zero() -> None:
-    trace, _ = score_screened({"depth": 2})
-    left = verdict_on(trace, "reach")
-    assert (left.score, left.native, left.gated_by) == (None, None, "zero-shot/depth@ann")
-    assert left.reason == "zero-shot/depth@ann is 2, and > 2 is asked for"
-    assert "was itself not asked" in verdict_on(trace, "worth").reason
-    assert (trace.reward.value, trace.reward.coverage) == (pytest.approx(1 / 3), 1.0)
-    assert trace.reward.counts.not_applicable == 2
-
-
-MEDIANS: Sequence[tuple[list[int], bool]] = (
-    ([1, 3, 4], True),
-    ([3, 3, 1], True),
-    ([2, 2, 4], False),
-    ([4, 1, 1], False),
-    ([2, 3], True),
-    ([1, 3], False),
-    ([1, 4], True),
-    ([1, 1, 4, 4], True),
-    ([2, 2, 2, 4], False),
-)
-
-
-@all_rows(("said", "passes"), MEDIANS)
-def test_the_median_of_several_samples_must_pass(said: list[int], passes: bool) -> None:
-    _, calls = score_screened({"depth": said, "reach": 1}, samples=len(said))
-    assert calls == {"depth": len(said)} | ({"reach": len(said)} if passes else {})
-
-
 IDEA_CALLS: Sequence[tuple[Mapping[str, int], set[str]]] = (
     ({"specificity": 2}, {"specificity"}),
     (
@@ -298,16 +269,3 @@ def test_an_excluding_prediction_is_not_applicable_and_never_the_worst_score() -
     assert verdict.reason
     assert verdict.evidence
     assert (trace.reward.value, trace.reward.coverage) == (1.0, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [([0, 0, 3], None), ([0, 3, 3], 1.0), ([0, 0, 0], None)],
-)
-def test_exclusion_is_a_vote_of_the_majority(said: list[int], expected: float | None) -> None:
-    trace, _ = score_screened({"market": said}, samples=3, dimensions=MARKET)
-    assert trace.reward.value == expected
-    assert trace.reward.status == ("failed" if expected is None else "ok")
-
-
-# Shares

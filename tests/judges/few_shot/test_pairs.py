@@ -2,9 +2,7 @@
 
 import json
 import statistics
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,12 +12,10 @@ from hypothesis import strategies as st
 
 from jurygraph import Response, Trace
 from jurygraph.errors import ConfigError
-from jurygraph.judges.few_shot.constructors import Personalized
 from jurygraph.judges.few_shot.history import ReviewerHistory
 from jurygraph.judges.few_shot.pairs import combine_orders, swap_texts
 from jurygraph.schema import Verdict
 from tests.agents.judging import scripted_judge
-from tests.cli.conftest import Command, traces
 from tests.judges.few_shot.reviewers import (
     KINDS,
     WITH_EXAMPLES,
@@ -27,7 +23,6 @@ from tests.judges.few_shot.reviewers import (
     examples_shown,
     judge,
     judge_use,
-    plan_questions,
     prediction_reply,
     prose,
     score_with,
@@ -35,7 +30,7 @@ from tests.judges.few_shot.reviewers import (
     write_history,
 )
 from tests.models.judge_scripts import Script, response_in
-from tests.models.server import Answer, run_server, status
+from tests.models.server import Answer, status
 from tests.rows import all_rows
 
 PREFERENCE: Mapping[str, Any] = {"preference": {"text": "Which is better.", "scale": [-1, 1]}}
@@ -144,20 +139,6 @@ def test_what_favours_a_position_in_both_orders_cancels_out(own: float, confiden
         found = combine_orders(verdict(own + bias, confidence, "a"), verdict(1.0 - own + bias, 1.0, "b"))
         assert (found.score, found.native, found.confidence) == (own, 2 * own - 1, confidence)
         assert (found.call, found.swap and found.swap.call) == ("a", "b")
-
-
-@pytest.mark.parametrize("end", [1, 3, 5, 7, 10])
-def test_samples_with_the_same_mean_agree_whichever_scores_it_comes_from(end: int) -> None:
-    """(2 + 1 - 1) / 2 and (1 + 1 - 0) / 2 of sixths are not the same floats, and a majority is of equal scores."""
-    means = defaultdict(set)
-    for given_place, swapped_place in product(range(2 * end + 1), repeat=2):
-        orders = (verdict(place / (2 * end)) for place in (given_place, swapped_place))
-        found = combine_orders(*(one.model_copy(update={"scale": (-end, end)}) for one in orders))
-        means[(given_place - swapped_place) / 2].add((found.score, found.native))
-    assert {value: {native for _, native in found} for value, found in means.items()} == {
-        value: {value} for value in means
-    }
-    assert all(len(found) == 1 for found in means.values())
 
 
 # What a model is asked
@@ -316,47 +297,3 @@ def test_a_pair_that_cannot_be_swapped_is_left_out_and_counted(tmp_path: Path) -
         "the first is history.jsonl, line 2." in history.notes()
     )
     assert len(ReviewerHistory.read(write_history(tmp_path, said), **read).examples) == 2
-
-
-def test_both_orders_draw_the_examples_that_one_order_does(tmp_path: Path) -> None:
-    shelf = write_pairs(tmp_path, {"ann": (1, 0) * 5, "bob": (1, -1) * 5})
-    params = [
-        [question.params for question in plan_questions(made, task("ann"))]
-        for made in (
-            Personalized(dimensions=PREFERENCE, shots=2, both_orders=both, **shelf.params) for both in (False, True)
-        )
-    ]
-    (one,), (both,) = params
-    assert [one[pool] for pool in ("own", "others")] == [both[pool] for pool in ("own", "others")]
-    assert one["relations"] != both["relations"]  # it covers what the texts are when they are swapped
-
-
-# From the dry run to the verification
-
-
-@pytest.mark.parametrize("shrinkage", [0, 2])
-def test_a_run_sends_what_the_dry_run_said_and_is_verified_deeply_and_not_sent_again(
-    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch, shrinkage: float
-) -> None:
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-    shelf = write_pairs(tmp_path, {"ann": (1, 0, 1, -1) * 3, "bob": (-1, 0, 1, 1) * 3})
-    params = {"dimensions": PREFERENCE, "shots": 2, "both_orders": True, "counts": True, "shrinkage": shrinkage}
-    use = judge_use("personalized", **shelf.params, **params)
-    (tmp_path / "jury.yaml").write_text(json.dumps({"evaluators": [use]}), encoding="utf-8")
-    line = {"id": "t", "query": "Write.", "reviewers": ["ann"], "responses": [pair().model_dump(mode="json")]}
-    (tmp_path / "tasks.jsonl").write_text(json.dumps(line), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    samples = use["params"].get("samples", 1)
-    with run_server(prefer_the_longer) as server:
-        score = ("score", "tasks.jsonl", "--out", "run", "--model", f"openai-compatible:{server.url}#tiny")
-        foretold = json.loads(run(*score, "--dry-run", "--json").out)["model"]["expected"]["calls"]
-        assert (foretold, server.count) == ((4 if shrinkage else 2) * samples, 0)
-        assert run(*score).code == 0
-        assert server.count == foretold
-        (trace,) = traces(run, tmp_path / "run")
-        assert {verdict["swap"]["swapped"] for verdict in trace["verdicts"]} == {1.0}
-        assert "judged in both orders: (0.0000 + 1 - 1.0000) / 2 = 0.0000" in run("show", "run", "--response", "r").out
-        checked = run("verify", "run", "--deep")
-        assert (checked.code, server.count) == (0, foretold), checked.err
-        assert run(*score[:3], "again", *score[4:]).code == 0
-        assert server.count == foretold  # the cache has every reply

@@ -136,10 +136,6 @@ class HighestFirst(BaseExampleSelector):
         return sorted(self.given, key=lambda example: -example["score"])[: self.most]
 
 
-class TwoHighest(HighestFirst):
-    most = 2
-
-
 def path_of(selectors: Any) -> str:
     return f"{__name__}.{selectors.__name__}"
 
@@ -151,14 +147,6 @@ def test_a_custom_selector_is_named_by_its_path_and_gets_the_seed() -> None:
     made = load_selector(path_of(HighestFirst))([], 7)
     assert isinstance(made, HighestFirst)
     assert made.seed == 7
-
-
-@pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_both_judges_show_as_few_as_a_selector_returns(kind: str) -> None:
-    said = rows({"ann": (1, 5, 3, 4), "bob": (2, 1, 4, 3)})
-    (question,) = plan_questions(judge(kind, said, choice=path_of(TwoHighest), shots=3), task("ann"))
-    assert question.params["count"] == 2
-    assert [score for *_, score in candidates_of(question)] == ([5.0, 4.0] if kind == "personalized" else [4.0, 3.0])
 
 
 # Selectors that misbehave
@@ -240,24 +228,6 @@ def test_an_exception_of_a_selector_is_reported_with_its_name(selectors: Any, sa
         )
 
 
-MISNAMED = {
-    "blanced": "'blanced'; name random, balanced, similar, or a callable as package.module.name",
-    "": "''; name random, balanced, similar",
-    "jurygraph.no_such.thing": "'jurygraph.no_such.thing' cannot be found",
-    "jurygraph.judges.few_shot.selection.Absent": "'jurygraph.judges.few_shot.selection.Absent' cannot be found",
-    "jurygraph.judges.few_shot.shown_examples.MIN_SIMILARITY": "shown_examples.MIN_SIMILARITY'; name random",
-    ".relative": "name random, balanced, similar",
-}
-
-
-@pytest.mark.parametrize(("choice", "said"), MISNAMED.items(), ids=lambda value: value[:20])
-def test_an_unknown_selector_is_refused_when_the_judge_is_created(choice: str, said: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        judge("personalized", choice=choice)
-    assert str(refused.value).startswith("choice: ")
-    assert said in str(refused.value)
-
-
 # What the plan freezes
 
 
@@ -305,20 +275,6 @@ def test_each_sample_is_drawn_by_the_next_seed(kind: str) -> None:
     draws = [candidates_of(sampled, sample=sample) for sample in range(3)]
     assert draws == [candidates_of(frozen_question(kind, said, 2, seed=4 + sample)) for sample in range(3)]
     assert len({str(draw) for draw in draws}) == 3
-
-
-@pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_more_samples_than_draws_are_refused(tmp_path: Path, kind: str) -> None:
-    known = {"history": write_history(tmp_path, rows({"ann": range(10), "bob": range(10)}))}
-    said = f"`samples` of evaluator {kind!r} is 3, and examples are drawn for 2; write params.samples instead"
-    with pytest.raises(ConfigError, match=said):
-        score_with(by_examples(), judge_use(kind, **known, samples=2) | {"samples": 3}, task("ann"))
-    (question,) = plan_questions(judge(kind, rows({"ann": (1,), "bob": (2,)}), samples=2), task("ann"))
-    made = judge(kind, rows({"ann": (1,), "bob": (2,)}))
-    for samples in (1, 2):
-        made.check(question.model_copy(update={"samples": samples}))
-    with pytest.raises(ConfigError, match=said):
-        made.check(question.model_copy(update={"samples": 3}))
 
 
 def test_a_spare_replaces_a_dropped_example(tmp_path: Path) -> None:

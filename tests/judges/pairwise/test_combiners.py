@@ -28,7 +28,6 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 COMPARING = [("win-share", {}), ("bradley-terry", {}), ("bradley-terry", {"prior": 2.0})]
 LISTING = [("rank-share", {}), ("bradley-terry", {"shown": "lists"})]
 every_pairs = pytest.mark.parametrize(("name", "params"), COMPARING, ids=str)
-every_lists = pytest.mark.parametrize(("name", "params"), LISTING, ids=str)
 
 
 def diagnostic(group: Group, what: str, name: str = "win-share", **params: Any) -> list[float]:
@@ -132,22 +131,6 @@ def test_a_response_that_a_gate_stopped_has_0_and_changes_nothing_for_the_others
         found = combine_group(name, by_rank(left, stopped), scenario, **params)
         assert found.present.all()
         assert dict(zip("abcd", found.value, strict=True)) == pytest.approx({**alone, stopped: 0.0}, abs=1e-12)
-
-
-@every_lists
-@pytest.mark.parametrize("stopped", "abcd")
-def test_gated_responses_in_listings_behave_like_those_in_pairs(
-    stopped: str, name: str, params: dict[str, Any]
-) -> None:
-    left = "".join(one for one in "cabd" if one != stopped)
-    alone = dict(zip(sorted(left), combine_group(name, lists(left, left), **params).value, strict=True))
-    found = combine_group(name, lists(left, left, stopped=stopped), **params)
-    assert dict(zip("abcd", found.value, strict=True)) == pytest.approx({**alone, stopped: 0.0}, abs=1e-12)
-
-
-@every_pairs
-def test_if_all_responses_are_gated_all_score_0(name: str, params: dict[str, Any]) -> None:
-    assert combine_group(name, Group("abc", {}, "abc"), **params).value.tolist() == [0.0, 0.0, 0.0]
 
 
 # Bounds

@@ -7,24 +7,19 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from jurygraph import EvaluatorInput, Task, TaskView, Verdict, conformance
+from jurygraph import Task, TaskView, conformance
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.graphs.planning import view_task
 from jurygraph.judges.protocols.protocol import TOKENS_PER_REASON, ScoringProtocol
-from jurygraph.models.judge_client import JudgeClient
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import EvaluatorUse
 from tests.agents.judging.scripted_judge import (
-    answer_questions,
-    evaluator_inputs,
     fenced,
     score_by_script,
     user_message,
 )
-from tests.examples import at_most, one_in
+from tests.examples import one_in
 from tests.judges.protocols.trip import (
     ADAPTIVE,
     ALL,
@@ -81,35 +76,6 @@ def test_one_call_is_made_for_each_response_and_sample(use: str) -> None:
 
 
 @every_protocol
-@given(st.randoms())
-@settings(max_examples=at_most(20, quick=5))
-def test_a_subset_of_questions_makes_the_same_call_in_any_order(use: str, random: Any) -> None:
-    """A later request, such as after a kill, finds the earlier reply."""
-    asking, view = evaluator(use), view_of(trip(3))
-    group = responses(PLAN, "Go home at six.")
-
-    def all_of(model: JudgeClient) -> list[EvaluatorInput]:
-        return evaluator_inputs(model, [view], group, samples=2, evaluator=asking)  # type: ignore[arg-type]
-
-    def some_of(model: JudgeClient) -> Sequence[EvaluatorInput]:
-        asks = all_of(model)
-        random.shuffle(asks)
-        chosen.extend(asks[: random.randint(1, len(asks))])
-        return chosen
-
-    def by_question(batch: Sequence[EvaluatorInput], verdicts: Sequence[Verdict]) -> dict[Any, Verdict]:
-        return {(a.question.id, a.response.id, a.sample): v for a, v in zip(batch, verdicts, strict=True)}
-
-    chosen: list[EvaluatorInput] = []
-    whole, requests = answer_questions(asking, all_of, fitting_reply)  # type: ignore[arg-type]
-    part, fewer = answer_questions(asking, some_of, fitting_reply)  # type: ignore[arg-type]
-    known = by_question(all_of(chosen[0].client), whole)  # type: ignore[arg-type]
-    assert by_question(chosen, part).items() <= known.items()
-    assert {one.digest for one in fewer} <= {one.digest for one in requests}
-    assert len(fewer) == len({(inputs.response.id, inputs.sample) for inputs in chosen})
-
-
-@every_protocol
 @pytest.mark.parametrize("number", [1, 8])
 def test_the_token_limit_grows_with_the_people(use: str, number: int) -> None:
     _, (body,) = score_protocol(finding_nothing, use, trip(number))
@@ -143,29 +109,6 @@ def test_decomposed_uniform_makes_no_call_of_its_own() -> None:
             calls = {name: {v.call for v in trace.verdicts if v.evaluator == name} for name in order}
             assert calls[ADAPTIVE] == calls[UNIFORM]
             assert len(trace.calls) == 2
-
-
-@every_protocol
-def test_the_order_of_people_and_constraints_in_the_file_changes_nothing(use: str) -> None:
-    task = trip(4)
-    turned = task.model_copy(
-        update={
-            "stakeholders": tuple(
-                one.model_copy(update={"constraints": one.constraints[::-1]}) for one in task.stakeholders[::-1]
-            )
-        }
-    )
-    (one, first), (other, second) = (score_protocol(find_everything, use, each, cache=False) for each in (task, turned))
-    assert first == second
-    assert one.reward == other.reward
-    assert [_without_call(verdict) for verdict in one.verdicts] == [
-        _without_call(verdict) for verdict in other.verdicts
-    ]
-
-
-def _without_call(verdict: Verdict) -> Verdict:
-    """Return the verdict without its call, whose id depends on the server."""
-    return verdict.model_copy(update={"call": None, "calls": ()})
 
 
 # What is shown
@@ -409,6 +352,3 @@ def test_it_passes_the_conformance_suite_with_a_model(use: str, number: int) -> 
         seen = conformance.check_evaluator({"use": use}, [group], model=config(server.url)["model"])
         assert seen == len(evaluator(use).subjects(view_of(task).people)) * (3 + len(conformance.ODD_TEXTS))
         assert server.count > 0
-
-
-# Defences that are down

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Sequence
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jurygraph.arrays import Floats
 from jurygraph.models.embedding.embedder import BATCH_SIZE, CachingEmbedder, Embedder, normalize_vectors
@@ -44,14 +42,6 @@ def test_many_texts_are_requested_in_batches() -> None:
     assert [len(batch) for batch in counting.asked] == [BATCH_SIZE, BATCH_SIZE, 1]
 
 
-def test_least_recently_used_vectors_are_dropped_first() -> None:
-    counting = Counting()
-    remembering = CachingEmbedder(counting, most=2)
-    for text in ("a", "b", "a", "c", "a", "b"):
-        embed_texts(remembering, text)
-    assert counting.asked == [["a"], ["b"], ["c"], ["b"]]
-
-
 def test_an_overlong_text_fails_alone_and_is_requested_again() -> None:
     counting = Counting(long="overflowed")
     remembering = CachingEmbedder(counting)
@@ -71,15 +61,6 @@ def test_an_internal_failure_fails_the_whole_batch_and_is_not_cached() -> None:
     assert [one.kind for one in faults if isinstance(one, Fault)] == ["connection", "connection"]
     counting.faults = {}
     assert not any(isinstance(one, Fault) for one in embed_texts(remembering, "a", "t"))
-
-
-@given(st.lists(st.lists(st.sampled_from("aeion"), max_size=6), max_size=6), st.integers(1, 5))
-def test_caching_does_not_change_results(asked: list[list[str]], most: int) -> None:
-    remembering = CachingEmbedder(Counting(), most)
-    for texts in asked:
-        found = embed_texts(remembering, *texts)
-        for text, one in zip(texts, found, strict=True):
-            assert np.asarray(one).tolist() == normalize_vectors([vector(text)], 1, "counting")[0].tolist()
 
 
 class Lengthening(Embedder):
@@ -103,13 +84,6 @@ def test_vectors_of_another_length_are_a_fault_that_names_both() -> None:
     assert isinstance(other, Fault)
     assert (other.kind, other.cause) == ("unreadable", "infrastructure")
     assert str(other) == "lengthening: its vectors have 2 numbers now, and had 1 before"
-
-
-def test_a_closed_model_may_come_back_with_vectors_of_another_length() -> None:
-    remembering = CachingEmbedder(Lengthening())
-    embed_texts(remembering, "a")
-    remembering.close()
-    assert not isinstance(embed_texts(remembering, "a")[0], Fault)
 
 
 def test_a_zero_vector_for_a_text_that_is_not_blank_fails_that_text_alone() -> None:

@@ -65,14 +65,6 @@ def test_the_version_names_the_model_and_its_library_or_server(opened: Callable[
 
 
 @both
-def test_the_version_contains_a_provider_address_from_the_environment(
-    opened: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOSTED_VLLM_API_BASE", "http://host/v1?secret=1")
-    assert opened("litellm:hosted_vllm/tiny").version.endswith("hosted_vllm/tiny at http://host/v1")
-
-
-@both
 def test_without_the_extra_the_error_says_how_to_install_it(
     opened: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,19 +74,3 @@ def test_without_the_extra_the_error_says_how_to_install_it(
     monkeypatch.setattr(sentence_transformer, "version", missing)
     with pytest.raises(ConfigError, match=r"pip install 'jurygraph\[embeddings\]'"):
         opened("sentence-transformers:all-MiniLM-L6-v2")
-
-
-@both
-@pytest.mark.parametrize("folder", ["/no/such/folder", "./none", "~/no-such-folder", "a/b/c"])
-def test_a_folder_that_does_not_exist_is_refused(opened: Callable[[str], Any], folder: str) -> None:
-    pytest.importorskip("safetensors", reason="the extra `embeddings` is not installed")
-    with pytest.raises(ConfigError, match="there is no such folder"):
-        opened(f"sentence-transformers:{folder}")
-
-
-@both
-def test_a_hub_name_is_kept_and_nothing_is_downloaded_on_opening(opened: Callable[[str], Any]) -> None:
-    pytest.importorskip("safetensors", reason="the extra `embeddings` is not installed")
-    made = opened("sentence-transformers:nobody/no-such-model")
-    assert made.name == "nobody/no-such-model"
-    assert made.version == f"sentence-transformers {version('sentence-transformers')} nobody/no-such-model"

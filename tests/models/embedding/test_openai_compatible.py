@@ -13,7 +13,7 @@ from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
 from tests.models.embedding.server import embeddings_reply, ranking_reply, run_embedding_server, vector
-from tests.models.server import Answer, cut_off, raw_body, reset, status
+from tests.models.server import raw_body
 from tests.rows import all_rows
 
 TEXTS = ("eat", "tea on sea", "stone")
@@ -50,13 +50,6 @@ def test_documents_are_ranked_in_one_request_in_their_order() -> None:
         (seen,) = server.requests
     assert seen.body == {"model": "tiny", "query": "q", "documents": list(DOCUMENTS), "path": "/v1/rerank"}
     assert "authorization" not in seen.headers
-
-
-@pytest.mark.parametrize("first", [status(503), status(429), cut_off(), reset(), raw_body("no JSON")])
-def test_a_retryable_failure_is_retried(first: Answer) -> None:
-    with run_embedding_server(lambda body, number: first if number == 1 else embeddings_reply(body)) as server:
-        assert embed_texts(server.url, *TEXTS).shape == (3, 8)
-        assert server.count == 2
 
 
 def entry(index: Any, numbers: Any) -> dict[str, Any]:
@@ -115,10 +108,3 @@ def test_scores_that_do_not_match_the_documents_are_refused(results: Any) -> Non
     ):
         score_documents(server.url, "a", "b")
     assert (caught.value.kind, caught.value.cause) == ("unreadable", "infrastructure")
-
-
-def test_text_that_is_not_utf_8_is_not_sent() -> None:
-    with run_embedding_server(embeddings_reply) as server:
-        with pytest.raises(Fault) as caught:
-            embed_texts(server.url, "\ud800")
-        assert (caught.value.kind, server.count) == ("rejected", 0)

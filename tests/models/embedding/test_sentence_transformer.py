@@ -1,7 +1,6 @@
 """sentence-transformers with tiny models that the test creates."""
 
 import asyncio
-import logging
 import shutil
 from pathlib import Path
 
@@ -97,24 +96,3 @@ def test_a_broken_folder_is_read_once_and_fails_every_request(
     embedder.close()
     assert asyncio.run(embedder.embed(["a"])).shape == (1, 32)
     embedder.close()
-
-
-def test_an_unreachable_hub_is_reported_by_the_fault_and_not_logged(
-    library: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loggers = [
-        logging.getLogger(name)
-        for name in ("huggingface_hub", "huggingface_hub.utils._http", "sentence_transformers", "transformers")
-    ]
-    told: list[bool] = []
-
-    def unreachable(*args: object) -> object:
-        told.extend(logger.isEnabledFor(logging.ERROR) for logger in loggers)
-        raise ConnectionError("no such hub")
-
-    monkeypatch.setattr("sentence_transformers.CrossEncoder", unreachable)
-    before = [logger.isEnabledFor(logging.ERROR) for logger in loggers]
-    with pytest.raises(Fault, match=r"nobody/there: .*no such hub"):
-        scores(Path("nobody/there"), "q", "a")
-    assert told == [False] * len(loggers)
-    assert [logger.isEnabledFor(logging.ERROR) for logger in loggers] == before

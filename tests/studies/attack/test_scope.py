@@ -109,13 +109,6 @@ def test_a_recipe_over_omitted_evaluators_is_dropped():
     Jury.from_config(reduced).close()
 
 
-def test_pair_comparisons_are_not_attacked():
-    (survey,), _ = attack_parts(
-        {"evaluators": ["attacked.toxic", "attacked.better"], "reward": {"toxic": -1.0, "better": 1.0}}
-    )
-    assert question_ids(survey) == ["attacked.toxic"]
-
-
 def test_a_check_that_a_judge_waits_for_is_kept():
     config = {"evaluators": ["attacked.staged", "attacked.long", "maths.length"], "reward": {"staged": 1.0}}
     config["components"] = {"staged": {"inputs": {"s": {"verdicts_of": "attacked.staged", "if_skipped": "zero"}}}}

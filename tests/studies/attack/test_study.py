@@ -8,13 +8,12 @@ from typing import Any, ClassVar, NamedTuple
 import pytest
 
 import jurygraph as jg
-from jurygraph.errors import BudgetExceeded
 from jurygraph.jury import Jury
 from jurygraph.runs.reports.estimate import CallEstimate
 from jurygraph.safety.attacks import Attack
 from jurygraph.schema import Response, Task
 from jurygraph.studies.attack.report import threshold_figures
-from jurygraph.studies.attack.study import NO_DEFENCES, AttackStudy
+from jurygraph.studies.attack.study import AttackStudy
 from tests.models.judge_scripts import config
 from tests.models.server import Answer, Script, Server, run_server, status
 from tests.studies.figures import Figures, figures_of
@@ -138,16 +137,6 @@ def test_a_config_with_other_defences_has_its_own_arm(report: Figures):
     assert (own.arms.configured.attacks.unsupported, report.arms.all.attacks.unsupported) == (0, 2)
 
 
-def test_figures_are_those_of_the_configured_arm():
-    report, _ = run_attacks(say_yes, safety=NO_DEFENCES.model_dump(mode="json"))
-    assert report.configured == "none"
-    figures = report.thresholds
-    assert (figures.hits, figures.n, figures.rate) == (6, 6, 1.0)
-    assert (figures.low, figures.high, figures.tasks) == (None, None, 1)
-    assert (figures.responses_rate, figures.responses_n) == (1.0, 3)
-    assert (figures.honest_rate, figures.honest_hits) == (1.0, 2)
-
-
 def test_rates_are_over_tasks():
     """Every attack is applied to every task, so a task's verdicts on all of them belong together."""
     other = TASK.model_copy(update={"id": "bread", "query": "How do I bake bread?"})
@@ -174,17 +163,6 @@ def test_infrastructure_failures_do_not_count_as_a_defence():
 def test_the_forecast_equals_the_number_of_sent_requests(honest_run: HonestRun):
     assert honest_run.sent_by_forecast == 0
     assert honest_run.forecast.expected.calls == honest_run.server.count == SENT
-
-
-def test_a_study_over_budget_resumes_from_the_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path))
-    with run_server(Judge()) as server:
-        with Jury.from_config(config(server.url), max_calls=5) as jury, pytest.raises(BudgetExceeded, match="5 calls"):
-            run(jury)
-        assert server.count == 5
-        with Jury.from_config(config(server.url)) as jury:
-            run(jury)
-        assert server.count == SENT
 
 
 class OwnModel(jg.Evaluator):

@@ -1,7 +1,6 @@
 """The report of a consensus: published figures, and the choice of the method."""
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -126,22 +125,7 @@ def test_ties_go_to_the_first_label_with_preset_paper_and_are_shared_otherwise()
     assert (shared.ties, shared["items"]["a"].posterior) == ({"rule": "shared", "items": ["a"]}, [0.5, 0.5])
 
 
-def test_gold_items_are_certain() -> None:
-    votes = collect_votes([votes_file(*PANEL)])
-    known = report(fit_consensus(votes.__class__(**{**vars(votes), "gold": {"i0": 1}}), Settings(preset="converged")))
-    assert known["items"]["i0"].posterior == [0.0, 1.0]
-    assert known.counts.gold == 1
-
-
 # Credit and intervals
-
-
-def test_values_set_the_credit_of_the_classes() -> None:
-    found = report(fit_panel(Settings(method="majority", values=(10.0, 20.0)), agent=AGENTS))
-    plain = report(fit_panel(Settings(method="majority"), agent=AGENTS))
-    assert found["values"] == [10.0, 20.0]
-    for name, one in plain.agents.items():
-        assert found.agents[name].score == pytest.approx(10.0 + 10.0 * one.score)
 
 
 def test_intervals_contain_the_score_and_are_reproducible() -> None:
@@ -164,16 +148,6 @@ def test_refits_give_the_intervals_of_agents_and_annotators() -> None:
         assert each.accuracy_interval == list(refits.annotators[name][0])
 
 
-def test_refits_are_of_annotators_alone_if_the_majority_scores() -> None:
-    found = fit_panel(Settings(refit=4), agent=AGENTS)
-    refits = found.refits()
-    result, plain = report(found, refits=refits), report(found)
-    assert result.intervals == plain.intervals == "items"
-    assert plain.annotators["ada"].accuracy_interval is None
-    assert result.agents == plain.agents
-    assert result.annotators["ada"].accuracy_interval == list(refits.annotators["ada"][0])
-
-
 @pytest.mark.parametrize(
     ("settings", "rows", "why"),
     [
@@ -190,18 +164,6 @@ def test_refits_are_of_annotators_alone_if_the_majority_scores() -> None:
 def test_nothing_is_refitted_for_a_reason(settings: Settings, rows: list[tuple[str, str, Any]], why: str) -> None:
     found = fit_consensus(collect_votes([votes_file(*rows)]), settings)
     assert (found.no_refits_reason, found.refit_count, found.refits()) == (why, 0, None)
-
-
-def test_a_large_fit_is_refitted_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, requested = fit_panel(Settings()), fit_panel(Settings(refit=7))
-    monkeypatch.setattr(study, "AFFORDABLE_WORK", 48 * found.model.iterations - 1)
-    assert found.no_refits_reason == "200 refits would take long; --refit N makes them"
-    assert (found.refit_count, requested.refit_count) == (0, 7)
-
-
-def test_intervals_resample_whole_groups() -> None:
-    prompts = [f"p{int(item[1:]) // 6}" for item, _, _ in PANEL]
-    assert report(fit_panel(Settings(), agent=AGENTS, group=prompts)).intervals == "prompts"
 
 
 # Stability
@@ -242,32 +204,6 @@ def test_stability_is_omitted_with_a_reason(settings: Settings, agents: list[str
     found = fit_panel(settings, **({} if agents is None else {"agent": agents}))
     assert (found.no_stability_reason, found.stability()) == (why, None)
     assert report(found).stability is None
-
-
-def test_an_undefined_figure_is_none_and_not_nan() -> None:
-    votes = [("a", "x", 0.0), ("a", "y", 1.0), ("b", "x", 1.0), ("b", "y", 0.0)]
-    found = fit_consensus(collect_votes([votes_file(*votes, agent=["m", "m", "n", "n"])]), Settings(subsets=3))
-    result = report(found, found.stability())
-    assert result.stability["majority"].tau_b is None
-    assert result.findings.correlation is None
-    assert not any(math.isnan(one) for one in list_floats(result))
-
-
-def list_floats(value: Any) -> list[float]:
-    if isinstance(value, dict):
-        return [one for part in value.values() for one in list_floats(part)]
-    if isinstance(value, list):
-        return [one for part in value for one in list_floats(part)]
-    return [value] if isinstance(value, float) else []
-
-
-def test_abstaining_annotators_and_unlabelled_items_are_counted() -> None:
-    found = report(
-        fit_consensus(collect_votes([votes_file(*PANEL, ("alone", "silent", None))]), Settings(preset="converged"))
-    )
-    assert found.annotators["silent"].labels == 0
-    assert (found.counts.abstained, found.counts.unlabelled, found.counts.annotators) == (1, 1, 5)
-    assert found["items"]["alone"].posterior == found.prior
 
 
 @pytest.mark.parametrize(

@@ -115,10 +115,3 @@ def approximately(*figures: float | None) -> Any:
 
 def mean_reward(examples: list[Example], rule: reference.Rule) -> float:
     return sum(example.reward(rule(example)) for example in examples) / len(examples)
-
-
-@settings(max_examples=25, deadline=None)
-@given(groups())
-def test_kappa_zero_equals_flat_bit_for_bit(group: list[Example]) -> None:
-    found = sheets_of([group]).sheets[0]
-    assert found.gated_scores(found.retention(0.0)).tobytes() == found.p.tobytes()

@@ -66,13 +66,6 @@ def test_a_sheet_is_inferred_as_in_its_run_and_random_graphs_by_their_own_size()
     np.testing.assert_allclose(found.gated_scores([0.2] * 4, small)[:, :4], [expected], atol=1e-15)
 
 
-def test_unconnected_parts_are_enumerated_separately() -> None:
-    links = [Link(i, i + 10, "weak") for i in range(10)]
-    found = agreement_of([Example([1.0] * 20, links, [i / 20 for i in range(20)], [True] * 20)] * 3)
-    assert found.pairs == 3
-    assert found.marginal_mae == pytest.approx(0.0, abs=1e-15)
-
-
 def test_large_rubrics_are_omitted_and_counted() -> None:
     links = [Link(i, i + 1, "weak") for i in range(21)]
     found = agreement_of([Example([1.0] * 22, links, [0.5] * 22, [True] * 22)] * 2)

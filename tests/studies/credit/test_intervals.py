@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from jurygraph.arrays import Floats
 from jurygraph.inference.clusters import ratio_interval
-from jurygraph.studies.credit import EDGE_KINDS, Cases, CreditStudy, Settings, study
+from jurygraph.studies.credit import CreditStudy, Settings, study
 from tests.studies.credit.reference import RULES, Example, Link, groups, sheets_of
 from tests.studies.figures import Figures, figures_of, read_figures
 
@@ -75,27 +74,3 @@ def test_differences_between_rules_are_paired_case_by_case(example_groups: list[
         assert difference.reward.tasks == len(example_groups)
         assert difference.reward.value == pytest.approx(expected.value, abs=1e-12)
         assert difference.reward.low == pytest.approx(expected.low, abs=1e-9)
-
-
-@pytest.mark.parametrize("correlation", [0.2, 0.5, 0.8])
-def test_the_interval_covers_the_true_leakage_however_alike_the_responses_of_a_task_are(correlation: float) -> None:
-    """Drawing responses instead of tasks covers .50 to .74 of such data (10 tasks, 8 responses)."""
-    rng, covered, replications = np.random.default_rng(7), 0, 400
-    for _ in range(replications):
-        leaked = 0.5 + 0.1 * _draw_correlated(rng, 10, 8, correlation)
-        diagnosis = study.diagnose(_leakage_cases(leaked), EDGE_KINDS, np.ones(leaked.size))
-        one = read_figures(diagnosis).leakage
-        covered += one.low <= 0.5 <= one.high
-    assert 0.925 <= covered / replications <= 0.98
-
-
-def _draw_correlated(rng: np.random.Generator, tasks: int, responses: int, correlation: float) -> Floats:
-    own = rng.normal(0.0, (1.0 - correlation) ** 0.5, (tasks, responses))
-    return np.asarray(own + rng.normal(0.0, correlation**0.5, (tasks, 1)))
-
-
-def _leakage_cases(shares: Floats) -> Cases:
-    """Return one leakage case for each response, with these shares, [tasks, responses]."""
-    ones = np.ones(shares.size)
-    task = np.repeat(np.arange(len(shares)), shares.shape[1])
-    return Cases(0.0 * ones, ones, np.maximum(0.0, shares.ravel()), np.repeat("weak", shares.size), task)

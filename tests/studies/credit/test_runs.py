@@ -11,7 +11,6 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from jurygraph.studies.credit import EDGE_KINDS, CreditStudy, Settings, read_sheets
 from jurygraph.studies.credit.sheets import Sheets
@@ -167,13 +166,6 @@ def test_a_run_matches_the_reference(report: Figures, lines: list[Any]) -> None:
     assert report.methods["hard-transitive"].preservation.value < report.methods["hard-local"].preservation.value
 
 
-@pytest.mark.landing
-@pytest.mark.parametrize("name", RULES)
-def test_the_mean_reward_of_a_rule_equals_that_of_the_rescored_run(run: Path, report: Figures, name: str) -> None:
-    values = rewards_of(rescore_run(run, name, f"rubric.aggregation={name}"))
-    assert report.methods[name].reward == pytest.approx(sum(values) / len(values), abs=1e-12)
-
-
 def test_every_reward_equals_that_of_the_run_bit_for_bit(run: Path) -> None:
     found = {}
     for one in read_run_sheets(run).sheets:
@@ -186,14 +178,6 @@ def test_the_aggregation_of_the_run_does_not_change_the_report(run: Path, report
     assert study_run(rescore_run(run, f"as {setting}", setting)) == report
 
 
-def test_a_rescored_run_uses_its_own_kappa(run: Path, report: Figures) -> None:
-    found = study_run(rescore_run(run, "stronger", "rubric.kappa=2"))
-    assert found.kappa == 2.0
-    assert found.methods["gear"].leakage.value == report.ablations.kappas["2"].leakage
-    assert found.ablations.kappas == report.ablations.kappas
-    assert {one.retention for one in found.losses if one.kind == "weak"} == {0.36}
-
-
 def test_the_order_of_the_file_does_not_change_the_report(lines: list[Any], report: Figures, tmp_path: Path) -> None:
     shuffled = [
         {
@@ -204,19 +188,6 @@ def test_the_order_of_the_file_does_not_change_the_report(lines: list[Any], repo
         for one in reversed(lines)
     ]
     assert study_run(score_run(tmp_path, shuffled)) == report
-
-
-def test_hard_rules_differ_at_depth_two_of_a_chain(tmp_path: Path) -> None:
-    """a is not met, b and c are. Local gates shut b alone, for c's own parent holds; transitive ones c as well."""
-    run = score_run(tmp_path, [task_line("t", dict.fromkeys("abc", 1.0), CHAIN, [{"a": 0.0, "b": 1.0, "c": 0.9}])])
-    assert rewards_of(rescore_run(run, "local", "rubric.aggregation=hard-local")) == [pytest.approx(0.9 / 3)]
-    assert rewards_of(rescore_run(run, "transitive", "rubric.aggregation=hard-transitive")) == [0.0]
-    found = study_run(run).methods
-    assert found["hard-local"].preservation.value == 1.0
-    assert found["hard-transitive"].preservation.value == 0.0
-    assert found["gear"].preservation.value == pytest.approx(0.2 + 0.8 * 0.2)
-    assert found["flat"].leakage.value == pytest.approx(1 / 3)
-    assert found["gear"].leakage.value == pytest.approx(0.2 / 3)
 
 
 def test_omitted_tasks_and_responses_are_counted(tmp_path: Path) -> None:
@@ -293,15 +264,6 @@ def test_a_criterion_that_does_not_apply_is_removed_from_the_total_weight(tmp_pa
     assert found.methods["flat"].leakage.value == 0.5  # c of a and c
     assert found.exact.unjudged == 1
     assert found.methods["gear"].reward == pytest.approx(sum(rewards_of(run)) / 2)
-
-
-def test_erased_tasks_are_counted(tmp_path: Path) -> None:
-    lines = [task_line(name, {"a": 1.0, "b": 1.0}, [("a", "b", "weak")], [{"a": 0.0, "b": 1.0}]) for name in ("t", "u")]
-    run = score_run(tmp_path, lines)
-    erase(run, "task", "t", "")
-    found = study_run(run)
-    assert found.census.left_out == {"tasks that were erased": 1}
-    assert found.census.examples == 1
 
 
 @pytest.mark.parametrize(

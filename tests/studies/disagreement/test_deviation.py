@@ -28,10 +28,6 @@ def test_many_responses_give_the_same_bits_as_each_alone(rows: list[list[float]]
     assert disagreement.pairwise(by_name).tolist() == together.tolist()
 
 
-def test_components_of_one_response_can_be_named() -> None:
-    assert disagreement.pairwise({"accuracy": 1, "format": 0}) == 1.0
-
-
 @all_rows(
     ("components", "message"),
     [

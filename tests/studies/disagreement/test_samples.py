@@ -8,8 +8,6 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from jurygraph.studies.disagreement import Samples, StepRule, read_samples
 from tests.graphs.scripted import evaluator_use
 from tests.runs.sample_runs import score, write_tasks
@@ -131,21 +129,6 @@ def test_a_label_that_is_not_a_number_is_refused(tmp_path: Path, value: Any) -> 
     folder = score_run(tmp_path, task_line("a", {}, labels={"at": value}))
     with pytest.raises(InputError, match=r"label 'at' of response 'a/0' is .*, which is no step"):
         samples_of(folder, label="at")
-
-
-def test_an_erased_response_keeps_its_reward_and_components(tmp_path: Path) -> None:
-    folder = score_run(tmp_path, task_line("a", {"accuracy": 1.0}, {}))
-    before = samples_of(folder)
-    erase(folder, "response", "a/0", "")
-    after = samples_of(folder)
-    assert (after.rewards.tolist(), after.values.tolist()) == (before.rewards.tolist(), before.values.tolist())
-
-
-def test_a_rescored_run_gives_its_own_rewards(tmp_path: Path) -> None:
-    folder = score_run(tmp_path, task_line("a", {}, {"accuracy": 1.0}), accuracy=1.0, format=0.5)
-    with closing(Run.open(folder)) as run:
-        rescore(run, tmp_path / "rescored", apply_settings(run.config, ["reward.accuracy=2"]), lambda count: None)
-    assert samples_of(tmp_path / "rescored").rewards.tolist() == [1.25, 2.25]
 
 
 def test_a_rule_has_a_label_or_a_number_of_tasks_but_not_both() -> None:

@@ -8,10 +8,9 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.erasure import erase
 from jurygraph.studies.preference import read_comparisons
 from tests.graphs.scripted import evaluator_use
-from tests.studies.preference.made import PAIRS, REWARDS, by_pairs, by_rewards, compared, preference, score_tasks
+from tests.studies.preference.made import PAIRS, by_pairs, by_rewards, compared, preference, score_tasks
 
 
 def results(folder: Path, *tasks: Any, **settings: Any) -> list[str]:
@@ -136,19 +135,3 @@ def test_tasks_that_are_no_preference_are_counted_by_reason(tmp_path: Path) -> N
     )
     with pytest.raises(InputError, match=expected):
         compared(tmp_path / "2", [unlabelled])
-
-
-def test_a_label_that_is_not_true_or_false_is_refused(tmp_path: Path) -> None:
-    task = by_rewards("a", 1.0, 0.0)
-    task["responses"][0]["labels"]["preferred"] = "yes"
-    with pytest.raises(InputError, match="label 'preferred' of response 'a/0' is 'yes'; expected true or false"):
-        compared(tmp_path, [task])
-
-
-def test_a_task_whose_texts_were_erased_has_no_category_and_is_counted(tmp_path: Path) -> None:
-    folder = score_tasks(tmp_path, [by_rewards("a", 1.0, 0.0), by_rewards("b", 0.0, 1.0)], REWARDS)
-    erase(folder, "task", "a", "asked for")
-    with closing(Run.open(folder)) as run:
-        found = read_comparisons(run)
-    assert [one.task for one in found.outcomes] == ["b"]
-    assert found.left_out == {"tasks whose texts were erased, and their category with them": 1}

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from jurygraph.studies import preference
 from jurygraph.studies.preference import Comparisons
-from jurygraph.studies.preference.benchmarks import SECTIONS, Place, find_place
+from jurygraph.studies.preference.benchmarks import SECTIONS, Place
 from jurygraph.studies.preference.outcomes import Outcome
-from tests.graphs.scripted import task
 from tests.studies.figures import Figures, figures_of
 from tests.studies.preference.made import PAIRS, by_pairs, by_rewards, compared
 
@@ -76,32 +75,6 @@ def test_judgebench_by_hand(tmp_path: Path) -> None:
         "all": 2 / 5,
     }
     assert (found["Knowledge"].ties, found["Knowledge"].flips, found["Coding"].failed) == (1, 1, 1)
-
-
-def test_other_sets_are_grouped_by_their_own_subset_or_source(tmp_path: Path) -> None:
-    tasks = [
-        by_rewards("a", 1.0, 0.0, subset="Focus"),
-        by_rewards("b", 1.0, 0.0, source="ours"),
-        by_rewards("c", 0.0, 1.0),
-        by_rewards("d", 1.0, 0.0, source="livecodebench"),
-    ]
-    found = report(compared(tmp_path, tasks))
-    assert [(one.benchmark, [row.name for row in one.categories]) for one in found.benchmarks] == [
-        ("JudgeBench", ["Coding"]),
-        ("other", ["(none)", "Focus", "ours"]),
-    ]
-    assert found.benchmarks[1].overall.accuracy == pytest.approx(2 / 3)
-
-
-def test_every_subset_of_rewardbench_has_one_section_and_code_weighs_as_much_as_mathematics() -> None:
-    subsets = [subset for section in SECTIONS.values() for subset in section]
-    assert len(subsets) == len(set(subsets)) == 23
-    places = [find_place(task(metadata={"subset": subset})) for subset in subsets]
-    assert [place.category for place in places] == [name for name, section in SECTIONS.items() for _ in section]
-    reasoning = SECTIONS["Reasoning"]
-    assert reasoning["math-prm"] == sum(count for name, count in reasoning.items() if name != "math-prm")
-    published = sum(count for section in SECTIONS.values() for count in section.values())
-    assert published - reasoning["math-prm"] + 447 == 2985, "the size of the published set"
 
 
 @given(st.lists(st.tuples(st.sampled_from(list(SECTIONS["Safety"])), st.booleans()), min_size=1, max_size=40))

@@ -63,12 +63,6 @@ def test_a_label_decodes_to_the_original_text() -> None:
         )
 
 
-def test_a_backslash_before_n_does_not_break_the_line() -> None:
-    criterion = rubric_of(1, []).criteria[0].model_copy(update={"text": r"x \neq 0"})
-    text = to_mermaid("t", Rubric(criteria=(criterion,)))
-    assert "x #92;#8288;neq 0" in text  # Mermaid breaks a line at "\n" even where the backslash is encoded
-
-
 def test_penalties_suppressed_and_unjudged_criteria_are_marked_by_shape_and_border() -> None:
     rubric = rubric_of(3, [])
     penalty = rubric.criteria[0].model_copy(update={"weight": -1.0})
@@ -81,12 +75,6 @@ def test_penalties_suppressed_and_unjudged_criteria_are_marked_by_shape_and_bord
         assert f"  {marked}\n" in text
     assert "<b>#9660; suppressed</b>" in text
     assert "<b>#63; unjudged</b>" in text
-
-
-def test_each_kind_of_edge_has_its_own_arrow() -> None:
-    arrows = {"weak": "-.->", "strong": "==>", "activation": "--o"}
-    for kind, arrow in arrows.items():
-        assert f'    n1 {arrow}|"{kind} ' in to_mermaid("t", rubric_of(2, [(0, 1)], kind))
 
 
 def shown(rubric: Rubric, scores: Scores | None = None) -> str:
@@ -117,32 +105,6 @@ def test_an_edge_has_its_kind_and_retention_or_its_effect_in_the_run(
 ) -> None:
     edge = Edge(parent="c0", child="c1", kind=kind, retention=retention)
     assert f'|"{text}"| n2' in shown(rubric_of(2, []).model_copy(update={"edges": (edge,)}), scores)
-
-
-@pytest.mark.parametrize(
-    ("scores", "title"),
-    [
-        (scored("gear"), "Rubric of task t, response r (gear, κ = 2)"),
-        (scored("flat"), "Rubric of task t, response r (flat)"),
-        (scored("flat", failed=True), "Rubric of task t, response r (flat; its reward failed)"),
-    ],
-)
-def test_the_title_has_the_aggregation_of_the_run(scores: Scores, title: str) -> None:
-    assert title in shown(rubric_of(2, []), scores)
-
-
-@pytest.mark.parametrize(
-    ("score", "lines"),
-    [
-        (Score(0.5, 0.5), ["p 0.50 → q 0.50"]),
-        (Score(0.83, 0.17), ["p 0.83 → q 0.17", "▼ suppressed"]),
-        (Score(1.0, 0.9991), ["p 1.0000 → q 0.9991", "▼ suppressed"]),
-        (Score(0.0, 0.0, "unjudged", judged=False), ["p – (counts 0.00) → q 0.00", "? unjudged"]),
-        (Score(1.0, 0.2, "partly judged"), ["p 1.00 → q 0.20", "▼ suppressed", "? partly judged"]),
-    ],
-)
-def test_a_score_has_its_marks(score: Score, lines: list[str]) -> None:
-    assert score.lines() == lines
 
 
 def test_a_node_has_its_role_also_an_annotated_one_and_its_signed_weight() -> None:

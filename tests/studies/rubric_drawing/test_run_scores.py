@@ -62,22 +62,6 @@ def test_a_criterion_judged_by_some_samples_is_partly_judged(tmp_path: Path) -> 
     assert [name for name, one in scores.criteria.items() if not one.judged] == ["thanks"]
 
 
-def test_a_failed_reward_is_marked(tmp_path: Path) -> None:
-    settings = config(failure={"min_coverage": 1.0})
-    run = score_run(tmp_path, LETTERS, settings)
-    assert {name: scores_of(run, name)[1].failed for name in LETTERS} == {
-        "good": False,
-        "bluff": False,
-        "unclear": True,
-    }
-
-
-def test_a_criterion_dropped_for_the_group_does_not_count(tmp_path: Path) -> None:
-    settings = config(failure={"min_coverage": 0.1, "group_rule": "drop-criterion"})
-    _, scores = scores_of(score_run(tmp_path, LETTERS, settings), "good")
-    assert scores.criteria["facts"].missing == "does not count"
-
-
 @pytest.mark.parametrize(
     ("rubric", "message"),
     [

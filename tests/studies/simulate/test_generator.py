@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from benchmarks.simulation.coverage import AMBIGUITY, simulate_more_items
+from benchmarks.simulation.coverage import AMBIGUITY
 from jurygraph.errors import InputError
 from jurygraph.studies import simulate
 from jurygraph.studies.simulate import CONFUSION, KINDS, Setting, SimulatedEvaluation
@@ -84,15 +84,6 @@ def test_labels_follow_the_confusion_blurred_by_the_ambiguity(large: SimulatedEv
                     chances = (1.0 - blurred[own]) * clear + blurred[own] / 3.0
                     error = np.sqrt((chances * (1.0 - chances)).sum()) / own.sum()
                     assert abs((large.label[own] == label).mean() - chances.mean()) <= MAX_DEVIATION * error
-
-
-def test_more_items_keep_the_annotators() -> None:
-    drawn = simulate.stableval(Setting(items=10), 0)
-    more = simulate_more_items(drawn, 40, 0)
-    assert more.kinds == drawn.kinds
-    assert_array_equal(more.confusions, drawn.confusions)
-    assert len(more.truth) == 240
-    assert more.setting == Setting(items=40)
 
 
 def test_without_ambiguity_labels_follow_the_confusions_alone() -> None:

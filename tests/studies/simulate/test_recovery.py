@@ -31,14 +31,6 @@ def test_a_hundred_seeds_agree_with_every_published_table() -> None:
     assert {name: off(name, one) for name, one in found.items() if off(name, one)} == {}
 
 
-def test_equal_settings_are_simulated_once_and_every_run_is_reported() -> None:
-    progress: list[int] = []
-    small = Setting(items=20)
-    found = recovery({"one": small, "other": Setting(items=20)}, range(3), report=progress.append)
-    assert progress == [1, 1, 1]
-    np.testing.assert_array_equal(found["one"].values, found["other"].values)
-
-
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=6))
 def test_pairs_in_order_are_counted_one_by_one(pairs: list[tuple[int, int]]) -> None:
     scores, true = (np.array(column, dtype=np.float64) for column in zip(*pairs, strict=True))
