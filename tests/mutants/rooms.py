@@ -42,7 +42,6 @@ ROOMS: dict[str, Room] = {
                 "gates",
                 "score_graph",
                 "execution",
-                "data_routing",
             )
         ),
     ),
