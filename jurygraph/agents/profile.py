@@ -180,7 +180,6 @@ def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> tuple[li
 
 
 async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -> Profiles:
-    """Add the tensions that the model finds among all stakeholders, except for pairs whose checks already show one."""
     names = {f"stakeholder_{place}": person for place, person in enumerate(sort_by_id(task.stakeholders), start=1)}
     people = []
     for name, person in names.items():

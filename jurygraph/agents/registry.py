@@ -171,7 +171,6 @@ def _add_settings_to_version(component: Any, target: Any) -> None:
 
 
 def _describe_setting(value: Any) -> Any:
-    """Return plain data that stands for a value in a digest."""
     if isinstance(value, FrozenModel):
         return value.digest
     if isinstance(value, set | frozenset):

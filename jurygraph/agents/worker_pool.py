@@ -108,7 +108,6 @@ class WorkerPool:
                 _end(processes)
 
     def _open(self) -> ProcessPool:
-        """Return running processes: new ones after a fork, or after a worker with nothing to do was killed."""
         if self._processes is not None and self._opened_by == os.getpid():
             if self._processes.active:
                 return self._processes

@@ -105,7 +105,6 @@ def disagreement(components: ArrayLike) -> np.float64 | Floats:
 
 
 def _scores(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> dict[str, Floats]:
-    """Return the components in canonical order, after checking their names against the weights."""
     if not components:
         raise PlanError("there is no component: a reward needs one at least")
     if unknown := sorted(weights.keys() - components.keys()):

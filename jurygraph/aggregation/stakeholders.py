@@ -53,7 +53,6 @@ def difficulty(
 
 
 def _sum_restrictiveness(name: str, restrictiveness: Restrictiveness) -> Floats:
-    """Return Σ α for each stakeholder, from lists of α or from sums."""
     rows = list(restrictiveness)
     if not rows or all(np.ndim(row) == 0 for row in rows):
         return as_nonnegative(name, rows)
@@ -194,7 +193,6 @@ def _check_members(u: Floats, name: str = "u") -> Floats:
 
 
 def _divide(part: np.float64 | Floats, whole: np.float64 | Floats, empty: float) -> np.float64 | Floats:
-    """Return part / whole, and `empty` where the whole is 0."""
     is_empty = np.equal(whole, 0.0)
     shares: Floats = np.where(is_empty, empty, part / np.where(is_empty, 1.0, whole))
     return shares[()]

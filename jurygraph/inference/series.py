@@ -110,7 +110,6 @@ def significant_factor(residuals: Floats) -> float:
 
 
 def _normal_p(values: Floats, factor: float) -> float:
-    """Return the p-value of S by the normal approximation, with ties and a continuity correction."""
     from scipy import special
 
     later, earlier = np.tril_indices(len(values), -1)

@@ -87,7 +87,6 @@ def reliability(correlation: float, count: float) -> float:
 
 
 def _check_levels(numbers: Floats, levels: Sequence[ArrayLike]) -> list[Ints]:
-    """Return the units of each level, numbered from 0, [N]."""
     places: list[Ints] = []
     for number, level in enumerate(levels, start=1):
         ids, units = np.unique(np.asarray(level), return_inverse=True)
@@ -159,7 +158,6 @@ class _SumsOfTasks(NamedTuple):
 
 
 def _outer_unit(outer: Ints, level: Ints) -> Ints:
-    """Return the outer unit of each unit of a level, [units]."""
     found = np.empty(int(level.max()) + 1, dtype=np.intp)
     found[level] = outer
     return found
@@ -183,7 +181,6 @@ def _correlation(raw: Floats, without: Floats, level: int, size: float) -> Estim
 
 
 def _log_ratio(components: Floats, level: int, size: float) -> Floats:
-    """Return log F of each row of components; not finite where F is 0 or less, or infinite."""
     outer = components[:, : level + 1].sum(axis=1)
     inner = components[:, level + 1 :].sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -88,7 +88,6 @@ def _sign_set(spaced: bool) -> Any:
 
 @cache
 def _sign_patterns(spaced: bool) -> list[str]:
-    """Return a pattern for each sign, in the order of `SIGNS`."""
     languages = _load("addressing").values()
     word_patterns = (
         [_expand(word, spaced) for words in languages for word in words[sign]] for sign in get_args(WordSign)
@@ -166,7 +165,6 @@ def _find_combinations(view: View) -> Iterator[tuple[frozenset[Sign], str]]:
 
 
 def _load_combinations(*names: str) -> Mapping[Sign, list[_Combination]]:
-    """Return the combinations of these lists in `signs.toml`, in order, by each of their signs."""
     combinations: list[Any] = [
         (frozenset(signs), entry["within"])
         for name in names

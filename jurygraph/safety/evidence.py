@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import cached_property, lru_cache
-from itertools import accumulate, chain
+from itertools import accumulate
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
@@ -71,7 +71,6 @@ def is_within_word(text: str, place: int, original_at: Callable[[int], str]) -> 
 
 
 def _is_joiner(text: str, place: int, written: Callable[[int], str]) -> bool:
-    """Return whether the character at a place joins its neighbours to one word or number."""
     if not 0 < place < len(text) - 1:
         return False
     mark = text[place]
@@ -111,6 +110,7 @@ _MAX_MARKS = 8
 _PLAIN_PUNCTUATION = str.maketrans("‘’ʼ“”‐‑‒–—―", "'''\"\"------")
 """Quotation marks, apostrophes and dashes, for which quotations often contain other forms."""
 
+_PLAIN_ASCII = re.compile(r"[!-~\s]*")
 _DOTS = re.compile(r"^(?:\.{3}|…)\s*|\s*(?:\.{3}|…)$")
 _SPACE = re.compile(r"\s+")
 _UNFOLDED_SPACE = re.compile(r"[^\S ]|  ")
@@ -119,27 +119,6 @@ _WORD_BOUNDARY = "(?<![A-Za-z0-9](?=[A-Za-z0-9]))"
 """Matches unless an ASCII letter or digit is on both sides."""
 _NEVER_FOLDED = ("<super>", "<sub>", "<fraction>", "<circle>")
 """Compatibility forms that are not folded, since that would change the meaning: x² would become x2."""
-
-
-_NEVER_COMBINING = (
-    *(range(0x21, 0x300), range(0x400, 0x483), range(0x2010, 0x2028), range(0x2030, 0x205F)),
-    *(range(0x20AC, 0x20AD), range(0x3001, 0x302A), range(0x3031, 0x3097)),
-)
-"""Characters that never combine with the one before."""
-
-
-_STEADY_CHARACTERS = "".join(
-    char
-    for char in map(chr, chain.from_iterable(_NEVER_COMBINING))
-    if unicodedata.normalize("NFKC", char) == char == remove_invisible(char) and not char.isspace()
-)
-_STEADY = f"{re.escape(_STEADY_CHARACTERS)}\u3400-\u9fff\uac00-\ud7a3"
-"""Characters that combine with no other and that no normal form changes, as a regex class."""
-
-_STEADY_TEXT = re.compile(rf"[{_STEADY}\s]*")
-_ODD_RUN = re.compile(rf"[^{_STEADY}\s]{{1,256}}")
-_STEADY_RUN = re.compile(rf"(?:[{_STEADY}]| (?!\s))+(?![^{_STEADY}\s])")
-"""Without the last character before an odd one, which may be a mark on it."""
 
 
 class Passage(NamedTuple):
@@ -196,7 +175,6 @@ class SearchableText:
         return passage is not None and self._is_filler(passage)
 
     def _find_candidate(self, quotation: str) -> Passage | None:
-        """Return the first passage that can support a verdict, or a line if the quotation has few letters."""
         folded_quotation = _fold_quotation(quotation)
         letters = filter(str.isalnum, folded_quotation)
         weights = (4 if unicodedata.east_asian_width(letter) == "W" else 1 for letter in letters)
@@ -352,39 +330,23 @@ def _fold_quotation(quotation: str) -> str:
 
 
 def _fold_piece(text: str) -> tuple[str, Sequence[int]]:
-    if not text.isascii():
-        text = text.translate(_PLAIN_PUNCTUATION)
-    elif (line := text.replace("\n", " ")).isprintable() and "  " not in line:  # faster than the patterns
-        return line, range(len(line))
-    if _STEADY_TEXT.fullmatch(text):
+    text = text.translate(_PLAIN_PUNCTUATION)
+    if _PLAIN_ASCII.fullmatch(text):
         return _fold_spaces(text)
     letters: list[str] = []
     starts = array("I")
     place = 0
     while place < len(text):
-        run = _STEADY_RUN.match(text, place)
-        odd = None
-        if run is None:
-            odd = _ODD_RUN.match(text, place)
-        if run is not None:
-            end = run.end()
-            _add(letters, starts, run[0], range(place, end))
-        elif odd is not None and not any(map(_is_joining, text[place : odd.end() + 1])):
-            end = odd.end()
-            for at, normalized in enumerate(map(_compatible_form, odd[0]), place):
-                _add(letters, starts, normalized, [at] * len(normalized))
-        else:
-            end = place + 1
-            while end < len(text) and end - place <= _MAX_MARKS and _is_joining(text[end]):
-                end += 1  # a part that normalises by itself: a character with the marks and jamo that join it
-            normalized = _compatible_form(text[place:end])
-            _add(letters, starts, normalized, [place] * len(normalized))
+        end = place + 1
+        while end < len(text) and end - place <= _MAX_MARKS and _is_joining(text[end]):
+            end += 1  # a part that normalises by itself: a character with the marks and jamo that join it
+        normalized = _compatible_form(text[place:end])
+        _add(letters, starts, normalized, [place] * len(normalized))
         place = end
     return "".join(letters), starts
 
 
 def _add(letters: list[str], starts: "array[int]", normalized: str, places: Sequence[int]) -> None:
-    """Append characters and their places; a space after a space is left out."""
     if normalized and normalized[0] == " " and letters and letters[-1][-1] == " ":
         normalized = normalized[1:]
         places = places[1:]
@@ -394,7 +356,6 @@ def _add(letters: list[str], starts: "array[int]", normalized: str, places: Sequ
 
 
 def _fold_spaces(text: str) -> tuple[str, Sequence[int]]:
-    """Return the same for a text in which only white space must be folded."""
     if not _UNFOLDED_SPACE.search(text):
         return text, range(len(text))
     folded_text = _SPACE.sub(" ", text)
@@ -409,7 +370,6 @@ def _fold_spaces(text: str) -> tuple[str, Sequence[int]]:
 
 @lru_cache(maxsize=1 << 14)
 def _is_joining(letter: str) -> bool:
-    """Return whether a character may combine with the one before it."""
     if letter.isascii():
         return False
     first = unicodedata.normalize("NFKC", letter)[:1]

@@ -138,7 +138,6 @@ def describe_copy(read: str, reference: str, query: str) -> str | None:
 
 @lru_cache(maxsize=16)
 def _letters_of(reference: str) -> str:
-    """Return the letters of a reference. Cached, since all responses of a group have the same reference."""
     return letters_and_digits(fold_text(reference))
 
 

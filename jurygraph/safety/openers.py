@@ -43,7 +43,6 @@ def is_empty_talk(read: str) -> bool:
 
 @cache
 def _patterns() -> tuple[Any, Any, frozenset[str]]:
-    """Return the patterns of openers and of fillers, and the empty words."""
     options = re2.Options()
     options.max_mem = _MEMORY
     options.log_errors = False
@@ -60,6 +59,5 @@ def _patterns() -> tuple[Any, Any, frozenset[str]]:
 
 
 def _any_of(patterns: Iterable[str]) -> str:
-    """Return a pattern for RE2 that matches any of these patterns of `openings.toml`."""
     plain = fold_text("|".join(patterns)).replace(" ?:", r"[\s*_]*:").replace(" ", r"[\s*_>#,-]+")
     return f"(?:{plain})"

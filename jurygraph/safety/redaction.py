@@ -172,7 +172,6 @@ _redactor_of = lru_cache(maxsize=16)(Redactor)
 
 
 def _secrets_of(name: str, value: str) -> Iterator[str]:
-    """Yield the secrets in a variable; its name is in upper case."""
     if name.endswith(_NAME_OF_FILE):
         return
     if _NAME_OF_SECRET.fullmatch(name):

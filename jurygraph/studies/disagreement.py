@@ -277,7 +277,6 @@ def _run_notes(one: Figures) -> Iterator[str]:
 
 
 def _plots(measured: Sequence[Figures]) -> list[Plot]:
-    """Return the panels of MACRM's Fig. 3, with a line for each run."""
     plots = []
     for name, title in _SERIES_TITLES.items():
         series = []
@@ -315,7 +314,6 @@ def _correlations(samples: Samples) -> list[Figures]:
 
 
 def _number_tasks(samples: Samples) -> Ints:
-    """Return the task of each sample, numbered from 0, [R]."""
     return np.unique(samples.groups, return_inverse=True)[1]
 
 
@@ -447,7 +445,6 @@ def split(samples: Samples, disagreement: Floats, percentile: float) -> Figures:
 
 
 def _compare_sides(column: Floats, chosen: Bools, tasks: Ints) -> Figures:
-    """Compare the means of a column [R] of the samples `chosen` with that of the others."""
     high, high_without = _means_without(column, chosen, tasks)
     low, low_without = _means_without(column, ~chosen, tasks)
     ends: tuple[float | None, float | None] = None, None

@@ -213,5 +213,4 @@ def analyzer_steps(cut: Iterable[Sequence[Group]]) -> Iterator[TrainingStep]:
 
 
 def _to_floats(values: Iterable[float | None]) -> Floats:
-    """Return numbers as an array, with NaN for None."""
     return np.array(list(values), dtype=np.float64)

@@ -86,7 +86,6 @@ def _draw_panel(axes: "Axes", plot: Plot) -> None:
 
 
 def _draw_points(axes: "Axes", series: PlotSeries, line: str, marker: str, color: str) -> None:
-    """Draw points with their intervals, connected by a kind of line."""
     heights = _with_gaps(series.y)
     ends: Any = None
     if series.low and series.high:
@@ -114,5 +113,4 @@ def _with_gaps(values: Sequence[float | None]) -> list[float]:
 
 
 def _distance(greater: float, smaller: float) -> float:
-    """Return the length of one side of an interval; 0 if it has no end."""
     return max(0.0, greater - smaller) if math.isfinite(greater - smaller) else 0.0

@@ -173,7 +173,6 @@ def to_mermaid(task: str, rubric: Rubric, scores: Scores | None = None) -> str:
 
 
 def _node(criterion: Criterion, role: str | None, scores: Scores | None) -> str:
-    """Return the box of a criterion: its id, its role and signed weight, its text, and its scores."""
     name = f"<b>{_label(_wrap(criterion.id, _LINE_LENGTH, 2))}</b>"
     sign = "+" * (criterion.weight > 0)
     weight = f"weight {sign}{_format_exact(criterion.weight)}".replace("-", "−")
@@ -185,7 +184,6 @@ def _node(criterion: Criterion, role: str | None, scores: Scores | None) -> str:
 
 
 def _edge_label(edge: Edge, scores: Scores | None) -> str:
-    """Return the kind of an edge with its retention, or its effect in the run."""
     if scores is not None and scores.aggregation != "gear":
         return f"{edge.kind}, {'not used' if scores.aggregation == 'flat' else 'gate'}"
     if scores is not None:
@@ -231,7 +229,6 @@ def _label(lines: Iterable[str]) -> str:
 
 
 def _encode(text: str) -> str:
-    """Return the text with all characters except letters, digits and safe punctuation replaced by their codes."""
     text = text.translate(_REPLACEMENTS)
     return "".join(c if c.isalnum() or c in _SAFE else f"#{ord(c)};" for c in text)
 

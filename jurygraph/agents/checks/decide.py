@@ -179,7 +179,6 @@ def _amount(column: str, item: ListedItem) -> Amount | None:
 
 
 def _number(operand: str | float, item: ListedItem) -> float | None:
-    """Return a constant, or the number in a column; None if there is none, or if it is negative."""
     if not isinstance(operand, str):
         return float(operand)
     amount = _amount(operand, item)
@@ -286,7 +285,6 @@ def _decide_column(check: Check, items: Sequence[ListedItem]) -> CheckResult:
 
 
 def _among(values: Sequence[_Value], wanted: Sequence[Scalar]) -> list[_Value]:
-    """Return the known values that are among the wanted ones."""
     return [entry for entry in values if entry.value is not _ANYTHING and is_one_of(entry.value, wanted)]
 
 

@@ -129,7 +129,6 @@ def _parse_check(where: str, text: str) -> Check:
 
 
 def _check_sources(where: str, facts: Facts, check: Check) -> None:
-    """Raise PlanError for kinds and columns that no claim has."""
     for kind, columns in check.items:
         if kind.startswith("$"):
             continue

@@ -206,6 +206,5 @@ _NOT_ASCENDING = "`between` does not rise; write the lower end first"
 
 
 def _columns(tests: Tests, *operands: str | float | None) -> frozenset[str]:
-    """Return the columns that tests read, and those among the operands, which may also be numbers."""
     others = (value.column for test in tests.values() for _, value in test if isinstance(value, Column))
     return frozenset((*tests, *others, *(operand for operand in operands if isinstance(operand, str))))

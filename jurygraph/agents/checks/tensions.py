@@ -80,7 +80,6 @@ def _demands(check: Check) -> Iterator[_Demand]:
 
 
 def _demands_tension(first: Check, second: Check) -> tuple[float, str] | None:
-    """Return a tension if one check requires more items than the other lets pass."""
     for wanted, rule in product(_demands(first), _demands(second)):
         if wanted.who != "least" or wanted.number <= 0 or wanted.kind != rule.kind:
             continue
@@ -141,7 +140,6 @@ def _is_barred(first: Test, second: Test) -> bool:
 
 
 def _is_less(value: Any, other: Any) -> bool:
-    """Return true if a value is less than the other; false if they do not compare: None and columns never do."""
     return compare(value, other) == -1
 
 

@@ -207,7 +207,6 @@ class Analyzer:
             self._recent.restart(leaving, forget_scale=True)
 
     def _warn_of_autocorrelation(self) -> None:
-        """Warn of each series once, as soon as it is clearly autocorrelated."""
         lag_one = self._detectors.lag_one
         pairs = lag_one.pairs
         rho = lag_one.estimate()

@@ -101,7 +101,6 @@ class Diagnosis:
         ]
 
     def _diagnose_wrong_answers(self, step: int) -> Alert | None:
-        """Return a hack if reward or format holds or rises while accuracy falls."""
         fall = self._recent_alert(step, ACCURACY, "down")
         if fall is None:
             return None
@@ -119,7 +118,6 @@ class Diagnosis:
         return _build_hack(step, fall, ["accuracy falls", *evidence, *self._rises(step, fall, LENGTH, CORRELATION)])
 
     def _diagnose_length(self, step: int) -> Alert | None:
-        """Return a hack if responses grow, and longer ones get higher rewards."""
         length = self._recent_alert(step, LENGTH, "up")
         correlation = self._recent_alert(step, CORRELATION, "up")
         if length is None or correlation is None:

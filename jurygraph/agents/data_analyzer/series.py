@@ -190,7 +190,6 @@ def series_of(step: TrainingStep, opposed: Collection[str], penalties: Collectio
 
 
 def _scale(column: Floats) -> str:
-    """Return `share` unless a value lies outside [0, 1]; NaN are ignored."""
     return "plain" if ((column < 0.0) | (column > 1.0)).any() else "share"
 
 

@@ -173,5 +173,4 @@ def _embedding_verdict(place: int, vectors: Mapping[int, Floats | Fault], known_
 
 
 def _length(text: str) -> int:
-    """Return the number of words, or 0 if these are signs only."""
     return 0 if is_silent(text) else len(words(text))

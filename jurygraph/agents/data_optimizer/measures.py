@@ -202,7 +202,6 @@ def _new_share(counts: Counts) -> float:
 
 
 def _remove_repetition(sequence: Gram) -> Gram:
-    """Return a text that is one sequence repeated as that sequence alone."""
     sizes = (size for size in range(1, len(sequence) // 2 + 1) if len(sequence) % size == 0)
     return next((sequence[:size] for size in sizes if sequence[:size] * (len(sequence) // size) == sequence), sequence)
 

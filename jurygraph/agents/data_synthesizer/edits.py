@@ -258,7 +258,6 @@ def wrong_result_edits(text: str) -> Iterator[Edit]:
 
 
 def _becomes_wrong(text: str, step: arithmetic.CalculationStep, changes: Sequence[TextChange]) -> bool:
-    """Return true if the calculation is wrong after the changes, read within its line."""
     line_start, line_end = _line_range(text, step.start, step.start)
     offset = max(line_start, step.start - CONTEXT_CHARACTERS)
     line = text[offset : min(line_end, step.end + CONTEXT_CHARACTERS)]
@@ -268,7 +267,6 @@ def _becomes_wrong(text: str, step: arithmetic.CalculationStep, changes: Sequenc
 
 
 def _shift(numeral: str, by: int) -> str:
-    """Return a numeral in the same notation whose value is larger by a whole number."""
     whole, point, decimals = numeral.partition(".")
     return f"{int(whole.replace(',', '')) + by:{',' if ',' in whole else ''}d}{point}{decimals}"
 

@@ -126,13 +126,10 @@ class IndexedText(SearchableText):
 
 
 def _parse_number(numeral: str) -> float | None:
-    """Return the number that digits spell, also in groups of three."""
     return parse_number(_BLANKS.sub("", numeral).replace("\u2212", "-"))
 
 
 class _GroundedRecord(NamedTuple):
-    """A record with its evidence: its passage, and the passage of the value of each field."""
-
     passage: Passage
     found: Mapping[str, Passage]
     record: dict[str, JsonValue]

@@ -201,7 +201,6 @@ def _build_finding(claim: Claim, found: Found, **known: Any) -> Finding:
 
 
 def _merge(claims: Sequence[Claim], found: Sequence[Finding], name: str) -> list[Finding]:
-    """Merge successive equal claims with equal results into one, with their number."""
     merged: list[Finding] = []
     for place, finding in enumerate(found):
         if merged and claim_key(merged[-1]) == claim_key(finding) and is_adjacent(claims[place - 1], claims[place]):

@@ -162,7 +162,6 @@ def _tokens(ids: Iterable[str]) -> int:
 
 
 def _lines(entries: Iterable[Any]) -> str:
-    """Return each entry as a line of JSON, since ids may contain any character."""
     return "\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
 
 

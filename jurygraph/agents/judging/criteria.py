@@ -106,7 +106,6 @@ class Criteria(JudgeEvaluator):
 
 
 def _anchor_sort_key(anchor: tuple[str, str]) -> tuple[float, str]:
-    """Return the sort key of an anchor: the value, or the lower end of the range, that it describes."""
     match = _NUMBER.match(anchor[0])
     return float(match[0]) if match else float("inf"), anchor[0]
 
@@ -122,8 +121,6 @@ _ANCHORS = (
 
 
 class _StakeholderJudge(JudgeEvaluator):
-    """Base class of judges that show the profile of the stakeholder, if the question is about one."""
-
     def prompt_variables(self, inputs: EvaluatorInput) -> Mapping[str, Any]:
         about = inputs.task.about
         return {"profile": about.profile if isinstance(about, Stakeholder) else ""}

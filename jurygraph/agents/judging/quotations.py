@@ -25,7 +25,6 @@ NO_CONTENT = "announces an answer, or fills a line, and says nothing"
 
 
 def _missing_evidence(claim: Claim, text: SearchableText) -> str:
-    """Return what is wrong with a claim that no quotation supports."""
     if not claim.quotes:
         return f"{claim.statement}, and nothing is quoted for it"
     return f"{claim.statement}, and quotes {_explain_rejected_quotes(claim.quotes, text)}"

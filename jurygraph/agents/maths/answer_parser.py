@@ -128,7 +128,6 @@ def parse_answer(text: str) -> Reading | None:
 
 
 def _strip_formatting(text: str) -> str:
-    """Return the text without formatting, and with a sign of money after the amount: "$2 million" is "2 million $"."""
     bare = _SUPERSCRIPT.sub(lambda power: f"^{{{unicodedata.normalize('NFKC', power.group())}}}", text)
     bare = _ROOT.sub(lambda root: rf"\sqrt{{{root[1]}}}" if root[1] else r"\sqrt", bare.translate(_SIGNS))
     bare = _LATEX_THOUSANDS.sub(lambda number: _LATEX_MARK.sub("", number.group()), bare)
@@ -160,7 +159,6 @@ def _unwrap(text: str) -> str:
 
 
 def _write_out_letter(group: re.Match[str]) -> str:
-    """Return the words of `\\text{…}`; a letter alone there is a unit, and no variable."""
     words = group[1].strip()
     return f" {WORDS['typeset'].get(words, words)}"
 
@@ -310,7 +308,6 @@ def claimed_expressions(answer: str, reference: str) -> Sequence[str]:
 
 
 def _split(text: str, separator: re.Pattern[str]) -> list[str]:
-    """Split `text` at the separators outside brackets."""
     parts = []
     depth = 0
     start = 0

@@ -218,7 +218,6 @@ def _side_limits(text: str, equals: int, annotations: list[tuple[int, int]]) -> 
 
 
 def _read_left(text: str, low: int, equals: int, complete: bool) -> _Side:
-    """Return the longest arithmetic that ends at the equals sign."""
     if low == 0 and (bullet := _BULLET.match(text, low, equals)):
         low = bullet.end()
     for word in _WORD.finditer(text, low, equals):
@@ -266,7 +265,6 @@ def _may_belong(text: str, before: _Token, first: _Token) -> bool:
 
 
 def _read_right(text: str, start: int, high: int) -> _Side:
-    """Return the arithmetic directly after the equals sign, up to the first other token."""
     side: list[_Token] = []
     depth = 0
     if bold := _BOLD.match(text, start, high):
@@ -306,7 +304,6 @@ def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None
 
 
 def _compare_as_labels(left: _Side, right: _Side, claimed: Fraction, exact: Fraction) -> tuple[Fraction, Fraction, How]:
-    """Evaluate a wrong claim again with percent signs ignored."""
     claimed_label = _evaluate(right.tokens, _LABEL)
     exact_label = _evaluate(left.tokens, _LABEL)
     how = _classify_claim(left, exact_label, claimed_label, right.tokens)

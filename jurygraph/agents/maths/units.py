@@ -123,7 +123,6 @@ def read_unit(rest: str, *, is_one: bool = False) -> Unit | None:
 
 
 def _read_noun(words: list[str], power: int, letters: frozenset[str], *, is_one: bool) -> Measures | None:
-    """Return what a noun with adjectives measures; None if it is none, as in "18 halved"."""
     if "of" in words[1:-1]:  # "cups of flour"
         place = words.index("of")
         if len(words) - place > 3 or not all(_is_plain(word) for word in words[place + 1 :]):
@@ -162,7 +161,6 @@ def _is_plain(word: str) -> bool:
 
 
 def _is_adjective(word: str) -> bool:
-    """Return true for a word that says nothing about the number."""
     lower = word.lower()
     is_number = lower in _NOT_UNITS or lower in SCALES or re.fullmatch(f"(?:{_ORDINAL})s?", lower)
     return bool(_NOUN.fullmatch(word)) and not is_number

@@ -154,7 +154,6 @@ class Reasoning(SingleCallEvaluator):
 def _read_faults(
     steps: Sequence[Segment], errors: Container[int], is_checked: bool, reply: StepsReply
 ) -> list[tuple[Aspect, UnsoundStep]]:
-    """Return the faults of a reply by aspect, without those about the accuracy of the steps whose errors code found."""
     found = ((steps[step.step - 1], fault) for step in reply.steps for fault in step.faults)
     return [
         (fault.aspect, _locate(step, fault, is_checked))
@@ -164,7 +163,6 @@ def _read_faults(
 
 
 def _flaw(faults: Sequence[tuple[Aspect, UnsoundStep]]) -> str | None:
-    """Return what is wrong with faults that have no quotation from their step; None if all have one."""
     lacking = ((aspect, fault) for aspect, fault in faults if fault.lacking)
     problems = (f"step_{fault.step}: {aspect} is not sound, {fault.lacking}" for aspect, fault in lacking)
     return describe_missing_quotes(problems, "that very step")

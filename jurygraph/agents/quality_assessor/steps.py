@@ -59,7 +59,6 @@ def split_steps(text: str) -> tuple[Segment, ...]:
 
 
 def _reasoning(text: str) -> tuple[int, int, bool]:
-    """Return the start and end of the reasoning, and true if it is one line together with the answer."""
     start, end = reasoning_range(text)
     one_line = "\n" not in text[start:end].strip()
     answer = final_answer(text) if end - start == len(text) else None

@@ -143,7 +143,6 @@ class FitProblem:
         return Model(prior / prior.sum(), confusion.reshape(k, -1))
 
     def _log_prior(self, model: Model) -> float:
-        """Return the log-density of the Dirichlet priors, without its constant."""
         tiny = np.finfo(np.float64).tiny
         share = self._settings.prior_mu - 1.0
         cell = self._settings.prior_confusion - 1.0
@@ -208,7 +207,6 @@ def _extrapolate(origin: Model, first: Model, second: Model) -> Model | None:
 
 
 def _scale_rows(confusion: Floats) -> Floats:
-    """Return confusions [K,A·K] whose rows add up to 1."""
     k = len(confusion)
     rows = confusion.reshape(k, -1, k)
     return np.asarray((rows / rows.sum(axis=2, keepdims=True)).reshape(k, -1))

@@ -215,8 +215,6 @@ class _Draws(NamedTuple):
 
 
 class _Parameters(NamedTuple):
-    """Class shares θ [G,K], confusions π [A,K,K], and shares of the difficulties λ [H]."""
-
     shares: Floats
     confusion: Floats
     levels: Floats
@@ -332,12 +330,10 @@ class _Chain:
 
 
 def _ratio(sums: Floats | Ints, sizes: Floats | Ints) -> Floats:
-    """Return sums / sizes; NaN where a size is 0."""
     return np.asarray(np.divide(sums, sizes, out=np.full(len(sums), np.nan), where=sizes > 0))
 
 
 def _credible(draws: Floats) -> Floats:
-    """Return the ends of the central 95 % of the draws (first axis), [2,…]."""
     return np.asarray(np.quantile(draws, QUANTILES, axis=0))
 
 

@@ -1,8 +1,6 @@
 """Estimates on parts of the votes: stability of rankings without some annotators, intervals from resampled items."""
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -142,7 +140,6 @@ def _score_draws(score: Callable[[_Draw], Floats], draws: Sequence[_Draw], jobs:
 def _score_draw(
     votes: Votes, grouping: Grouping, settings: FitSettings, values: Floats, ties: Ties, known: Ints, draw: _Draw
 ) -> Floats:
-    """Return scores [M,A'] by method and agent; NaN for an agent without an item."""
     kept, times = draw
     subset = votes.select_annotators(kept)
     index_of = {item: index for index, item in enumerate(votes.items)}
@@ -199,7 +196,6 @@ def _stability(agents: Sequence[Key], scores: Floats, whole: Floats) -> Stabilit
 
 
 def _mean(values: ArrayLike) -> float:
-    """Return the mean of the values that are not NaN; NaN if there is none."""
     numbers = np.asarray(values, dtype=np.float64)
     known = numbers[np.isfinite(numbers)]
     return float(known.mean()) if len(known) else float("nan")
@@ -336,7 +332,6 @@ def _added_variance(refitted: Floats, fixed: Floats) -> Floats:
 
 
 def _mean_credit(agent: Ints, credit: Floats, times: Floats | Ints, agents: int) -> Floats:
-    """Return the mean credit of each agent's items [G], each item counted `times` [N]; NaN for none."""
     size = np.bincount(agent, times, agents)
     return np.where(size > 0, np.bincount(agent, times * credit, agents) / np.maximum(size, 1.0), np.nan)
 
@@ -390,21 +385,5 @@ def _run_in_processes(work: Callable[[Argument], Result], given: Sequence[Argume
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    with (
-        _current_folder_not_importable(),
-        ProcessPoolExecutor(min(jobs, len(given)), mp_context=get_context("spawn")) as workers,
-    ):
+    with ProcessPoolExecutor(min(jobs, len(given)), mp_context=get_context("spawn")) as workers:
         yield from workers.map(work, given, chunksize=max(1, len(given) // (16 * jobs)))
-
-
-@contextmanager
-def _current_folder_not_importable() -> Iterator[None]:
-    """Start processes that import nothing from the current folder: each would run a `pickle.py` found there."""
-    previous = os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = "1"
-    try:
-        yield
-    finally:
-        del os.environ["PYTHONSAFEPATH"]
-        if previous is not None:
-            os.environ["PYTHONSAFEPATH"] = previous

@@ -139,7 +139,6 @@ def _are_missing(values: Sequence[Any]) -> Bools:
 
 
 def _encode_values(name: str, values: Sequence[Any]) -> tuple[Ints, list[Any]]:
-    """Return codes in the order of first appearance, and the value of each."""
     is_missing = _are_missing(values)
     if is_missing.any():
         raise PlanError(f"{name}[{int(np.argmax(is_missing))}] is empty; name it")
@@ -154,7 +153,6 @@ def _encode_values(name: str, values: Sequence[Any]) -> tuple[Ints, list[Any]]:
 def _encode_labels(
     label: Sequence[Any], has_label: Bools, classes: Sequence[Key] | None
 ) -> tuple[Ints, Sequence[Key], bool]:
-    """Return the codes of the labels, the classes, and whether these are ranked."""
     codes, seen = _encode_values("label", list(compress(label, has_label)))
     if classes is None:
         known = _sort_labels(seen)

@@ -232,7 +232,6 @@ class ReviewerJudge(Evaluator):
         return await self._answer_from_pool(inputs, self._pool, self._remaining_examples(inputs, self._history))
 
     def _remaining_examples(self, inputs: EvaluatorInput, history: ReviewerHistory) -> dict[str, ShownExamples]:
-        """Return the examples of each pool that remain after those that give the response away are dropped."""
         params: Any = inputs.question.params
         count = max(params["count"], 1)  # look for at least one, so that the reason can name the pool that has none
         left = {}
@@ -260,7 +259,6 @@ class ReviewerJudge(Evaluator):
         return {score: number - dropped[score] for score, number in frozen[pool] if number > dropped[score]}
 
     async def _predict(self, inputs: EvaluatorInput, shown: ShownExamples, counts: Mapping[float, int]) -> Verdict:
-        """Predict with these examples and frequencies of scores; a pair in both orders, if configured."""
         dimension = self._dimensions[inputs.question.subject]
         response = inputs.response
         if not self.settings.both_orders:

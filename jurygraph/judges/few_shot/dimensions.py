@@ -70,7 +70,6 @@ class PredictionForm(Scale):
 
 @lru_cache(maxsize=256)
 def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
-    """Return the pydantic model of the reply: the reason and its quotations come before the conclusion."""
 
     def require_score(value: float) -> float:
         if not form.is_valid_score(value):

@@ -100,7 +100,6 @@ def select_examples(
 
 
 def _omission(rating: Rating, dimension: str, text: str | None, is_contradictory: bool, scales: Scales) -> str | None:
-    """Return the kind of reason why a rating cannot be shown; None if it can."""
     if dimension not in scales:
         return "other_dimension" if dimension else "no_dimension"
     if rating.score is None:
@@ -133,7 +132,6 @@ def _build_example(
 
 
 def _only_dimension(ratings: Ratings, scales: Scales) -> str:
-    """Return the single requested dimension if no rating names one, else an empty text."""
     if any(rating.dimension is not None for _, rating in ratings.rows):
         return ""
     if len(scales) != 1:
@@ -150,7 +148,6 @@ def rated_text(rating: Rating, texts: Mapping[str, str]) -> str | None:
 
 
 def _groups(ratings: Ratings) -> Mapping[str, str]:
-    """Return the group of each item that has one, even if only some of its ratings name it."""
     groups: dict[str, tuple[str, str]] = {}
     for location, rating in ratings.rows:
         if rating.group is not None:
@@ -270,7 +267,6 @@ class ReviewerHistory:
             yield f"{known or 'No rating has a domain'}; judges with examples abstain on {tasks}."
 
     def _describe_sparse(self, dimension: str, shots: int) -> Iterator[str]:
-        """Yield notes on reviewers with too few ratings of this dimension, or with the same score in all."""
         scores = {name: [example.score for example in self.examples_of(name, dimension)] for name in self.reviewers}
         total = sum(map(len, scores.values()))
         few = {name: f"{len(own)}" for name, own in scores.items() if len(own) < shots}

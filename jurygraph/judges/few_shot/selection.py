@@ -21,8 +21,6 @@ Selectors = Callable[[Sequence[ExampleFields], int], BaseExampleSelector]
 
 
 class _Seeded(BaseExampleSelector):
-    """Base of selectors with examples and the seed of a draw among them."""
-
     def __init__(self, examples: Sequence[ExampleFields], seed: int) -> None:
         self._examples = list(examples)
         self._seed = seed
@@ -128,7 +126,6 @@ def shuffle_examples(examples: Iterable[ExampleFields], *seed: int | str) -> lis
 
 
 def _unseen_items(examples: Iterable[ExampleFields], seen: set[str]) -> Iterator[ExampleFields]:
-    """Yield the examples whose item is not among those seen when its turn comes, and add it there."""
     for example in examples:
         if example["key"] not in seen:
             seen.add(example["key"])

@@ -90,7 +90,6 @@ def example_use(example: Example, dropped: str | None = None) -> ExampleUse:
 
 
 def _groups(example: Example, history: ReviewerHistory) -> set[str]:
-    """Return the groups of the example, and of its item by any agent."""
     return history.groups_of((example.key, example.item)) | ({example.group} if example.group is not None else set())
 
 
@@ -177,7 +176,6 @@ class NormalizedText:
 
 
 def _runs(sequence: S, length: int) -> Iterator[S]:
-    """Yield all runs of this length in a sequence."""
     return (sequence[start : start + length] for start in range(len(sequence) - length + 1))
 
 

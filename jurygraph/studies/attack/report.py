@@ -93,7 +93,6 @@ def count_outcomes(responses: Iterable[tuple[int, Verdicts]]) -> Figures:
 
 
 def _classify(verdict: RecordedVerdict) -> tuple[str, str]:
-    """Return the outcome of a verdict, and its kind."""
     if verdict.status == "not_applicable":
         return "not applicable", ""
     if verdict.failure is not None:
@@ -190,7 +189,6 @@ def _arm_label(arm: str, figures: Figures) -> str:
 
 
 def _percentage(proportion: Mapping[str, Any]) -> str:
-    """Return a rate in percent, with its interval if it has one."""
     rate, low, high = (proportion[name] for name in ("rate", "low", "high"))
     if rate is None:
         return "-"

@@ -169,7 +169,6 @@ class AttackStudy:
         )
 
     def _prepare(self, safety: SafetyConfig) -> tuple[Jury, list[Plan]]:
-        """Return the jury with the defences of an arm, and one plan for each task."""
         jury = Jury(self._config.model_copy(update={"safety": safety}), gateway=self._jury.gateway)
         return jury, [_plan(task, survey, jury) for task, survey in zip(self._tasks, self._surveys, strict=True)]
 
@@ -365,7 +364,6 @@ def _attacked_survey(jury: Jury, task: Task) -> Survey:
 
 
 def _reachable(names: Iterable[str], predecessors: Mapping[str, Iterable[str]]) -> set[str]:
-    """Return the names with all their predecessors, transitively."""
     reached: set[str] = set()
     waiting = list(names)
     while waiting:

@@ -38,8 +38,6 @@ class VoteColumns:
 
 
 class _PlacedVote(NamedTuple):
-    """A vote, and its place in a file."""
-
     file: VotesFile
     place: str
     vote: Vote
@@ -144,7 +142,6 @@ def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
 
 
 def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
-    """Return the numbers that occur, from low to high. Raises `InputError` for words, or for a single class."""
     texts = [one for one in votes if isinstance(one.vote.label, str)]
     if texts:
         first = next((one for one in texts if isinstance(_class_of(str(one.vote.label)), str)), texts[0])

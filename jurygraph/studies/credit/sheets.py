@@ -92,7 +92,6 @@ class RubricSheet:
         return np.asarray(aggregation.total(self.applied_weights * q) / self._positive_weight())
 
     def _positive_weight(self) -> Floats:
-        """Return Σ_{w>0} w over the criteria that apply, [R]; above 0."""
         return np.asarray(aggregation.total(np.maximum(self.applied_weights, 0.0)))
 
 

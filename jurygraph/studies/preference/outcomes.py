@@ -114,7 +114,6 @@ def _label_problem(chosen: int, rejected: int) -> str:
 
 
 def _pair_questions(run: Run) -> dict[str, Question]:
-    """Return the questions about pairs of submitted responses, by id."""
     surveys = (run.source.survey_outline(name) for name in run.source.ledger.keys("survey"))
     return {question.id: question for survey in surveys for question in survey.questions if question.scope == "pair"}
 
@@ -195,7 +194,6 @@ def _compare_verdicts(question: Question | None, chosen: Trace, rejected: Trace)
 
 
 def _scores_for(question: str, chosen: Trace, rejected: Trace) -> Iterator[float]:
-    """Yield the scores of the pair's verdicts, from the side of the chosen response."""
     pair = {chosen.response_id, rejected.response_id}
     for verdict in (*own_verdicts(chosen), *own_verdicts(rejected)):
         if verdict.question == question and set(verdict.responses) == pair and verdict.score is not None:

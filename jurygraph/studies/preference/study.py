@@ -69,8 +69,6 @@ def report(comparisons: Comparisons, ties: Ties = "wrong", failures: Failures = 
 
 
 class _Accuracy:
-    """Accuracy under two rules."""
-
     def __init__(self, ties: Ties, failures: Failures) -> None:
         self._ties = ties
         self._failures = failures
@@ -98,7 +96,6 @@ class _Accuracy:
         return [one for one in outcomes if one.result != "failed" or self._failures == "wrong"]
 
     def _weigh(self, outcomes: Sequence[Outcome]) -> Weighted:
-        """Return the tasks that count, with their weights in a category."""
         counted = self._counted(outcomes)
         sizes = Counter(one.place.subset for one in counted)
         weighted = []

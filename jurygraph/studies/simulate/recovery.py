@@ -42,7 +42,6 @@ def recovery(
 
 
 def _measure_run(run: tuple[Setting, int]) -> Floats:
-    """Return the figures of one evaluation, [M,3]."""
     simulated = stableval(*run)
     true = simulated.true_scores
     scores = scores_by_method(simulated, np.ones(len(simulated.item), dtype=np.bool_))
@@ -98,7 +97,6 @@ def measure_thinning(
 
 
 def _measure_thinned(run: tuple[Setting, int, int]) -> Floats:
-    """Return the mean τ_b of each method, [M]."""
     setting, kept, seed = run
     simulated = stableval(setting, seed)
     generator = np.random.default_rng([seed, kept])

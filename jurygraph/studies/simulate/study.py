@@ -161,7 +161,6 @@ def _means(found: MethodFigures, figure: str, printed: Cells, unit: float = 1.0)
 
 
 def _mean(by_seed: Floats, paper: float | None = None) -> SimulatedMean:
-    """Return the mean of a figure by seed, [S]."""
     error = float(by_seed.std(ddof=1) / np.sqrt(len(by_seed))) if len(by_seed) > 1 else None
     return SimulatedMean(float(by_seed.mean()), error, paper)
 
@@ -171,7 +170,6 @@ def _by_method(cells: Cells) -> dict[Method, float]:
 
 
 def _count_above(rows: Iterable[Mapping[Method, float]]) -> dict[Method, int]:
-    """Count the rows in which a method has more than the majority."""
     counted = list(rows)
     return {method: sum(row[method] > row["majority"] for row in counted) for method in METHODS[1:]}
 
