@@ -17,8 +17,6 @@ from langchain_core.example_selectors import BaseExampleSelector
 
 from jurygraph import EvaluatorInput, Response, Task
 from jurygraph.graphs.planning import view_task
-from jurygraph.judges.few_shot import shown_examples
-from jurygraph.judges.few_shot.history import ReviewerHistory
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.judge_client import JudgeClient
 from jurygraph.models.limiter import Limiter
@@ -308,41 +306,6 @@ def test_an_item_is_in_the_same_group_as_another_agents_work_on_it(tmp_path: Pat
         assert SECRET not in [score for _, score in examples_shown(body)]
         reasons = {one.dropped for one in trace.verdicts[0].examples if one.item == "x_n"}
         assert reasons == (set() if told == "by the task" else {"it is of the judged item's group"})
-
-
-# And that is no luck
-
-
-def everything(examples: Iterable[Any], *known: Any) -> list[Any]:
-    return list(examples)
-
-
-def nothing(*known: Any) -> None:
-    return None
-
-
-def no_groups(history: ReviewerHistory, names: Iterable[str]) -> set[str]:
-    return set()
-
-
-OFF: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
-    "what the plan leaves out": ((shown_examples, "candidate_examples", everything),),
-    "what is dropped": ((shown_examples, "_leak_reason", nothing),),
-    "nearness": ((shown_examples, "is_near_duplicate", nothing),),
-    "groups by the history": ((ReviewerHistory, "groups_of", no_groups),),
-    "all of it": ((shown_examples, "candidate_examples", everything), (shown_examples, "_leak_reason", nothing)),
-}
-"""Filters that keep examples from being shown, with their replacements."""
-
-
-@every_choice
-@pytest.mark.parametrize("off", OFF.values(), ids=OFF)
-def test_without_a_filter_examples_leak(
-    off: Sequence[tuple[Any, str, Any]], choice: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for owner, name, instead in off:
-        monkeypatch.setattr(owner, name, instead)
-    assert any(reveals_example(said, one) for one, said in prompts(map(case, range(40)), choice))
 
 
 # Through the whole machine

@@ -10,7 +10,7 @@ from scipy import stats
 
 from jurygraph.inference.clusters import ratio_interval
 from jurygraph.studies.credit import CreditStudy, Settings, study
-from tests.studies.credit.reference import RULES, Example, Link, groups, sheets_of
+from tests.studies.credit.reference import Example, Link, groups, sheets_of
 from tests.studies.figures import Figures, figures_of, read_figures
 
 
@@ -66,10 +66,11 @@ def test_differences_between_rules_are_paired_case_by_case(example_groups: list[
             one, other, both = (getattr(x, figure) for x in (found.methods["gear"], found.methods[name], difference))
             assert both.value == pytest.approx(one.value - other.value, abs=1e-12)
             assert (both.cases, both.tasks) == (one.cases, one.tasks)
-        sums = [
-            sum(example.reward(RULES["gear"](example)) - example.reward(RULES[name](example)) for example in group)
-            for group in example_groups
-        ]
+        sums = []
+        for sheet in sheets_of(example_groups).sheets:
+            scores = sheet.p if name == "flat" else sheet.hard[name]
+            by_gear = sheet.rewards(sheet.gated_scores(sheet.retention(1.0)))
+            sums.append(float((by_gear - sheet.rewards(scores)).sum()))
         expected = ratio_interval(sums, [len(group) for group in example_groups])
         assert difference.reward.tasks == len(example_groups)
         assert difference.reward.value == pytest.approx(expected.value, abs=1e-12)
