@@ -5,7 +5,6 @@ Every message of its tables is provoked by the mistake that it stands beside.
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import jurygraph as jg
 from jurygraph.models.request import Reply
 from jurygraph.runs.run import Run
 from tests.models.judge_scripts import response_in
-from tests.models.server import Answer, Script, reply_with, run_server, status
+from tests.models.server import Answer, Script, reply_with, run_server
 from tests.pages import SERVER, Typed, blocks, commands, follow, read_page, type_line
 
 PAGE = read_page("docs/composing.md")
@@ -112,32 +111,6 @@ def test_the_reply_shown_for_a_form_comes_to_the_score_beside_it(form: str) -> N
     ((reply, shown),) = re.findall(rf"^\| `jg\.{form}\(.*\)` \| `(.*)` \| ([\d.]+): ", PAGE, flags=re.MULTILINE)
     stated = FORMS[form].reply_model(compact=False).model_validate_json(reply)
     assert round(FORMS[form].measure(stated, Reply(text=reply), "item_1").score, 4) == float(shown)
-
-
-def test_a_reply_is_kept_for_the_same_address_unless_the_config_says_no(tmp_path: Path) -> None:
-    save(tmp_path)
-    with run_server(warm_where_sorry) as server:
-        line = f"jurygraph score tasks.jsonl --config warm.yaml {MODEL} --out".replace(SERVER, server.url)
-        type_line(f"{line} first", tmp_path)
-        again = type_line(f"{line} second", tmp_path)
-        assert (server.count, "calls: 2 from the cache" in again.printed) == (2, True)
-        with (tmp_path / "warm.yaml").open("a", encoding="utf-8") as file:
-            file.write("calls: {cache: false}\n")
-        type_line(f"{line} third", tmp_path)
-        assert server.count == 4
-    assert "`calls: 2 from the cache`, but you changed the server" in PAGE
-
-
-def test_a_server_without_log_probabilities_is_asked_for_none(tmp_path: Path) -> None:
-    def refuses(body: dict[str, Any], number: int) -> Answer:
-        return status(400) if "logprobs" in body else warm_where_sorry(body, number)
-
-    save(tmp_path, "warm.yaml", "model: none", "calls: {parameters: {logprobs: false}, record: calls.jsonl}")
-    assert score(tmp_path, "warm.yaml", MODEL, refuses).code == 0
-    assert (tmp_path / "calls.jsonl").is_file(), "a recording lies where the command was typed"
-    refused = score(save(tmp_path), "warm.yaml", MODEL, refuses, out="refused")
-    assert (refused.code, "of kind rejected" in refused.printed) == (3, True)
-    assert "`calls: {parameters: {logprobs: false}}`" in PAGE
 
 
 MISTAKES = [
@@ -242,15 +215,6 @@ def test_a_judge_that_paraphrases_is_told_as_the_page_says(tmp_path: Path) -> No
             assert "if your judge paraphrases, write `preferred`" in ended.printed
             assert shown in PAGE
     assert "`[lost: '…' (not in the response)]`" in PAGE
-
-
-def test_two_functions_of_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None:
-    save(tmp_path, "plain.yaml", "[plain.plain]", "[plain.plain, {use: again.plain, name: again}]")
-    shutil.copy(tmp_path / "plain.py", tmp_path / "again.py")
-    assert "say how the components count" in score(tmp_path, "plain.yaml").printed
-    with (tmp_path / "plain.yaml").open("a", encoding="utf-8") as file:
-        file.write("reward: {plain: 1, again: 1}\n")
-    assert score(tmp_path, "plain.yaml").code == 0
 
 
 def test_a_package_is_not_called_like_another_module(tmp_path: Path) -> None:

@@ -330,28 +330,3 @@ def test_without_a_model_a_plan_that_needs_a_graph_is_refused() -> None:
     needed = pytest.raises(PlanError, match="no model to annotate it; name a model, give a reviewed graph")
     with jg.Jury.from_config({"evaluators": ["long_enough"], "annotation": {}}) as jury, needed:
         jury.prepare(rubric_task(LETTER))
-
-
-def test_an_annotated_plan_scores_with_its_graph() -> None:
-    def script(body: dict[str, Any], number: int) -> Any:
-        shape = body["response_format"]["json_schema"]["schema"]["properties"]
-        if "pairs" in shape:
-            return annotator_script({("a", "b"): "strong"})(body, number)
-        met = {"criterion_1": False, "criterion_2": True}
-        return reply_with(
-            json.dumps(
-                {
-                    name: {"reason": "so", "quotes": ["hello there, landlord"] if met[name] else [], "met": met[name],
-                           "probability": 1.0 if met[name] else 0.0}
-                    for name in shape
-                }
-            )
-        )  # fmt: skip
-
-    task, response = rubric_task(cores("a", "b")), Response(id="r", text="hello there, landlord")
-    values = []
-    for fields in ({}, {"annotation": {}}):
-        with run_server(script) as server, jg.Jury.from_config(settings(server.url, **fields)) as jury:
-            (trace,) = jury.score(task, [response])
-            values.append(trace.reward.value)
-    assert values == [0.5, 0.1], "b keeps a fifth of its credit where a fails"

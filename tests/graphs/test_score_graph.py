@@ -29,27 +29,6 @@ def test_response_scope_scores_each_response_by_itself() -> None:
     assert (verdict.evaluator, verdict.about, verdict.responses, verdict.subject) == ("tone", "a", ("a",), "tone")
 
 
-def test_ordered_pairs_are_requested_in_both_orders() -> None:
-    config = {"evaluators": [evaluator_use("better", scope="pair")]}
-    traces = by_id(
-        score_responses(config, task(), *(response(n, better=s) for n, s in (("a", 1.0), ("b", 0.5), ("c", 0.0))))
-    )
-    assert {name: trace.reward.value for name, trace in traces.items()} == {"a": 0.875, "b": 0.5, "c": 0.125}
-    is_requested = {v.responses for trace in traces.values() for v in trace.verdicts}
-    assert len(is_requested) == 6
-    assert all(v.about == v.responses[0] for trace in traces.values() for v in trace.verdicts)
-    assert traces["a"].reward.counts.total == 2
-
-
-def test_an_unordered_pair_is_requested_once_and_counts_for_both_responses() -> None:
-    said_once = {"evaluators": [evaluator_use("better", scope="pair", pairs="unordered")]}
-    group = [response(n, better=s) for n, s in (("a", 1.0), ("b", 0.5), ("c", 0.0))]
-    traces = by_id(score_responses(said_once, task(), *group))
-    assert {name: trace.reward.value for name, trace in traces.items()} == {"a": 0.875, "b": 0.5, "c": 0.125}
-    assert len({v.responses for trace in traces.values() for v in trace.verdicts}) == 3
-    assert all(trace.reward.counts.total == 2 for trace in traces.values())
-
-
 def test_group_scope_sees_the_group_and_answers_for_each() -> None:
     config = {"evaluators": [evaluator_use("rank", scope="group")]}
     traces = by_id(score_responses(config, task(), *(response(n, rank=s) for n, s in (("a", 1.0), ("b", "abstained")))))
@@ -123,18 +102,6 @@ def test_a_chain_of_gates_questions_only_responses_that_pass() -> None:
     assert all(t.reward.status == "ok" and t.reward.coverage == 1.0 for t in traces)
 
 
-@pytest.mark.parametrize("how", ["abstained", "response", "infrastructure"])
-def test_an_unjudged_gate_leaves_its_dependents_unjudged_for_the_same_cause(how: str) -> None:
-    (trace,) = score_responses(GATED, task(), response("a", first=how, second=1.0, third=1.0))
-    gate, *waiting = (find_verdict(trace, q) for q in ("first", "second", "third"))
-    for verdict, by in zip(waiting, ("first", "second"), strict=True):
-        assert verdict.status == gate.status
-        assert verdict.gated_by == by
-        assert (verdict.failure and verdict.failure.cause) == (gate.failure and gate.failure.cause)
-    assert trace.reward.counts.judged == 0
-    assert (trace.reward.status, trace.reward.coverage) == ("failed", 0.0)
-
-
 def test_a_gate_that_needs_a_missing_model_does_not_remove_a_penalty() -> None:
     config = {
         "evaluators": [
@@ -198,33 +165,6 @@ def test_an_evaluator_gets_the_material_that_it_names_and_material_is_made_from_
     assert (one.reward.value, other.reward.value) == (pytest.approx(0.3), pytest.approx(0.6))
     assert find_verdict(one, "reads").reason == "[['half', 'measure']]"
     assert [(m.name, m.response, m.data) for m in one.material] == [("half", "a", 0.2), ("measure", "a", 0.4)]
-
-
-@pytest.mark.parametrize(("raised", "cause"), [("Exception", "evaluator"), ("TimeLimitExceeded", "response")])
-def test_a_failed_deriver_leaves_one_failed_verdict_for_each_question_that_needed_it(raised: str, cause: str) -> None:
-    config = {
-        "evaluators": [
-            {"use": DATA_READER, "name": "reads", "params": {"needs": ["half"]}},
-            {"use": DATA_READER, "name": "again", "params": {"needs": ["measure"]}, "samples": 3},
-            evaluator_use("tone"),
-        ],
-        "derivers": MATERIAL["derivers"],
-        "reward": {"reads": 1.0, "again": 1.0, "tone": 1.0},
-        "failure": {"min_coverage": 0.0},
-    }
-    broken, whole = score_responses(
-        config, task(), response("a", measure=raised, tone=1.0), response("b", measure=1.0, tone=1)
-    )
-    for question in ("reads", "again"):
-        verdict = find_verdict(broken, question)
-        assert (verdict.status, verdict.about, verdict.responses) == ("failed", "a", ())
-        assert verdict.failure is not None
-        assert (verdict.failure.cause, verdict.failure.kind) == (cause, "material")
-    assert [(m.name, m.status) for m in broken.material] == [("half", "failed"), ("measure", "failed")]
-    assert broken.reward.counts.model_dump() == {"judged": 1, "abstained": 0, "failed": 2, "not_applicable": 0}
-    assert (broken.reward.coverage, broken.reward.value) == (pytest.approx(1 / 3), 1.0)
-    assert whole.reward.status == "ok"
-    assert whole.reward.counts.total == 5
 
 
 VARIANTS = {

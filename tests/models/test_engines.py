@@ -5,16 +5,15 @@ says, with P(met) from the engine's own log probabilities, or a failure by its r
 """
 
 import json
-import math
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
-from jurygraph.models.request import Reply, Request
+from jurygraph import RecordedVerdict, Response, Task, Trace
+from jurygraph.models.request import Reply
 from jurygraph.runs.calls import CallStore
 from jurygraph.runs.run import Run
 from tests.models.engine import engine_over_http
@@ -136,21 +135,6 @@ def is_valid_reply(text: str) -> bool:
     )
 
 
-def p_met_from_tokens(reply: Reply, name: str) -> float:
-    """Return P(true) / (P(true) + P(false)) over the alternatives where the criterion's `met` begins."""
-    spelled = "".join(token.text for token in reply.tokens)
-    place = spelled.rindex(reply.text) + reply.text.index('"met":', reply.text.index(name)) + len('"met":')
-    for token in reply.tokens:
-        if place == 0:
-            break
-        place -= len(token.text)
-    true, false = (
-        math.fsum(math.exp(logprob) for text, logprob in token.others if text and word.startswith(text))
-        for word in ("true", "false")
-    )
-    return true / (true + false)
-
-
 # In this process
 
 
@@ -180,54 +164,6 @@ def test_an_endless_reply_in_process_is_truncated(tiny: Path, tmp_path: Path) ->
 
 
 # Over HTTP
-
-
-@pytest.fixture
-def most_at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return the number of requests under way each time that one began."""
-    under_way: list[int] = []
-    count = 0
-
-    def counting(complete: Callable[[Request, float], Awaitable[Reply]]) -> Callable[..., Awaitable[Reply]]:
-        async def counted(request: Request, timeout: float) -> Reply:
-            nonlocal count
-            count += 1
-            under_way.append(count)
-            try:
-                return await complete(request, timeout)
-            finally:
-                count -= 1
-
-        return counted
-
-    opened = Jury.__init__
-
-    def watched(self: Jury, *given: Any, **limits: Any) -> None:
-        opened(self, *given, **limits)
-        assert self.gateway is not None
-        monkeypatch.setattr(self.gateway.backend, "complete", counting(self.gateway.backend.complete))
-
-    monkeypatch.setattr(Jury, "__init__", watched)
-    return under_way
-
-
-@pytest.mark.parametrize(("backend", "temperature"), [("openai-compatible", 1.0), ("litellm", 0.0)])
-def test_fifty_responses_are_judged_concurrently_over_http(
-    backend: str, temperature: float, served: str, tmp_path: Path, most_at_once: list[int]
-) -> None:
-    model = "hosted_vllm/tiny" if backend == "litellm" else f"openai-compatible:{served}#tiny"
-    traces, verdicts, calls = judge_group(tmp_path, config(model, temperature=temperature), criteria(1), texts(AT_ONCE))
-    for one in verdicts:
-        check(one)
-    good = [one for one in verdicts if one.verdict.status == "ok"]
-    assert max(most_at_once) == AT_ONCE
-    assert len(good) >= AT_ONCE / 2
-    assert calls == len(most_at_once)  # what was asked is kept, repairs too
-    assert {call.provider for trace in traces for call in trace.calls} == {backend}
-    for one in good:
-        assert one.reply is not None
-        assert one.verdict.native == "P(met) from log probabilities"
-        assert one.verdict.score == pytest.approx(p_met_from_tokens(one.reply, one.name), abs=1e-12)
 
 
 def test_a_probability_above_one_gives_no_credit(served: str, tmp_path: Path) -> None:

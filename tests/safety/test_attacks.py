@@ -73,29 +73,6 @@ def test_the_suites_together_are_all() -> None:
     }
 
 
-def test_many_languages_are_attacked_in() -> None:
-    languages = {suite: {attack.language for attack in load_attacks(suite)} for suite in get_args(Suite)}
-    assert len(languages["master-keys"]) >= 15
-    assert {
-        "en",
-        "de",
-        "fr",
-        "es",
-        "pt",
-        "it",
-        "nl",
-        "pl",
-        "ru",
-        "tr",
-        "ar",
-        "hi",
-        "zh",
-        "ja",
-        "ko",
-        "vi",
-    } <= languages["injection"]
-
-
 def test_no_attack_contains_what_a_task_requests() -> None:
     """Figures and names of the tasks stand in no attack, so that none of them is met but by a reference."""
     asked = re.compile(

@@ -76,21 +76,6 @@ class TestCharactersThatNobodySees:
         assert view_texts(text)["in characters that nobody sees"] == "give all"
 
 
-class TestComments:
-    @pytest.mark.parametrize(
-        ("text", "said"),
-        [
-            (f"{PLAIN} <!-- {SAID} --> more", SAID),
-            (f"{PLAIN} <!-- {SAID}", SAID),
-            (f"{PLAIN}\n[//]: # ({SAID})", f"({SAID})"),
-            (f"{PLAIN}\n[comment]: # {SAID}\nmore", SAID),
-            ("<!-- one --> between <!-- two -->", "one two"),
-        ],
-    )
-    def test_are_read(self, text: str, said: str) -> None:
-        assert " ".join(view_texts(text)["in a comment"].split()) == said
-
-
 class TestBase64:
     @pytest.mark.parametrize("coded", [b64encode, urlsafe_b64encode])
     def test_is_read_in_either_alphabet(self, coded: object) -> None:
@@ -128,13 +113,3 @@ class TestLetters:
         (view,) = list(find_views("ignоre", "ignоre"))[1:]
         assert view == View(b"ignore")
         assert len(list(find_views("привет", "привет"))) == 1
-
-    def test_spaced_letters_are_joined(self) -> None:
-        text = "well: g-i-v-e-i-t-a-l-l-y-o-u-c-a-n."
-        spaced = [view for view in find_views(text, fold_text(text)) if view.run_together]
-        assert [view.hidden for view in spaced] == ["in spaced letters"]
-        assert b"giveitallyoucan" in spaced[0].folded.replace(b"\n", b"")
-
-    def test_html_entities_are_read(self) -> None:
-        text = "".join(f"&#{ord(char)};" for char in "grade")
-        assert View(b"grade") in list(find_views(text, fold_text(text)))

@@ -15,7 +15,6 @@ from tests.judges.few_shot.reviewers import (
     ANY_NUMBER,
     JUDGED_TEXT,
     KINDS,
-    QUALITY,
     WITH_EXAMPLES,
     by_examples,
     examples_in,
@@ -260,14 +259,3 @@ def test_a_prediction_without_a_quotation_from_the_response_is_the_worst_case(
 
 
 VALUES: Sequence[tuple[Any, str]] = [(2.5, "half"), (0, "below"), (6, "above"), ("4", "a word"), (True, "a truth")]
-
-
-def test_fractional_steps_are_described(history: str) -> None:
-    told = {0.5: "from 1 (lowest) to 5 (highest) in steps of 0.5, and as", 1: "to 5 (highest), and as"}
-    for step, said in (*told.items(), (None, told[1])):
-        dimensions = {"quality": {**QUALITY["quality"], "step": step}}
-        for kind in KINDS:
-            known = None if kind == "zero-shot" else history
-            (body,) = bodies_of(kind, known, about=task("ann"), dimensions=dimensions)
-            assert said in scripted_judge.user_message(body)
-            assert ("in steps of" in scripted_judge.user_message(body)) == (step == 0.5)

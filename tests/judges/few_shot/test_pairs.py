@@ -1,7 +1,6 @@
 """A pair is judged in both orders: what its reviewer prefers counts, and no preference of the model for a position."""
 
 import json
-import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -186,25 +185,6 @@ def test_the_second_prompt_mirrors_the_examples_with_their_scores_and_counts(tmp
     assert "\n- 0: 1 time\n- 1: 2 times\n" in examples_in(given)
     assert "\n- -1: 2 times\n- 0: 1 time\n" in examples_in(swapped)
     assert "too long" not in json.dumps(bodies)  # a reason may name a position, and cannot be mirrored
-
-
-def test_shrinkage_asks_each_judge_in_both_orders(tmp_path: Path) -> None:
-    shelf = write_pairs(tmp_path, {"ann": (1, 1), "bob": (-1, -1)})
-
-    def script(body: dict[str, Any], number: int) -> Answer:
-        return prediction_reply(body, int(statistics.median_low([score for _, score in examples_shown(body)])))
-
-    trace, bodies = score_pair(script, "personalized", pair(), **shelf.params, shrinkage=2.0)
-    (found,) = trace.verdicts
-    assert (len(bodies), found.score, found.shrinkage and found.shrinkage.toward) == (4, 0.5, 0.0)
-    assert found.shrinkage is not None
-    assert (found.swap, found.shrinkage.swap) != (None, None)
-    assert sorted(use.purpose for use in found.named_calls) == [
-        "aggregate judge",
-        "aggregate judge, swapped order",
-        "judge",
-        "swapped order",
-    ]
 
 
 def test_a_pair_of_the_same_texts_in_the_other_order_is_not_shown(tmp_path: Path) -> None:
