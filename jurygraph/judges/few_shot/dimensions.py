@@ -163,7 +163,7 @@ def load_ready_set(name: str) -> dict[str, Dimension]:
 
 
 def check_screening(dimensions: Mapping[str, Dimension]) -> None:
-    """Raise ValueError for a threshold of an unknown dimension, one that parts no scores, or a circle of them."""
+    """Raise ValueError for a threshold of an unknown dimension, or one that parts no scores."""
     for name, dimension in dimensions.items():
         for screening, threshold in dimension.above.items():
             if screening not in dimensions:
@@ -174,11 +174,3 @@ def check_screening(dimensions: Mapping[str, Dimension]) -> None:
                     f"`dimensions.{name}.above` no score of {screening} is parted by {threshold:g}; write one from "
                     f"{low:g} on and below {high:g}"
                 )
-    for name in dimensions:
-        visited = [name]
-        while dimensions[visited[-1]].above:
-            visited += dimensions[visited[-1]].above
-            if visited[-1] in visited[:-1]:
-                circle = " -> ".join(visited)
-                problem = f"these wait for each other: {circle}"
-                raise ValueError(f"`dimensions.{name}.above` {problem}; leave one `above` out")

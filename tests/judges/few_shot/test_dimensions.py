@@ -131,14 +131,6 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
         {"a": {**ONE, "above": {"b": 0.5}}, "b": ONE},
         "no score of b is parted by 0.5; write one from 1 on and",
     ),
-    "after itself": (
-        {"a": {**ONE, "above": {"a": 1}}},
-        "dimensions.a.above: these wait for each other: a -> a; leave one `above` out",
-    ),
-    "in a circle": (
-        {name: {**ONE, "above": {before: 1}} for name, before in ("ab", "bc", "ca")},
-        "these wait for each other: a -> b -> c -> a",
-    ),
 }
 
 
