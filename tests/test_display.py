@@ -202,7 +202,7 @@ def test_completion_offers_the_names_that_are_for_users() -> None:
     with jg.Jury(evaluators=["maths.length"]) as made:
         (trace,) = made.score(task(), [response("a")])
         assert {"config", "prepare", "score", "score_many", "ascore", "open", "close"} <= set(dir(made))
-        assert not {"context", "gateway", "loop", "code_folder"} & set(dir(made))
+        assert not {"context", "gateway", "gateways", "loop", "code_folder"} & set(dir(made))
     assert {"verdicts", "reward", "digest", "explain", "gated", "to_dict", "model_copy"} <= set(dir(trace))
     assert set(jg.Trace.model_fields) <= set(dir(trace))
     assert not {"json", "schema", "copy", "model_dump", "model_fields", "constant"} & set(dir(trace))

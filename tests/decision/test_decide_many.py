@@ -46,9 +46,7 @@ def score_arrays_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, R
         starts[question.id] = width
         width += question.samples
     shape = (len(names), width)
-    entries = ScoreArrays(
-        np.zeros(shape), np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.int8), np.ones(shape)
-    )
+    entries = ScoreArrays.absent(*shape)
     for (question_id, about, _, sample), verdict in verdicts.items():
         if about in names:
             place = names.index(about), starts[question_id] + sample
@@ -179,7 +177,7 @@ TWO = make_plan(
 def test_outcomes_are_counted_from_verdict_codes() -> None:
     rows = [[OK, OK, OK], [NO_MODEL, FAILED_BY_INFRASTRUCTURE, OK], [NOT_APPLICABLE, 0, OK], [STOPPED, 0, STOPPED]]
     outcome = np.array(rows, dtype=np.int8)
-    entries = ScoreArrays(np.zeros((4, 3)), np.zeros((4, 3), dtype=np.bool_), outcome, np.ones((4, 3)))
+    entries = ScoreArrays.absent(4, 3)._replace(outcome=outcome)
     counts = [row.counts for row in decide_scores(TWO.decision, TWO.survey.questions, entries, COMBINERS)]
     assert counts == [
         Counts(judged=3),
@@ -194,10 +192,8 @@ def test_a_batch_without_rows_has_no_rewards() -> None:
 
 
 def test_scores_of_other_questions_are_refused() -> None:
-    entries = ScoreArrays(
-        np.zeros((1, 2)), np.zeros((1, 2), dtype=np.bool_), np.ones((1, 2), dtype=np.int8), np.ones((1, 2))
-    )
-    with pytest.raises(PlanError, match="expected 3 scores per response, one for each sample of a question, got 2"):
+    entries = ScoreArrays.absent(1, 2)
+    with pytest.raises(PlanError, match="expected 3 scores per response, one for each seat of a question, got 2"):
         decide_scores(TWO.decision, TWO.survey.questions, entries, COMBINERS)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jurygraph.errors import PlanError
 from jurygraph.graphs.routing import ReusedResults, make_stamp, next_work
 from jurygraph.schema import RESPONSE_GATES, RecordedVerdict, Response, Stakeholder, Survey, Trace, Verdict
+from jurygraph.schema.verdict import VerdictKey
 from tests.examples import at_most, one_in
 from tests.graphs.scenes import SIGNED, WEIGHTS, Place, Scene, judgements, places, plan_of, rubrics
 from tests.graphs.scripted import (
@@ -318,8 +319,8 @@ def test_no_question_has_the_name_of_a_gate(name: str) -> None:
 def test_recalled_verdicts_of_a_stopped_response_are_settled_again() -> None:
     survey = make_plan({"evaluators": [model_evaluator("tone")]}, task()).survey
     (question,) = survey.questions
-    known = make_stamp(question, survey.views[question.view])(Verdict(score=1.0), "a", ("a",), 0)
-    recalled = ReusedResults({("tone", "a", ("a",), 0): known}, {})
+    known = make_stamp(question, survey.views[question.view])(Verdict(score=1.0), VerdictKey("tone", "a", ("a",), 0))
+    recalled = ReusedResults({known.key: known}, {})
     for text, outcome in (("", ("empty-response", 0.0)), (HONEST, (None, 1.0))):
         work, _ = next_work(survey, 0, [response("a", text)], [], [], recalled)
         assert [(one.gated_by, one.score) for one in work.settled_verdicts] == [outcome]

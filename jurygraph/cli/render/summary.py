@@ -175,7 +175,7 @@ def print_forecast(expected: "Forecast", tasks_needing_model: int, as_json: bool
     lines = format_table(["to score", ""], rows)
     if expected.model is not None:
         lines += estimate_lines(expected.model)
-    content = asdict(expected)
+    content = {**asdict(expected), "model": expected.model and expected.model.to_json()}
     if tasks_needing_model:
         content["tasks_needing_model"] = tasks_needing_model
         lines += [
@@ -196,6 +196,10 @@ def estimate_lines(model: "CallEstimate") -> list[str]:
         ["output tokens", *(load.tokens_out for load in loads)],
         ["US dollars", *("unknown" if load.cost is None else load.cost for load in loads)],
     ]
+    for name, cases in model.by_model.items():
+        costs = ("unknown" if load.cost is None else load.cost for load in cases)
+        owner = "model" if name is None else f"judge {name}"
+        rows += [[f"{owner}: calls", *(load.calls for load in cases)], [f"{owner}: US dollars", *costs]]
     known = f"answered without a request: {model.from_cache} from the cache"
     known += f", {model.from_run} from recorded calls" if model.from_run else ""
     return ["", *format_table(["model requests", "low", "expected", "worst"], rows), known, ASSUMPTIONS]
