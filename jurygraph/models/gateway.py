@@ -96,7 +96,7 @@ class Gateway:
         """Return provider, endpoint and model, as requests name them."""
         return self.backend.provider, self.backend.endpoint, self.backend.model
 
-    def count_parameters_in(self, request: Request) -> int:
+    def count_parameters_in(self, request: Request | Call) -> int:
         """Return the number of the config's parameters that a request contains."""
         return sum(request.parameters.get(name) == value for name, value in self.parameters.items())
 

@@ -7,6 +7,7 @@ if TYPE_CHECKING:  # without a model, none of these is imported
     from jurygraph.models.budget import Budget
     from jurygraph.models.gateway import Gateway, RecordingBackend
     from jurygraph.models.request import CallSink, Request
+    from jurygraph.schema import Call
 
 
 class Gateways(Mapping[str | None, "Gateway"]):
@@ -53,13 +54,16 @@ class Gateways(Mapping[str | None, "Gateway"]):
         problems = {name: gateway.first_replies.problem for name, gateway in self.items()}
         return {"the model" if name is None else f"judge {name}": text for name, text in problems.items() if text}
 
-    def name_of(self, request: "Request") -> str | None:
-        """Return the name of the model that a request is for; of two with one model, that whose parameters it has."""
+    def name_of(self, request: "Request | Call") -> str | None:
+        """Return the name of the model that a request is for; of two with one model, that whose parameters it has.
+
+        A request to none of these models, such as one of another run, is taken for one to the config's `model`.
+        """
         if len(self) == 1:
             return next(iter(self))
         identity = request.provider, request.endpoint, request.model
         same = [name for name, gateway in self.items() if gateway.identity == identity]
-        return max(same, key=lambda name: self[name].count_parameters_in(request))
+        return max(same, key=lambda name: self[name].count_parameters_in(request), default=None)
 
     def for_dry_run(
         self, concurrency: int, sink: "CallSink | None" = None

@@ -392,7 +392,8 @@ class Run(Displayed):
         scores = names if questions else []
         explained = names if reasons else []
         rows = self._responses_with_tasks()
-        return read_table(name, rows, list(components), texts, report, scores, explained)
+        has_judges = bool(self.config.models)
+        return read_table(name, rows, list(components), texts, report, scores, explained, has_judges)
 
     def to_arrow(self, name: TableName = "rewards", texts: bool = False, questions: bool = False) -> "pyarrow.Table":
         """Return a table as an Arrow table, for polars too; the arguments are those of `to_pandas`, the error too."""

@@ -10,7 +10,7 @@ from jurygraph.display import format_number
 if TYPE_CHECKING:
     from jurygraph.decision.combiner import Combiner
     from jurygraph.runs.canary import CanaryTally
-    from jurygraph.runs.reports.estimate import CallCosts, CallEstimate, Forecast, ReplySource
+    from jurygraph.runs.reports.estimate import Bill, CallCosts, CallEstimate, Forecast, ReplySource
     from jurygraph.runs.reports.gate import Threshold
     from jurygraph.runs.reports.summary import AgentRow, FailedRewards, Summary
     from jurygraph.runs.run import Run
@@ -34,12 +34,19 @@ def result_lines(summary: "Summary") -> list[str]:
     lines += discarded_lines(summary.discarded)
     if (tally := summary.canaries) is not None:
         lines.append(_canary_line(tally))
-    calls = [
-        f"{number} {origin} ({_format_cost(summary.bill.tallies[source], template)})"
-        for source, (origin, template) in _REPLY_SOURCES.items()
-        if (number := summary.bill.tallies[source].number)
-    ]
-    return [*lines, f"calls: {', '.join(calls)}"] if calls else lines
+    bills = {"calls": summary.bill}
+    bills |= {f"calls of {name}": bill for name, bill in sorted(summary.bill.models.items())}
+    return [*lines, *(f"{label}: {text}" for label, bill in bills.items() if (text := _format_bill(bill)))]
+
+
+def _format_bill(bill: "Bill") -> str:
+    """Return the numbers of calls by the source of their replies, with their costs; empty without any."""
+    parts = []
+    for source, (origin, template) in _REPLY_SOURCES.items():
+        tally = bill.tallies[source]
+        if tally.number:
+            parts.append(f"{tally.number} {origin} ({_format_cost(tally, template)})")
+    return ", ".join(parts)
 
 
 LEGEND = "coverage: judged share of the weight; degraded: some is not judged; failed: no reward, left out of the mean"

@@ -158,14 +158,17 @@ class Bill:
 
     `sent` calls were billed to this run, `cached` replies earlier to another run, `carried` calls, if at all, to the
     run that this one was branched from, and `replayed` calls to none. `unanswered` calls, whose reply did not come in
-    time, may have been billed.
+    time, may have been billed. `models` has the bill of each of several models by its name in the config.
     """
 
     tallies: dict[ReplySource, CallCosts] = field(default_factory=lambda: {source: CallCosts() for source in SOURCES})
+    models: "dict[str, Bill]" = field(default_factory=dict)
     _seen: set[int] = field(default_factory=set, repr=False, compare=False)
 
-    def add(self, call: Call, source: ReplySource) -> None:
-        """Count a call, unless it was counted already."""
+    def add(self, call: Call, source: ReplySource, model: str | None = None) -> None:
+        """Count a call, unless it was counted already; in the bill of its model, too, if that is named."""
+        if model is not None:
+            self.models.setdefault(model, Bill()).add(call, source)
         seen = hash((call.id, source == "unanswered"))  # another verdict may have the reply
         if seen not in self._seen:
             self._seen.add(seen)
@@ -174,7 +177,9 @@ class Bill:
 
     def to_json(self) -> dict[str, Any]:
         """Return the bill as a JSON object."""
-        return {source: tally.to_json() for source, tally in self.tallies.items()}
+        models = {name: bill.to_json() for name, bill in sorted(self.models.items())}
+        content: dict[str, Any] = {source: tally.to_json() for source, tally in self.tallies.items()}
+        return {**content, "models": models} if models else content
 
 
 def answers_from_recording(jury: Jury) -> bool:

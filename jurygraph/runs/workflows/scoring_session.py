@@ -31,7 +31,6 @@ from jurygraph.runs.reports.estimate import (
     Estimator,
     Forecast,
     ReplySource,
-    answers_from_recording,
     without_model_conditions,
 )
 from jurygraph.runs.reports.summary import ReadTexts, Summary
@@ -465,15 +464,18 @@ class ScoringSession:
 
     def _add_to_bill(self, run: Run, calls: Iterable[Call]) -> None:
         """Count calls by the source of their replies; a call without a record in a branched run is carried over."""
+        gateways = self.jury.gateways
         for call in calls:
+            name = gateways.name_of(call)
+            gateway = gateways.get(name)
             source: ReplySource = "cached" if call.cache_hit else "sent"
             if call.fault is not None:
                 source = "unanswered"
             elif run.header.branch is not None and run.ledger.find("call", call.id) is None:
                 source = "carried"
-            elif answers_from_recording(self.jury):
+            elif gateway is not None and gateway.backend.is_recording:
                 source = "replayed"
-            self.summary.bill.add(call, source)
+            self.summary.bill.add(call, source, (name or "model") if len(gateways) > 1 else None)
 
     def close_if_complete(self) -> None:
         """Close a run that is complete; it may have been stopped just before it was closed."""
