@@ -77,7 +77,7 @@ def _verdicts(jury: Jury, task: Task, responses: Sequence[Response]) -> list[Rec
 
 
 def _sort_key(verdict: RecordedVerdict) -> tuple[Any, ...]:
-    return verdict.question, verdict.about, verdict.responses, verdict.sample
+    return verdict.key.sort_key
 
 
 def _reverse_task(task: Task) -> Task:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from pydantic_core import PydanticSerializationError
 
 from jurygraph.agents.graph_annotator.domains import load_domain
-from jurygraph.agents.registry import load_combiners, load_derivers, load_evaluators
+from jurygraph.agents.registry import check_judges, load_combiners, load_derivers, load_evaluators
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.agents.user_modules import allow_modules_in_folder
 from jurygraph.concurrency import LoopThread, gather_as_finished, gather_in_order
@@ -32,6 +32,7 @@ from jurygraph.graphs.state import PlannedGroup, RunContext
 from jurygraph.graphs.time_limits import call_within_limit, may_take_long
 from jurygraph.group import TASK_HINT, Group, GroupLike, plan_group, read_groups, split_into_batches
 from jurygraph.messages import require_type
+from jurygraph.models.gateways import NO_GATEWAYS, Gateways
 from jurygraph.safety.redaction import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Response, Task, Trace, digest_of
 from jurygraph.schema.profile import ProfilesLine
@@ -78,9 +79,9 @@ class Jury(Displayed):
     The `settings` are the keys of a config. An evaluator, deriver, combiner or model may be an object in the place of
     its name; questions know it by its name. `config` is a whole config instead of `settings`.
 
-    A `gateway` replaces the one for the config's model. `max_cost` (US dollars) and `max_calls` limit the calls of a
-    gateway made here. `code_folder` holds modules that the config names and that are not installed; the attribute is
-    None if the config names none. Raises ConfigError if the config cannot run.
+    A `gateway` replaces the one for the config's `model`, or several those for all models. `max_cost` (US dollars) and
+    `max_calls` limit the calls of gateways made here, together. `code_folder` holds modules that the config names and
+    that are not installed; the attribute is None if the config names none. Raises ConfigError if the config cannot run.
 
     The `sink` of a method stores each reply of the model before it is used, so that the same request is not sent again.
     """
@@ -90,7 +91,7 @@ class Jury(Displayed):
         self,
         config: Config | None = None,
         *,
-        gateway: "Gateway | None" = None,
+        gateway: "Gateway | Gateways | None" = None,
         max_cost: float | None = None,
         max_calls: int | None = None,
         code_folder: str | Path | None = None,
@@ -110,13 +111,16 @@ class Jury(Displayed):
         )
         records = {name: evaluator.record for name, evaluator in self.evaluators.items()}
         self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
+        check_judges(config, self.evaluators)
         check_recipe(config, records)
-        self.gateway = gateway = _choose_gateway(gateway, config, max_cost, max_calls)
-        backend = None if gateway is None else gateway.backend
-        judge = None if backend is None else backend.model
-        self.purpose = permitted_purpose(config.purpose, judge)
-        secrets = () if backend is None else tuple(backend.secrets)
-        self.context = RunContext(config, self.evaluators, self.derivers, self.combiners, judge=judge, secrets=secrets)
+        self.gateways = _choose_gateways(gateway, config, max_cost, max_calls)
+        self.gateway = self.gateways.default
+        judges = tuple(one.backend.model for one in self.gateways.values())
+        self.purpose = permitted_purpose(config.purpose, judges)
+        secrets = self.gateways.secrets
+        self.context = RunContext(
+            config, self.evaluators, self.derivers, self.combiners, judges=judges, secrets=secrets
+        )
         is_slow = any(may_take_long(one) for ones in (self.evaluators, self.derivers) for one in ones.values())
         self._largest_batch = SLOW_BATCH if is_slow else LARGEST_BATCH
         self.domain = None if config.annotation is None else load_domain(config.annotation.domain).name
@@ -196,8 +200,8 @@ class Jury(Displayed):
     ) -> list[Plan | Exception]:
         """Run the prepare graph on a batch of tasks; return each task's plan, or its error."""
         self._start_use()
-        gateway = self.gateway if self._plans_by_model else None
-        return await plan_tasks(batch, self.context.for_batch(len(batch), gateway, sink))
+        gateways = self.gateways if self._plans_by_model else NO_GATEWAYS
+        return await plan_tasks(batch, self.context.for_batch(len(batch), gateways, sink))
 
     @property
     def _plans_by_model(self) -> bool:
@@ -306,7 +310,7 @@ class Jury(Displayed):
             return errors
         with redacted_errors():
             self.open()
-            scored = await score_groups(planned, self.context.for_batch(len(planned), self.gateway, sink))
+            scored = await score_groups(planned, self.context.for_batch(len(planned), self.gateways, sink))
         return [*scored, *errors]
 
     async def _plan_groups(
@@ -344,7 +348,7 @@ class Jury(Displayed):
 
     @property
     def _concurrent_calls(self) -> int:
-        return MAX_CONCURRENT_GROUPS if self.gateway is None else self.config.calls.concurrency
+        return max((self.config.calls_of(name).concurrency for name in self.gateways), default=MAX_CONCURRENT_GROUPS)
 
     @property
     def _batch_size(self) -> int:
@@ -355,7 +359,7 @@ class Jury(Displayed):
     def _concurrent_batches(self) -> int:
         calls = self._concurrent_calls
         by_model = min(RESPONSES_PER_CALL * calls, max(MOST_IN_WORK, 2 * calls))
-        return (IN_WORK_WITHOUT_MODEL if self.gateway is None else by_model) // self._batch_size
+        return (by_model if self.gateways else IN_WORK_WITHOUT_MODEL) // self._batch_size
 
     def prepare(self, task: Task, profiles: ProfilesLine | None = None) -> Plan:
         """Run `aprepare` for callers without an event loop."""
@@ -425,8 +429,8 @@ class Jury(Displayed):
             return
         with ExitStack() as closing:  # all is closed, whatever one of them raises
             closing.callback(self.loop.close)
-            if (gateway := self.gateway) is not None:
-                closing.callback(lambda: self.loop.run(gateway.close()))
+            if self.gateways:
+                closing.callback(lambda: self.loop.run(self.gateways.close()))
             for evaluator in self.evaluators.values():
                 closing.callback(self._close, evaluator)
 
@@ -443,8 +447,8 @@ class Jury(Displayed):
         """Close the jury in the event loop that awaited `ascore`, to which the gateway's connections belong."""
         self._closed = True
         try:
-            if self.gateway is not None and not self._is_foreign:
-                await self.gateway.close()
+            if self.gateways and not self._is_foreign:
+                await self.gateways.close()
         finally:
             await asyncio.to_thread(self.close)
 
@@ -477,20 +481,19 @@ def _choose_config(config: Any, settings: Mapping[str, Any]) -> Config:
     return cast(Config, config)
 
 
-def _choose_gateway(
-    gateway: "Gateway | None", config: Config, max_cost: float | None, max_calls: int | None
-) -> "Gateway | None":
-    """Return the gateway, or else one for the config's model; None for model none."""
-    if gateway is not None:
-        from jurygraph.models.gateway import Gateway  # imported lazily: only needed with a model
+def _choose_gateways(
+    given: "Gateway | Gateways | None", config: Config, max_cost: float | None, max_calls: int | None
+) -> Gateways:
+    """Return the given gateways; those that are missing are opened for the config's models."""
+    if given is None and config.model == "none" and not config.models:
+        return NO_GATEWAYS
+    from jurygraph.models.factory import open_gateways  # imported lazily: only needed with a model
+    from jurygraph.models.gateway import Gateway
 
-        require_type("gateway", gateway, Gateway, "leave it out, or give the `gateway` of a jury")
-    elif config.model != "none":
-        from jurygraph.models.factory import open_gateway
-
-        model = config.model if config.target is None else config.target
-        gateway = open_gateway(model, config.calls, max_cost=max_cost, max_calls=max_calls)
-    return gateway
+    require_type("gateway", given, Gateway | Gateways | None, "leave it out, or give the `gateway` of a jury")
+    if isinstance(given, Gateways):
+        return given
+    return open_gateways(config, default=given, max_cost=max_cost, max_calls=max_calls)
 
 
 def check_group(group: Group, context: RunContext) -> None:

@@ -20,7 +20,8 @@ from jurygraph.safety.redaction import redacted_errors
 from jurygraph.schema import Plan, Response, Rubric, Task
 
 if TYPE_CHECKING:
-    from jurygraph.models.gateway import Gateway
+    from jurygraph.models.gateway import RecordingBackend
+    from jurygraph.models.gateways import Gateways
     from jurygraph.models.request import CallSink, Request
     from jurygraph.schema.profile import Profiles, ProfilesLine
 
@@ -49,7 +50,7 @@ class Planner(Displayed):
 
         Raises the errors of `Jury.aprepare`, and ConfigError with model none.
         """
-        client = self._jury.context.with_model(self._jury.gateway).judge_client
+        client = self._jury.context.with_models(self._jury.gateways).judge_client
         if client is None:
             raise ConfigError("model: none reads no profiles; name one in the config or with --model")
         with redacted_errors(self._jury.context.secrets):
@@ -61,7 +62,7 @@ class Planner(Displayed):
         `reviewed` is the rubric as a person reviewed it; its edges replace those of the task. Raises PlanError if the
         task has no rubric, ConfigError for an unknown domain, ModelError or BudgetExceeded if the model gave no answer.
         """
-        return await self._annotate_with(self._jury.gateway, task, reviewed)
+        return await self._annotate_with(self._jury.gateways, task, reviewed)
 
     def annotate(self, task: Task, reviewed: Rubric | None = None) -> Rubric:
         """Run `aannotate` for callers without an event loop."""
@@ -74,7 +75,7 @@ class Planner(Displayed):
 
         Raises PlanError and ConfigError.
         """
-        return await self._dry_run(lambda gateway: self._annotate_with(gateway, task, reviewed), None)
+        return await self._dry_run(lambda gateways: self._annotate_with(gateways, task, reviewed), None)
 
     async def aestimate_plan(
         self, task: Task, profiles: "ProfilesLine | None" = None, sink: "CallSink | None" = None
@@ -86,10 +87,10 @@ class Planner(Displayed):
         """
         context = self._jury.context
         part = (task, profiles)
-        plan, first = await self._dry_run(lambda gateway: _plan_task(*part, context, gateway), sink)
+        plan, first = await self._dry_run(lambda gateways: _plan_task(*part, context, gateways), sink)
         if plan is None and self._config.annotation is not None:
             plain = replace(context, config=self._config.model_copy(update={"annotation": None}))
-            plan, _ = await self._dry_run(lambda gateway: _plan_task(*part, plain, gateway), sink)
+            plan, _ = await self._dry_run(lambda gateways: _plan_task(*part, plain, gateways), sink)
         return plan, first
 
     async def aestimate_requests(
@@ -105,7 +106,7 @@ class Planner(Displayed):
         Evaluators without a model do run, because their verdicts may decide if a model is needed. Raises InputError
         like `Jury.ascore`.
         """
-        if self._jury.gateway is None:
+        if not self._jury.gateways:
             return []
         first: list[Request] = []
         if plan is None:
@@ -113,26 +114,26 @@ class Planner(Displayed):
             if plan is None:
                 return first
         group = Group(task, responses, plan, reused_results)
-        backend, gateway = self._jury.gateway.for_dry_run(MAX_CONCURRENT_GROUPS, sink)
+        backends, gateways = self._jury.gateways.for_dry_run(MAX_CONCURRENT_GROUPS, sink)
         try:
-            await start_isolated(lambda: self._answer_questions(group, plan, gateway), self._config.langsmith)
+            await start_isolated(lambda: self._answer_questions(group, plan, gateways), self._config.langsmith)
         finally:
-            await gateway.close()
-        return [*first, *backend.requests.values()]
+            await gateways.close()
+        return [*first, *_requests_to(backends)]
 
-    async def _answer_questions(self, group: Group, plan: Plan, gateway: "Gateway") -> None:
+    async def _answer_questions(self, group: Group, plan: Plan, gateways: "Gateways") -> None:
         check_group(group, self._jury.context)
         with redacted_errors():
             self._jury.open()
             context = replace(self._jury.context, first_answers=None)
-            (outcome,) = await score_groups([plan_group(group, plan)], context.for_batch(1, gateway))
+            (outcome,) = await score_groups([plan_group(group, plan)], context.for_batch(1, gateways))
             if isinstance(outcome, BaseException):
                 raise outcome
 
-    async def _annotate_with(self, gateway: "Gateway | None", task: Task, reviewed: Rubric | None) -> Rubric:
+    async def _annotate_with(self, gateways: "Gateways", task: Task, reviewed: Rubric | None) -> Rubric:
         require_type("task", task, Task, TASK_HINT)
         start = AnnotateInput(task=task, reviewed=reviewed)
-        context = self._jury.context.with_model(gateway)
+        context = self._jury.context.with_models(gateways)
         with redacted_errors(context.secrets):
             graph = annotate_graph.build()
             state = await start_isolated(lambda: graph.ainvoke(start, context=context), self._config.langsmith)
@@ -140,26 +141,26 @@ class Planner(Displayed):
         return rubric
 
     async def _dry_run(
-        self, make: "Callable[[Gateway | None], Awaitable[T]]", sink: "CallSink | None"
+        self, make: "Callable[[Gateways], Awaitable[T]]", sink: "CallSink | None"
     ) -> "tuple[T | None, list[Request]]":
         """Return the result of `make` with known replies, None if one is missing; and the requests so far."""
-        if self._jury.gateway is None:
-            return await make(None), []
-        backend, gateway = self._jury.gateway.for_dry_run(MAX_CONCURRENT_GROUPS, sink)
+        backends, gateways = self._jury.gateways.for_dry_run(MAX_CONCURRENT_GROUPS, sink)
         try:
-            return await make(gateway), list(backend.requests.values())
+            return await make(gateways), _requests_to(backends)
         except ModelError:
-            if not backend.lacks_reply:
+            if not any(backend.lacks_reply for backend in backends):
                 raise
-            return None, list(backend.requests.values())
+            return None, _requests_to(backends)
         finally:
-            await gateway.close()
+            await gateways.close()
 
 
-async def _plan_task(
-    task: Task, profiles: "ProfilesLine | None", context: RunContext, gateway: "Gateway | None"
-) -> Plan:
-    batch = context.for_batch(1, gateway)
+def _requests_to(backends: "Iterable[RecordingBackend]") -> "list[Request]":
+    return [request for backend in backends for request in backend.requests.values()]
+
+
+async def _plan_task(task: Task, profiles: "ProfilesLine | None", context: RunContext, gateways: "Gateways") -> Plan:
+    batch = context.for_batch(1, gateways)
     (plan,) = await start_isolated(lambda: plan_tasks([(task, profiles)], batch), context.config.langsmith)
     if isinstance(plan, Exception):
         with redacted_errors(context.secrets):

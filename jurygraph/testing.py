@@ -36,15 +36,17 @@ class ScriptedJudge(Displayed, Backend):
     reviewer's full confidence, are added where a judge needs them.
 
     A request without an answer gives a failed verdict; closing the jury (the end of its `with` block) then raises
-    ModelError. `requests` are all requests so far, in the order in which they arrived.
+    ModelError. `requests` are all requests so far, in the order in which they arrived. Each of several judges of a jury
+    needs a `name` of its own, by which requests name the model.
     """
 
     provider = "scripted"
-    model = name = "scripted-judge"
     capabilities = Capabilities("native")
     costs_nothing = True
 
-    def __init__(self, answers: Mapping[str, Answer] | Sequence[Answer]) -> None:
+    def __init__(self, answers: Mapping[str, Answer] | Sequence[Answer], name: str = "scripted-judge") -> None:
+        require_type("name", name, str, "write text")
+        self.model = self.name = name
         if isinstance(answers, str) or not isinstance(answers, Mapping | Sequence):
             raise InputError(f"answers: is {name_type(answers)}; give a dict or a list")
         self._check_answers(answers)

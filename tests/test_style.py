@@ -67,7 +67,11 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
     },
     "decision/fusion.py": {"fuse": {"reduce"}, "_hull": {"reduce"}},
     "decision/recipe.py": {
-        scope: {"reduce"} for scope in ("_build_input", "_SpecBuilder._evaluator_spec", "_SpecBuilder._check_inputs")
+        scope: {"reduce"}
+        for scope in (
+            "_build_input",
+            *(f"_SpecBuilder.{name}" for name in ("_evaluator_spec", "_check_inputs", "_with_fold")),
+        )
     },
     "decision/weighting.py": {},
     "graphs/planning.py": {},

@@ -20,7 +20,7 @@ from jurygraph.agents.isolation import IsolatedEvaluator
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import Combiner
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import nearest_name
+from jurygraph.messages import did_you_mean, nearest_name
 from jurygraph.schema import Config, DeriverUse, EvaluatorRecord, EvaluatorUse, FrozenModel, digest_of
 from jurygraph.schema.params import ParamsModel
 
@@ -101,6 +101,23 @@ def builtin_params(role: str) -> dict[str, type[ParamsModel]]:
 def load_evaluators(config: Config) -> dict[str, Evaluator]:
     """Return the config's evaluators by name, sorted. Raises ConfigError with the key of a faulty one."""
     return _load_named("evaluators", load_evaluator, config.evaluators)
+
+
+def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
+    """Raise ConfigError for a judge that is not in `models`, or of no use, and for a model that no evaluator asks."""
+    for place, use in enumerate(config.evaluators):
+        key = f"evaluators[{place}].judges"
+        for judge in use.judges:
+            if judge not in config.models:
+                known = ", ".join(sorted(config.models)) or "none"
+                hint = did_you_mean(judge, config.models) or f"there are {known}; add it to `models`"
+                raise ConfigError(f"{key}: there is no model {judge!r}; {hint}")
+        if use.judges and not evaluators[use.known_as].uses_model:
+            raise ConfigError(f"{key}: {use.known_as!r} asks no model, so leave them out")
+    asked = {judge for use in config.evaluators for judge in use.judges}
+    for name in config.models:
+        if name not in asked:
+            raise ConfigError(f"models.{name}: is in the `judges` of no evaluator; list it there, or leave it out")
 
 
 def load_derivers(config: Config) -> dict[str, Deriver]:

@@ -106,8 +106,10 @@ def modules_named_in(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _paths(config: Config) -> Iterator[tuple[str, Any]]:
-    if config.model.startswith("langchain:"):
-        yield "model", config.model.removeprefix("langchain:")
+    models = {"model": config.model, **{f"models.{name}": use.model for name, use in config.models.items()}}
+    for key, model in models.items():
+        if model.startswith("langchain:"):
+            yield key, model.removeprefix("langchain:")
     for role in ("evaluators", "derivers"):
         for place, use in enumerate(getattr(config, role)):
             yield f"{role}[{place}]", use.use

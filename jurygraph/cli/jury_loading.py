@@ -43,7 +43,7 @@ def open_jury(
         config = config.model_copy(update={"calls": config.calls.model_copy(update=calls)})
     with locate_config_errors(path, model):
         jury = Jury(config, max_cost=max_cost, max_calls=max_calls, code_folder=path.resolve().parent)
-    add_secrets(() if jury.gateway is None else jury.gateway.backend.secrets)
+    add_secrets(jury.gateways.secrets)
     return jury
 
 

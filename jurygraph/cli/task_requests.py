@@ -66,7 +66,6 @@ def run_each(jury: "Jury", lines: TaskLines, request: TaskRequest[T], doing: str
 async def _request_all(
     jury: "Jury", lines: TaskLines, request: TaskRequest[T], report: Callable[[int], None]
 ) -> tuple[list[tuple[Task, T]], list[dict[str, Any]]]:
-    gateway = jury.gateway
     found = []
     omitted = []
     pending = (
@@ -81,12 +80,12 @@ async def _request_all(
                     found.append((task, result))
                 report(1)
     except (ModelError, BudgetExceeded):
-        assert gateway is not None, "only a model raises these errors"
-        await gateway.wait_for_pending()  # so that the replies that were paid for are in the cache for the next run
+        await (
+            jury.gateways.wait_for_pending()
+        )  # so that the replies that were paid for are in the cache for the next run
         raise
     finally:
-        if gateway is not None:
-            await gateway.close()
+        await jury.gateways.close()
     return found, omitted
 
 

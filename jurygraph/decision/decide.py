@@ -62,7 +62,9 @@ class GroupVerdicts(NamedTuple):
         """Return a key that is equal for groups that can be decided together; None for one that is decided alone."""
         if not is_independent(self.decision, self.questions, combiners):
             return None
-        return self.decision.digest, tuple((question.id, question.samples) for question in self.questions)
+        return self.decision.digest, tuple(
+            (question.id, question.samples, question.judges) for question in self.questions
+        )
 
 
 def compute_rewards(
@@ -164,7 +166,7 @@ def is_independent(decision: Decision, questions: Sequence[Question], combiners:
 def decide_scores(
     decision: Decision, questions: Sequence[Question], scores: ScoreArrays, combiners: Combiners
 ) -> list[RewardRow]:
-    """Return the rewards of responses given by their scores [R, K], whose columns are the samples of each question.
+    """Return the rewards of responses given by their scores [R, K], whose columns are the seats of each question.
 
     Requires `is_independent`: their groups and tasks may differ. Raises PlanError as `compute_rewards` does, and if the
     number of scores does not match the questions.
@@ -176,11 +178,11 @@ def decide_scores(
     end = 0
     for question in questions:
         start = end
-        end = end + question.samples
+        end = end + question.seats
         columns[question.id] = ScoreArrays._make(array[:, start:end] for array in scores)
     rows, width = scores.outcome.shape
     if width != end:
-        raise PlanError(f"expected {end} scores per response, one for each sample of a question, got {width}")
+        raise PlanError(f"expected {end} scores per response, one for each seat of a question, got {width}")
     table = VerdictTable(rows, columns, sampled_questions(questions))
     return decide_table(decision, table, _count_each(scores.outcome), [False] * rows, combiners)
 

@@ -29,7 +29,7 @@ from jurygraph.schema import (
     Survey,
     Task,
 )
-from jurygraph.schema.plan import SUBMITTED, Implementation
+from jurygraph.schema.plan import SUBMITTED, Implementation, Reduction
 
 RUBRIC = "rubric"
 STAKEHOLDERS = "stakeholders"
@@ -214,7 +214,7 @@ class _SpecBuilder:
             )
         if settings.min_confidence is None and self.records[questions[0].evaluator].audience == "reviewer":
             settings = settings.model_copy(update={"min_confidence": self.config.panel.min_confidence})
-        return _build_input(f"{where}.if_skipped", questions, settings, weigh)
+        return _build_input(f"{where}.if_skipped", questions, self._with_fold(questions, settings), weigh)
 
     def _refuse_lost_weights(self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]) -> None:
         """Raise PlanError for an input that would count criteria of the task's rubric without their weights.
@@ -268,7 +268,8 @@ class _SpecBuilder:
             update = {"reduce": panel.reduce, "min_confidence": panel.min_confidence, "if_skipped": if_skipped}
             settings = settings.model_copy(update=update)
         inputs = {
-            key: _build_input(where, group, settings, self._declared_weight) for key, group in sorted(groups.items())
+            key: _build_input(where, group, self._with_fold(group, settings, settings.reduce), self._declared_weight)
+            for key, group in sorted(groups.items())
         }
         if has_shares:
             inputs = {
@@ -337,8 +338,26 @@ class _SpecBuilder:
                 )
             settings = InputConfig(verdicts_of=evaluator_names[0], input_weight=abs(weight), if_skipped=if_skipped)
             weigh = partial(self._signed_weight, 1.0 if weight > 0 else -1.0)
-            inputs[member] = _build_input(where, questions, settings, weigh)
+            inputs[member] = _build_input(where, questions, self._with_fold(questions, settings), weigh)
         return inputs
+
+    def _with_fold(
+        self, questions: Iterable[Question], settings: InputConfig, default: Reduction | None = "mean"
+    ) -> InputConfig:
+        """Return an input's settings with the `fold` of its evaluators, unless its `reduce` is not the default.
+
+        Raises PlanError if it has questions of evaluators with different folds.
+        """
+        own = {use.known_as: use.fold for use in self.config.evaluators}
+        folds = {own[question.evaluator]: question.evaluator for question in questions}
+        given = [fold for fold in folds if fold is not None]
+        if not given or settings.reduce != default:
+            return settings
+        if len(folds) > 1:
+            first, second = sorted(folds.values())[:2]
+            problem = f"{first!r} and {second!r} count in one input and have different folds"
+            raise PlanError(f"task {self.task.id!r}: {problem}; give both the same `fold`")
+        return settings.model_copy(update={"reduce": given[0]})
 
     def _signed_weight(self, sign: float, question: Question) -> float:
         return sign if self._declared_weight(question) else 0.0
@@ -404,7 +423,7 @@ class _SpecBuilder:
         for key, spec_input in inputs.items() if STAKEHOLDERS in (name, combiner) else ():
             questions = [self.by_id[question] for question in spec_input.questions]
             # a folded question counts once
-            columns = [question.samples if spec_input.reduce is None else 1 for question in questions]
+            columns = [question.seats if spec_input.reduce is None else 1 for question in questions]
             sizes = [abs(w) * n for w, n in zip(spec_input.weights, columns, strict=True)]
             residual = [size if q.layer == "residual" else 0.0 for q, size in zip(questions, sizes, strict=True)]
             share = float(aggregation.total(residual) / aggregation.total(sizes))
@@ -434,6 +453,7 @@ def _build_input(
         min_confidence=settings.min_confidence or 0.0,
         input_weight=settings.input_weight,
         if_skipped=settings.if_skipped or if_skipped,
+        has_judges=any(q.judges for q in ordered),
     )
 
 

@@ -51,24 +51,28 @@ class ScoreArrays(NamedTuple):
     """Verdicts as arrays [R,K]: a row for each response; columns of one question, or of all in their order.
 
     `value` is the score, 0 where there is none; `met` the judge's own answer; `outcome` a code of this module, ABSENT
-    where no verdict was requested; `confidence` the judge's confidence, 1 where there is none.
+    where no verdict was requested; `confidence` the judge's confidence, 1 where there is none; `binary` where `met` is
+    all that the verdict says (see `is_binary`).
     """
 
     value: Floats
     met: Bools
     outcome: NDArray[np.int8]
     confidence: Floats
+    binary: Bools
 
     @classmethod
     def absent(cls, *shape: int) -> "ScoreArrays":
         """Return the arrays of cells without any verdict."""
         codes = np.zeros(shape, dtype=np.int8)
-        return cls(np.zeros(shape), np.zeros(shape, dtype=np.bool_), codes, np.ones(shape))
+        nowhere = np.zeros(shape, dtype=np.bool_)
+        return cls(np.zeros(shape), nowhere, codes, np.ones(shape), nowhere.copy())
 
     def fill(self, cell: tuple[int, int], verdict: RecordedVerdict) -> None:
         """Set the entries of one cell to a verdict."""
         self.value[cell], self.met[cell], self.outcome[cell] = score_entry(verdict)
         self.confidence[cell] = 1.0 if verdict.confidence is None else verdict.confidence
+        self.binary[cell] = is_binary(verdict.met, verdict.score, verdict.scale, verdict.native)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +102,8 @@ class VerdictTable:
     def effective_columns(self, name: str, spec_input: ComponentInput) -> ScoreArrays:
         """Return a question's verdicts as an input uses them: confident enough, and reduced to a majority if required.
 
-        A discarded verdict counts as an abstention, and so does a missing majority; a failure among the votes counts as
-        that failure.
+        A discarded verdict counts as an abstention, and so does a missing majority, except of judges; a failure among
+        the votes counts as that failure.
         """
         columns = self.columns[name]
         if (columns.outcome == NO_VARIANTS).any():
@@ -110,7 +114,7 @@ class VerdictTable:
             is_unsure = _is_answered(columns.outcome) & (columns.confidence < spec_input.min_confidence)
             columns = columns._replace(outcome=np.where(is_unsure, ABSTAINED, columns.outcome).astype(np.int8))
         if spec_input.reduce == "majority" and columns.value.shape[1] > 1:
-            columns = _reduce_to_majority(columns, spec_input.vote)
+            columns = _reduce_to_majority(columns, spec_input.vote, spec_input.has_judges)
         if (columns.outcome == EXCLUDED).any():
             outcome = np.where(columns.outcome == EXCLUDED, NOT_APPLICABLE, columns.outcome).astype(np.int8)
             columns = columns._replace(outcome=outcome)
@@ -140,7 +144,7 @@ class VerdictTable:
             return None
         names = sorted(self.sampled.intersection(name for one in spec_inputs for name in one.questions))
         spread = np.full(self.rows, np.nan)
-        for value, _, outcome, _ in (self.columns[name] for name in names):
+        for value, _, outcome, *_ in (self.columns[name] for name in names):
             is_judged = outcome == OK
             highest = np.where(is_judged, value, 0.0).max(axis=1)
             lowest = np.where(is_judged, value, 1.0).min(axis=1)
@@ -210,15 +214,15 @@ def stack_groups(
 
 
 def sampled_questions(questions: Iterable[Question]) -> frozenset[str]:
-    """Return the questions with several samples for one response as it was submitted."""
-    several = (q for q in questions if q.samples > 1 and q.scope == "response" and q.material == SUBMITTED)
+    """Return the questions with several samples, by any judge, for one response as it was submitted."""
+    several = (q for q in questions if q.seats > 1 and q.scope == "response" and q.material == SUBMITTED)
     return frozenset(q.id for q in several)
 
 
 def _fill_columns(rows: int, cells: Cells) -> ScoreArrays:
     width = 1 + max((column for _, column in cells), default=0)
     scores = ScoreArrays.absent(rows, width)
-    value, met, outcome, _ = scores
+    value, met, outcome, *_ = scores
     for cell, (verdict, is_mirrored) in cells.items():
         scores.fill(cell, verdict)
         if is_mirrored and verdict.score is not None:
@@ -226,20 +230,25 @@ def _fill_columns(rows: int, cells: Cells) -> ScoreArrays:
             value[cell] = mirrored
             met[cell] = mirrored >= MET_THRESHOLD
             outcome[cell] = OK
+            scores.binary[cell] = False
     return scores
 
 
-def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule) -> ScoreArrays:
+def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) -> ScoreArrays:
     """Return the value that more than half of the seats have voted for, as one column.
 
     Under `discard-first`, a vote that abstained or was discarded leaves its seat ("Aggregate vs. Personalized Judges").
     A failed one keeps it, so that an outage never turns the votes that are left into a majority. So does one that is
     the worst case: its value depends on the direction, so it votes for none, and decides where the others do not. Where
     no vote was requested, the outcome is NOT_APPLICABLE if a `when` skipped the question, else ABSENT.
+
+    Judges vote by `met` where this is all that they say. If they disagree, and no vote is missing that could decide,
+    the outcome is the worst case: it was judged, and gives no credit.
     """
     has_vote = _is_answered(columns.outcome)
     is_stopped = columns.outcome == STOPPED
-    value = np.where(columns.outcome == EXCLUDED, _DOES_NOT_APPLY, columns.value)
+    value = np.where(columns.binary, columns.met, columns.value) if has_judges else columns.value
+    value = np.where(columns.outcome == EXCLUDED, _DOES_NOT_APPLY, value)
     is_requested = has_vote | is_stopped | lacks_score(columns.outcome)
     seats = is_requested & (columns.outcome != ABSTAINED) if vote == "discard-first" else is_requested
     majority = strict_majority(value, has_vote, seats)
@@ -251,12 +260,16 @@ def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule) -> ScoreArrays:
     is_left_out = (columns.outcome == NOT_APPLICABLE).any(axis=1)
     unrequested = np.where(is_left_out, NOT_APPLICABLE, ABSENT)
     undecided = np.where(is_requested.any(axis=1), worst, unrequested)
+    if has_judges:
+        is_disputed = seats.any(axis=1) & ~(seats & lacks_score(columns.outcome)).any(axis=1)
+        undecided = np.where(is_disputed, STOPPED, undecided)
     undecided = np.where(is_stopped.any(axis=1), STOPPED, undecided)
     decided = np.where(is_excluded, EXCLUDED, OK)
     outcome = np.where(majority.decided, decided, undecided).astype(np.int8)
     met = majority.decided & ~is_excluded & (np.asarray(votes_met) * 2 >= votes)
     winner = np.where(is_excluded, 0.0, majority.value)
-    return ScoreArrays(winner[:, None], met[:, None], outcome[:, None], np.ones((len(outcome), 1)))
+    one_column = ScoreArrays.absent(len(outcome), 1)
+    return one_column._replace(value=winner[:, None], met=met[:, None], outcome=outcome[:, None])
 
 
 def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
@@ -270,6 +283,12 @@ def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
     met = verdict.score >= MET_THRESHOLD if verdict.met is None else verdict.met
     score = verdict.score + 0.0  # never -0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
     return score, met, ok_outcome(verdict.gated_by, verdict.unsupported)
+
+
+def is_binary(met: bool | None, score: float | None, scale: object, native: object) -> bool:
+    """Return whether a verdict only says if something is met, with what probability: no grade, and no tie."""
+    is_grade = isinstance(native, int | float) and not isinstance(native, bool)
+    return met is not None and score is not None and scale is None and not is_grade and met == (score >= MET_THRESHOLD)
 
 
 def ok_outcome(gated_by: str | None, unsupported: Unsupported | None) -> int:
@@ -298,9 +317,10 @@ def _place_verdicts(
         else:
             columns = (shown_variants.get(verdict.responses[0], 0),)  # a whole group is shown no variants: 0
         for column in columns:
-            cells[own_row, column * question.samples + verdict.sample] = (verdict, False)
+            seat = question.seat(verdict.judge, verdict.sample)
+            cells[own_row, column * question.seats + seat] = (verdict, False)
             if question.scope == "pair" and question.pairs == "unordered" and verdict.responses:
-                cells[column, own_row * question.samples + verdict.sample] = (verdict, True)
+                cells[column, own_row * question.seats + seat] = (verdict, True)
 
 
 def _variant_columns(
@@ -359,6 +379,8 @@ def _fold_columns(
     divisor = np.where(has_applicable, count, 1.0)
     if reduce == "mean":
         folded = aggregation.total(np.where(applicable, value, 0.0)) / divisor
+    elif reduce == "median":
+        folded = _median(np.where(applicable, value, np.inf), count)
     elif reduce == "min":
         folded = np.where(has_applicable, np.min(np.where(applicable, value, 1.0), axis=1), 0.0)
     else:
@@ -367,6 +389,15 @@ def _fold_columns(
     is_met = np.asarray(agreed * 2 >= divisor)
     complete = np.where(has_applicable, (answered | ~applicable).all(axis=1), answered.all(axis=1))
     return folded[:, None], is_met[:, None], complete[:, None], has_applicable[:, None]
+
+
+def _median(value: Floats, count: Floats) -> Floats:
+    """Return the median of the first `count` [R] of each row's sorted values [R,K], 0 where there are none."""
+    ordered = np.sort(value, axis=1)
+    lower = np.maximum(count - 1, 0).astype(np.int64) // 2
+    upper = np.maximum(count.astype(np.int64) // 2, lower)
+    rows = np.arange(len(value))
+    return np.where(count > 0, (ordered[rows, lower] + ordered[rows, upper]) / 2.0, 0.0)
 
 
 def dropped_questions(decision: Decision, table: VerdictTable) -> frozenset[str]:

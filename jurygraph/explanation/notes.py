@@ -31,6 +31,20 @@ def vote_lines(one: ExplainedTerm, rule: str) -> Iterator[str]:
         yield f"{one.term.name}: vote on {join_names(labels)}: {text}"
 
 
+def judge_lines(verdicts: Iterable[ExplainedVerdict]) -> Iterator[str]:
+    """Return a line for each question that several judges answered: what each of them said."""
+    answers: dict[str, dict[str, list[str]]] = {}
+    for one in verdicts:
+        judge = one.verdict.judge
+        if judge is not None:
+            said = one.verdict.status if one.score is None else f"{one.score:.4f}"
+            answers.setdefault(one.label, {}).setdefault(judge, []).append(said)
+    for label, by_judge in answers.items():
+        if len(by_judge) > 1:
+            votes = (f"{judge} {', '.join(said)}" for judge, said in by_judge.items())
+            yield f"judges on {label}: {'; '.join(votes)}"
+
+
 def input_lines(one: ExplainedTerm) -> Iterator[str]:
     """Return what the inputs of a component are taken to be about, such as the votes of a consensus."""
     for text in one.combiner.describe_inputs(one.params):

@@ -8,6 +8,7 @@ from jurygraph.explanation.notes import (
     discard_reason,
     example_details,
     input_lines,
+    judge_lines,
     material_lines,
     origin_lines,
     vote_lines,
@@ -36,6 +37,7 @@ def to_sentences(explained: ExplainedTrace, points: Points) -> list[str]:
         *_adjustment_sentences(explained),
         *(f"{line[0].upper()}{line[1:]}." for line in origin_lines(trace)),
         *(f"{line[0].upper()}{shorten(line[1:], _MAX_REASON)}." for line in materials),
+        *(f"{line[0].upper()}{shorten(line[1:], _MAX_REASON)}." for line in judge_lines(explained.verdicts)),
         *_stopped_sentences(stopped),
         *(f"Discarded: {_name(one)} scored {format_plain(one.score)}, but {discard_reason(one)}." for one in discarded),
         *_unsupported_sentences(explained.verdicts),
@@ -252,4 +254,5 @@ def _range_sentence(explained: ExplainedTrace) -> Iterator[str]:
 def _name(one: ExplainedVerdict, sample: bool = True) -> str:
     """Return the name of a verdict with its evaluator, and its sample if its question has several."""
     number = f", sample {one.verdict.sample + 1}" if sample and one.samples > 1 else ""
-    return f"{one.label} ({one.verdict.evaluator}){number}"
+    judge = f", judge {one.verdict.judge}" if sample and one.verdict.judge else ""
+    return f"{one.label} ({one.verdict.evaluator}){judge}{number}"

@@ -1,15 +1,16 @@
 """Terms of a reward and the effect of every verdict, from the side of the explained response."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isclose
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, Literal
 
 from jurygraph.agents.registry import BUILTIN_COMBINERS, installed_plugins, load_combiner
 from jurygraph.decision.combiner import Combiner, Component, Matrices
+from jurygraph.decision.table import is_binary
 from jurygraph.display import Displayed, is_filled_in
 from jurygraph.messages import format_plain
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
@@ -82,7 +83,8 @@ class ExplainedVerdict(Displayed):
 class Tally:
     """The vote on one question: numbers of `predictions`, of those without a vote, and of `seats`.
 
-    `unsupported` ones are the worst case, whichever value that is: they decide where the votes do not.
+    `unsupported` ones are the worst case, whichever value that is: they decide where the votes do not. So does a
+    `disputed` question: its judges disagree, and no vote is missing.
     `leading` is the score with the most votes, which are `votes`: 0 without any, None if the question does not apply.
     """
 
@@ -94,6 +96,12 @@ class Tally:
     seats: int
     leading: float | None
     votes: int
+    disputed: bool
+
+    @property
+    def counts_as_worst(self) -> bool:
+        """Return True if the worst case counts, where there is no majority."""
+        return bool(self.unsupported) or self.disputed
 
     @property
     def is_decided(self) -> bool:
@@ -113,13 +121,15 @@ class Tally:
             winner = "not applicable" if self.leading is None else format_plain(self.leading)
             return f"{shown}; {self.votes} of {self.seats} vote for {winner}"
         effect = "the unsupported count: the worst case" if self.unsupported else f"the {rule} rule says how it counts"
+        if self.disputed and not self.unsupported:
+            effect = "the worst case counts"
         return f"{shown}; no majority of {self.seats}, so {effect}"
 
 
 def tally_votes(verdicts: Sequence[RecordedVerdict], scores: Sequence[float | None], use: ComponentInput) -> Tally:
     """Return the tally of a question's verdicts, with their scores as they count for the response."""
     voting = [
-        score
+        float(bool(verdict.met)) if use.has_judges and _votes_by_met(verdict) else score
         for verdict, score in zip(verdicts, scores, strict=True)
         if (score is not None or verdict.status == "not_applicable")
         and not verdict.is_worst_case
@@ -131,7 +141,13 @@ def tally_votes(verdicts: Sequence[RecordedVerdict], scores: Sequence[float | No
     ((leading, votes),) = Counter(voting).most_common(1) or [(0.0, 0)]
     discarded = sum(is_discarded(verdict, use.min_confidence) for verdict in verdicts)
     abstained = len(verdicts) - len(voting) - discarded - failed - unsupported
-    return Tally(len(verdicts), discarded, abstained, failed, unsupported, seats, leading, votes)
+    lost = failed + (discarded + abstained if use.vote == "all-seats" else 0)
+    disputed = use.has_judges and 2 * votes <= seats and seats > 0 and not lost
+    return Tally(len(verdicts), discarded, abstained, failed, unsupported, seats, leading, votes, disputed)
+
+
+def _votes_by_met(verdict: RecordedVerdict) -> bool:
+    return is_binary(verdict.met, verdict.score, verdict.scale, verdict.native)
 
 
 def _keeps_seat(verdict: RecordedVerdict) -> bool:
@@ -380,7 +396,7 @@ class ExplainedTerm:
         fill = 0.0 if self._explained.decision.rule == "gear" else worst
         if one.reduce == "majority" and (tally := self._tally(one, question)):
             decided = [] if tally.leading is None else [tally.leading]
-            return decided if tally.is_decided else [worst if tally.unsupported else fill]
+            return decided if tally.is_decided else [worst if tally.counts_as_worst else fill]
         cells = []
         for verdict in self._verdicts([question]):
             if verdict.status == "not_applicable" and not is_discarded(verdict, one.min_confidence):
@@ -490,4 +506,5 @@ def _as_total(weight: float) -> float:
 
 
 def _fold(cells: Sequence[float], reduce: str | None) -> float:
-    return {"min": min, "max": max}.get(reduce or "mean", fmean)(cells)
+    folds: Mapping[str | None, Callable[[Sequence[float]], float]] = {"median": median, "min": min, "max": max}
+    return folds.get(reduce, fmean)(cells)

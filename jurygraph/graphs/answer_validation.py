@@ -68,7 +68,6 @@ def validate_answer(
     A verdict that answers several questions about the same texts is read once; `read` has those read before.
     """
     about = evaluator_task.about
-    shown = tuple(r.id for r in evaluator_task.responses)
     texts = tuple(response.text for response in evaluator_task.responses)
     items: Any = [answer] * len(about)
     if evaluator_task.question.scope == "group":
@@ -76,8 +75,8 @@ def validate_answer(
     if isinstance(items, BaseException):
         items = [items] * len(about)
     return [
-        stamp(_read_once(item, text, texts, redactor, read), name, shown, evaluator_task.sample)
-        for item, name, text in zip(items, about, texts, strict=False)
+        stamp(_read_once(item, text, texts, redactor, read), key)
+        for item, key, text in zip(items, evaluator_task.keys, texts, strict=False)
     ]
 
 

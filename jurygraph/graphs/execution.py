@@ -200,12 +200,12 @@ async def _await_all(started: Sequence[Sequence[Result]]) -> list[list[Any]]:
 def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext) -> GroupCalls:
     """Return the calls for all evaluator tasks of a group; they become verdicts, stamped, with their calls and steps.
 
-    The tasks of one evaluator follow each other, in their order.
+    The tasks of one evaluator and judge follow each other, in their order: a batch asks one model.
     """
-    tasks_by_evaluator: dict[str, list[EvaluatorTask]] = defaultdict(list)
+    tasks_by_evaluator: dict[tuple[str, str | None], list[EvaluatorTask]] = defaultdict(list)
     for evaluator_task in evaluator_tasks:
-        tasks_by_evaluator[evaluator_task.question.evaluator].append(evaluator_task)
-    inputs = [_make_inputs(name, tasks, survey, context) for name, tasks in tasks_by_evaluator.items()]
+        tasks_by_evaluator[evaluator_task.question.evaluator, evaluator_task.judge].append(evaluator_task)
+    inputs = [_make_inputs(*who, tasks, survey, context) for who, tasks in tasks_by_evaluator.items()]
 
     def to_verdicts(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[RecordedVerdict]:
         questions = {evaluator_task.question.id: evaluator_task.question for evaluator_task in evaluator_tasks}
@@ -213,7 +213,7 @@ def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, co
         known = context.calls
         read: ReadVerdicts = {}
         verdicts = []
-        for name, tasks, own_inputs, own_answers in zip(
+        for (name, _), tasks, own_inputs, own_answers in zip(
             tasks_by_evaluator, tasks_by_evaluator.values(), inputs, answers, strict=True
         ):
             own: list[RecordedVerdict] = []
@@ -225,7 +225,7 @@ def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, co
             verdicts += own
         return verdicts
 
-    calls = [_calls_of(name, part, context) for name, part in zip(tasks_by_evaluator, inputs, strict=True)]
+    calls = [_calls_of(*who, part, context) for who, part in zip(tasks_by_evaluator, inputs, strict=True)]
     letters = (len(response.text) for evaluator_task in evaluator_tasks for response in evaluator_task.responses)
     return GroupCalls(calls, to_verdicts, max(letters, default=0))
 
@@ -259,11 +259,11 @@ def _derivation(task: DerivationTask, log: CallLog, survey: Survey, context: Run
 
 
 def _make_inputs(
-    name: str, evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
+    name: str, judge: str | None, evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
 ) -> list[EvaluatorInput]:
     """Return an evaluator's input for each of its tasks, with a log of its own if the evaluator uses the model."""
     uses_model = context.evaluators[name].uses_model
-    model = context.judge_client
+    model = context.clients.get(judge)
     undeclared = UndeclaredClient(name)
     log = CallLog()
     inputs = []
@@ -277,10 +277,10 @@ def _make_inputs(
     return inputs
 
 
-def _calls_of(name: str, inputs: Sequence[EvaluatorInput], context: RunContext) -> Calls:
+def _calls_of(name: str, judge: str | None, inputs: Sequence[EvaluatorInput], context: RunContext) -> Calls:
     evaluator = context.evaluators[name]
     limits = _limits(evaluator, context)
-    if evaluator.uses_model and context.config.model == "none":
+    if evaluator.uses_model and judge is None and context.config.model == "none":
         return Calls(lambda _: NO_MODEL_VERDICT, inputs, limits, runs_inline=True)
     if evaluator.batched:
         return Calls(evaluator.answer_all, [tuple(inputs)], limits, is_batched=True)

@@ -157,6 +157,8 @@ def configure_questions(
             hint = "leave `material` out, or ask one that reads the text"
             raise PlanError(f"evaluator {name!r} {reason}, so that it sees no variant; {hint}")
         changes = {k: v for k in ("when", "samples", "material") if (v := getattr(uses[name], k)) is not None}
+        if uses[name].judges:
+            changes["judges"] = uses[name].judges
         if changes or needs != question.needs:
             question = question.model_copy(update={**changes, "needs": needs})
         if question.material != SUBMITTED and question.scope != "response":

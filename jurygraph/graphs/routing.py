@@ -32,7 +32,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.plan import SUBMITTED, question_identity
 from jurygraph.schema.task import query_text
-from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT
+from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT, VerdictKey
 
 DATA = "data"
 """Material of this name is used as the data of a response that has none, where an evaluator needs data."""
@@ -41,13 +41,23 @@ NOT_DERIVED = Failure(cause="infrastructure", kind="material", message="it was n
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorTask:
-    """A judgement to make: the responses shown, their material, and the ids of submitted responses that it is about."""
+    """A judgement to make: the responses shown, their material, and the ids of submitted responses that it is about.
+
+    `judge` is the name of the model that is asked; None for the config's `model`, or for an evaluator without one.
+    """
 
     question: Question
     responses: tuple[Response, ...]
     material: tuple[Materials, ...]
     about: tuple[str, ...]
     sample: int
+    judge: str | None = None
+
+    @property
+    def keys(self) -> list[VerdictKey]:
+        """Return the keys of its verdicts, one for each response that it is about."""
+        shown = tuple(response.id for response in self.responses)
+        return [VerdictKey(self.question.id, about, shown, self.sample, self.judge) for about in self.about]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +70,6 @@ class DerivationTask:
 
 
 _PASSES: Mapping[str, Callable[[float, float], bool]] = {">=": ge, ">": gt, "<=": le, "<": lt}
-VerdictKey = tuple[str, str, tuple[str, ...], int]
-"""Key of a verdict: question id, id of the response it is about, ids of the responses as shown, and sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +177,9 @@ class _WorkCollector:
             outcomes[askable[0].id] = _verdict_without_peers(others)
             askable = []
         self.work.settled_verdicts.extend(
-            stamp(outcome, name, (), 0) for name, outcome in outcomes.items() if outcome is not None
+            stamp(outcome, VerdictKey(question.id, name, (), 0))
+            for name, outcome in outcomes.items()
+            if outcome is not None
         )
         unsettled = [
             EvaluatorTask(
@@ -178,8 +188,10 @@ class _WorkCollector:
                 tuple(self._select_material(r, question.needs) for r in owners),
                 about,
                 sample,
+                judge,
             )
             for shown, owners, about in self._list_combinations(question, askable)
+            for judge in question.judges or (None,)
             for sample in range(question.samples)
         ]
         if self.reused_results.verdicts:
@@ -190,16 +202,12 @@ class _WorkCollector:
     def _reuse_verdicts(self, evaluator_task: EvaluatorTask, stamp: "Stamp") -> bool:
         """Add the reused verdicts of a task, with the question's present identity; return False if one is missing."""
         question = evaluator_task.question
-        shown = tuple(r.id for r in evaluator_task.responses)
-        keys = [(question.id, about, shown, evaluator_task.sample) for about in evaluator_task.about]
-        owners = shown if question.material == SUBMITTED else evaluator_task.about
+        keys = evaluator_task.keys
+        owners = keys[0].responses if question.material == SUBMITTED else evaluator_task.about
         has_all = all(key in self.reused_results.verdicts for key in keys)
         if not has_all or not self._is_unchanged(required_material(question), owners):
             return False
-        self.work.settled_verdicts.extend(
-            stamp(self.reused_results.verdicts[key], about, shown, evaluator_task.sample)
-            for key, about in zip(keys, evaluator_task.about, strict=True)
-        )
+        self.work.settled_verdicts.extend(stamp(self.reused_results.verdicts[key], key) for key in keys)
         return True
 
     def _is_unchanged(self, names: Iterable[str], responses: Sequence[str]) -> bool:
@@ -312,20 +320,20 @@ def required_material(question: Question) -> tuple[str, ...]:
     return question.needs if question.material == SUBMITTED else (*question.needs, question.material)
 
 
-Stamp = Callable[[Verdict, str, tuple[str, ...], int], RecordedVerdict]
+Stamp = Callable[[Verdict, VerdictKey], RecordedVerdict]
 _BLANK = RecordedVerdict.model_construct()
 
 
 def make_stamp(question: Question, view: TaskView) -> Stamp:
-    """Return a function that turns a verdict into a recorded one: `(verdict, about, responses shown, sample)`.
+    """Return a function that turns a verdict into a recorded one, with the key that it gets in its group.
 
     It adds the question's identity, which replaces that of a verdict reused from another run. For a penalty, the worst
     case is that all of it is found.
     """
     identity = question_identity(question, view.audience, view.member)
 
-    def stamp(verdict: Verdict, about: str, responses: tuple[str, ...], sample: int) -> RecordedVerdict:
-        shown: dict[str, Any] = {"about": about, "responses": responses, "sample": sample}
+    def stamp(verdict: Verdict, key: VerdictKey) -> RecordedVerdict:
+        shown: dict[str, Any] = key._asdict()
         if verdict.is_worst_case and _is_penalty(view):
             shown |= {"score": 1.0, "met": True}
         return _BLANK.model_copy(update={**vars(verdict), **identity, **shown})

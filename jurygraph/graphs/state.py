@@ -39,7 +39,7 @@ from jurygraph.schema.rubric import Role
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    from jurygraph.models.gateway import Gateway
+    from jurygraph.models.gateways import Gateways
     from jurygraph.models.judge_client import JudgeClient
     from jurygraph.models.request import CallSink
 
@@ -61,19 +61,19 @@ class SharedParts(dict[Hashable, T]):
 class RunContext(Displayed):
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
-    `judge_client` is the client for the model, None without one, and `judge` the model's name. `secrets` are known in
-    addition to those of the environment. Plain functions of evaluators and derivers run in `threads`. `first_answers`
-    stops a run whose evaluator is broken; None for a dry run, whose replies mean nothing. Tasks that differ
-    only in their texts share the `outlines` and `decisions` of their plans, and `secret_free` tells which of them
-    contain no secret.
+    `clients` are those of the models: of the config's `model` under None, and of `models` by their names; `judges` are
+    the names under which providers know them. `secrets` are known in addition to those of the environment. Plain
+    functions of evaluators and derivers run in `threads`. `first_answers` stops a run whose evaluator is broken; None
+    for a dry run, whose replies mean nothing. Tasks that differ only in their texts share the `outlines` and
+    `decisions` of their plans, and `secret_free` tells which of them contain no secret.
     """
 
     config: Config
     evaluators: Mapping[str, Evaluator]
     derivers: Mapping[str, Deriver]
     combiners: Mapping[str, Combiner]
-    judge_client: "JudgeClient | None" = None
-    judge: str | None = None
+    clients: "Mapping[str | None, JudgeClient]" = field(default_factory=dict)
+    judges: tuple[str, ...] = ()
     secrets: tuple[str, ...] = field(default=(), repr=False)
     threads: CallThreads = field(default_factory=CallThreads)
     first_answers: FirstAnswers | None = field(default_factory=FirstAnswers, compare=False, repr=False)
@@ -81,25 +81,36 @@ class RunContext(Displayed):
     decisions: SharedParts[Decision] = field(default_factory=SharedParts)
     secret_free: SharedParts[bool] = field(default_factory=SharedParts)
 
-    def with_model(self, gateway: "Gateway | None", sink: "CallSink | None" = None) -> "RunContext":
-        """Return the context of one graph run, whose client sends requests to `gateway` and keeps replies in `sink`."""
-        if gateway is None:
+    def with_models(self, gateways: "Gateways", sink: "CallSink | None" = None) -> "RunContext":
+        """Return the context of one graph run, whose clients send to the `gateways` and keep replies in `sink`."""
+        if not gateways:
             return self
         from jurygraph.models.judge_client import JudgeClient  # imported lazily: only needed with a model
 
-        client = JudgeClient(gateway, self.config.calls.parameters, self.config.safety, project_key(), sink)
+        calls: dict[str, Call] = {}
+        config = self.config
+        key = project_key()
+        clients = {
+            name: JudgeClient(gateway, config.calls_of(name).parameters, config.safety, key, sink, calls)
+            for name, gateway in gateways.items()
+        }
         context = object.__new__(RunContext)  # a third of the time of `replace`, for each task of a batch
-        context.__dict__.update(self.__dict__, judge_client=client)
+        context.__dict__.update(self.__dict__, clients=clients)
         return context
 
-    def for_batch(self, count: int, gateway: "Gateway | None", sink: "CallSink | None" = None) -> "BatchContext":
-        """Return the contexts of a batch of groups or tasks, each with a client of its own."""
-        return BatchContext([self.with_model(gateway, sink) for _ in range(count)])
+    def for_batch(self, count: int, gateways: "Gateways", sink: "CallSink | None" = None) -> "BatchContext":
+        """Return the contexts of a batch of groups or tasks, each with clients of its own."""
+        return BatchContext([self.with_models(gateways, sink) for _ in range(count)])
+
+    @property
+    def judge_client(self) -> "JudgeClient | None":
+        """Return the client of the config's `model`; None without one."""
+        return self.clients.get(None)
 
     @property
     def calls(self) -> Mapping[str, Call]:
         """Return all calls of the graph run so far, by id."""
-        return {} if self.judge_client is None else self.judge_client.calls
+        return next((client.calls for client in self.clients.values()), {})
 
     @property
     def redactor(self) -> Redactor:

@@ -71,7 +71,7 @@ def build_traces(group: PlannedGroup, found: GroupFindings, context: RunContext)
             calls=referenced,
             material=material,
             statistics=statistics,
-            purpose=permitted_purpose(context.config.purpose, context.judge, served),
+            purpose=permitted_purpose(context.config.purpose, context.judges, served),
             plan=plan,
         )
         traces.append(made)

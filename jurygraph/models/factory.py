@@ -1,4 +1,4 @@
-"""Open a gateway for the config's `model`.
+"""Open a gateway for the config's `model`, and for each of its `models`.
 
 none                                    no model: questions for a model abstain
 openai-compatible:URL#model             any server with OpenAI's protocol (vLLM, SGLang, llama.cpp, …)
@@ -12,8 +12,9 @@ provider/model                          any provider of litellm
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import did_you_mean
@@ -22,12 +23,13 @@ from jurygraph.models.budget import Budget, Price, price_of
 from jurygraph.models.cache import Cache, default_folder
 from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.gateway import Gateway, RequestLimits
+from jurygraph.models.gateways import Gateways
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.package_files import PREFIX, find_file
 from jurygraph.models.recording import Recorder, Replay
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.safety.redaction import process_redactor
-from jurygraph.schema import CallsConfig
+from jurygraph.schema import CallsConfig, Config, canonical_json
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -46,10 +48,12 @@ def open_gateway(
     *,
     max_cost: float | None = None,
     max_calls: int | None = None,
+    budget: Budget | None = None,
 ) -> Gateway:
     """Open the gateway to a model, without sending anything. Raises `ConfigError` if the config does not allow it.
 
-    Replies of a model that is an object are not cached, since no request contains its settings.
+    Replies of a model that is an object are not cached, since no request contains its settings. A `budget` is shared
+    with other gateways; else there is one of `max_cost` and `max_calls`.
     """
     backend = open_backend(model, config)
     redactor = process_redactor(backend.secrets)
@@ -67,11 +71,52 @@ def open_gateway(
         RequestLimits(config.timeout, config.deadline, config.max_tokens, RetryPolicy(config.attempts)),
         price=price,
         breaker=CircuitBreaker(_NEVER if backend.slots else config.outage.after, config.outage.wait),
-        budget=Budget(max_cost, max_calls),
+        budget=Budget(max_cost, max_calls) if budget is None else budget,
         cache=Cache(default_folder()) if config.cache and isinstance(model, str) and backend.is_cached else None,
         recorder=None if config.record is None else Recorder(Path(config.record), redactor),
         redactor=redactor,
+        parameters=config.parameters,
     )
+
+
+def open_gateways(
+    config: Config, *, default: Gateway | None = None, max_cost: float | None = None, max_calls: int | None = None
+) -> Gateways:
+    """Open the gateways to all models of a config, without sending anything; `default` replaces that to `model`.
+
+    Raises `ConfigError` if the config does not allow it, also for two models whose requests could not be told apart.
+    """
+    budget = Budget(max_cost, max_calls) if default is None else default.budget
+    gateways: dict[str | None, Gateway] = {}
+    if default is not None:
+        gateways[None] = default
+    elif config.model != "none":
+        model = config.model if config.target is None else config.target
+        gateways[None] = open_gateway(model, config.calls, max_cost=max_cost, budget=budget)
+    for name, use in sorted(config.models.items()):
+        model = use.model if use.target is None else use.target
+        try:
+            gateways[name] = open_gateway(model, config.calls_of(name), max_cost=max_cost, budget=budget)
+        except ConfigError as error:
+            raise ConfigError(f"models.{name}: {str(error).removeprefix('model: ')}") from error
+    _refuse_equal_models(gateways)
+    return Gateways(gateways)
+
+
+def _refuse_equal_models(gateways: Mapping[str | None, Gateway]) -> None:
+    """Refuse two judges that would send equal requests: one reply would count as two opinions."""
+    seen: dict[Any, str] = {}
+    for name, gateway in gateways.items():
+        if name is None:  # also the model of a judge: it gives no second opinion
+            continue
+        sent = gateway.identity, canonical_json(dict(gateway.parameters)), gateway.limits.max_tokens
+        if sent in seen:
+            problem = f"is the same model as models.{seen[sent]}, with the same parameters"
+            hint = (
+                "name another model or `calls.parameters`; a model given as an object needs a `model` name of its own"
+            )
+            raise ConfigError(f"models.{name}: {problem}; {hint}")
+        seen[sent] = name
 
 
 def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) -> Backend:

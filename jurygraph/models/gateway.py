@@ -4,13 +4,15 @@ sink → cache → limiter → circuit breaker → budget → backend, retried a
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from time import monotonic
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
+
+from pydantic import JsonValue
 
 from jurygraph.errors import UnusableRepliesError
 from jurygraph.messages import shorten
@@ -55,7 +57,10 @@ class RequestLimits:
 
 
 class Gateway:
-    """Sends requests to one model. Created anywhere, used in one event loop at a time; `close` it there."""
+    """Sends requests to one model. Created anywhere, used in one event loop at a time; `close` it there.
+
+    `parameters` are those of the config's calls, which requests contain unless their caller gives others.
+    """
 
     def __init__(
         self,
@@ -69,9 +74,11 @@ class Gateway:
         cache: Cache | None = None,
         recorder: Recorder | None = None,
         redactor: Redactor | None = None,
+        parameters: Mapping[str, JsonValue] = {},
     ) -> None:
         self.backend = backend
         self.limits = limits
+        self.parameters = parameters
         self.budget = budget or Budget(None, None)
         self._limiter = limiter
         self._breaker = breaker or CircuitBreaker()
@@ -83,6 +90,15 @@ class Gateway:
         self._pending: dict[tuple[str, int], asyncio.Task[AnsweredCall]] = {}
         self._uncached: dict[str, CachedReply] = {}
         self._store_errors: WeakKeyDictionary[CallSink, Exception] = WeakKeyDictionary()
+
+    @property
+    def identity(self) -> tuple[str, str | None, str]:
+        """Return provider, endpoint and model, as requests name them."""
+        return self.backend.provider, self.backend.endpoint, self.backend.model
+
+    def count_parameters_in(self, request: Request | Call) -> int:
+        """Return the number of the config's parameters that a request contains."""
+        return sum(request.parameters.get(name) == value for name, value in self.parameters.items())
 
     async def ask(self, request: Request, until: float | None = None, sink: CallSink | None = None) -> AnsweredCall:
         """Return the reply to a request, from the sink, the cache or the model. Raises `Fault`.
@@ -132,7 +148,9 @@ class Gateway:
         """Return a recording backend and a gateway to it, with the same limits, that has no cache and no sink."""
         backend = RecordingBackend(self, sink)
         limits = replace(self.limits, deadline=None)
-        return backend, Gateway(backend, Limiter(concurrency), limits, redactor=self.redactor)
+        return backend, Gateway(
+            backend, Limiter(concurrency), limits, redactor=self.redactor, parameters=self.parameters
+        )
 
     async def wait_for_pending(self) -> None:
         """Wait for requests under way: they are paid for, and their replies are kept."""

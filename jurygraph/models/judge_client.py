@@ -50,7 +50,8 @@ class ParsedReply(Generic[T]):
 
 
 class JudgeClient:
-    """The model requests of one group, or one task. `calls` are all calls, new or cached, by id.
+    """The requests of one group, or one task, to a model. `calls` are all calls, new or cached, by id; the clients of
+    several models share them.
 
     `safety` selects the defences; `key` is the project's, for the marks of fences. Replies are kept in `sink`. The
     client of an `EvaluatorInput` or `DeriverInput` lists its calls with the verdict or material, under a `purpose`.
@@ -63,8 +64,9 @@ class JudgeClient:
         safety: SafetyConfig = DEFENDED,
         key: bytes = b"",
         sink: CallSink | None = None,
+        calls: dict[str, Call] | None = None,
     ) -> None:
-        self.calls: dict[str, Call] = {}
+        self.calls: dict[str, Call] = {} if calls is None else calls
         self.safety = safety
         self._render_options = RenderOptions(safety.fence, safety.reminder, key)
         self._gateway = gateway

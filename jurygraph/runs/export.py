@@ -9,10 +9,12 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from jurygraph.decision.table import is_binary
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import ExportTable, to_text
+from jurygraph.runs.tables import ExportTable, own_verdicts, to_text
 from jurygraph.safety.text_folding import UNSEEN
 from jurygraph.schema import Trace
+from jurygraph.schema.rating import Vote
 from jurygraph.sources.ratings import QUOTED_CHARACTERS, escape_formulas
 
 _UNSEEN = re.compile(f"[{UNSEEN}]")
@@ -28,6 +30,31 @@ def export_jsonl(run: Run) -> Iterator[bytes]:
     """Yield the traces as JSON lines."""
     for trace in run.traces():
         yield trace_to_json_line(trace) + b"\n"
+
+
+def export_votes(run: Run) -> Iterator[bytes]:
+    """Yield the judges' verdicts as JSON lines of votes, as `jurygraph consensus` reads them.
+
+    An item is a question about a response, and its label the score: 1 or 0 where a judge says that something is met or
+    not. A judge that abstained has no label. Comparisons are left out, and verdicts that failed, that lack the
+    quotation which they need, or that no judge gave.
+    """
+    for trace in run.traces():
+        for one in own_verdicts(trace):
+            is_of_response = one.responses == (trace.response_id,)
+            is_vote = one.status in ("ok", "abstained") and not one.is_worst_case
+            if one.judge is None or not is_of_response or not is_vote:
+                continue
+            binary = is_binary(one.met, one.score, one.scale, one.native)
+            vote = Vote(
+                item=f"{one.question} {trace.response_id}",
+                agent=trace.agent,
+                annotator=one.judge,
+                label=float(bool(one.met)) if binary else one.score,
+                dimension=one.subject,
+                group=trace.task_id,
+            )
+            yield vote.model_dump_json(exclude_none=one.status == "ok").encode() + b"\n"
 
 
 def table_to_csv(table: ExportTable) -> Iterator[bytes]:

@@ -148,17 +148,15 @@ class Run(Displayed):
 
     def purpose(self, served: Iterable[str]) -> Purpose | None:
         """Return the purpose of a reward whose judge replied under the `served` names; None for rewards to train on."""
-        model = self.header.model
-        return purpose_of(self.config.purpose, None if model is None else model.model, served)
+        return purpose_of(self.config.purpose, [model.model for model in self.header.identities], served)
 
     @property
     def judges(self) -> tuple[str, ...]:
         """Return the models behind the rewards, sorted: all names under which they were requested or replied."""
-        requested = self.source.header.model
-        names = set()
+        names = {model.model for model in self.source.header.identities}
         for record in self.source.ledger.records("trace", up_to=self.last_base_record):
             names |= {call[name] for call in record.content.get("calls", ()) for name in ("model", "served")}
-        return tuple(sorted({*names, None if requested is None else requested.model} - {None}))
+        return tuple(sorted(names - {None}))
 
     @property
     def code_folder(self) -> Path | None:
@@ -394,7 +392,8 @@ class Run(Displayed):
         scores = names if questions else []
         explained = names if reasons else []
         rows = self._responses_with_tasks()
-        return read_table(name, rows, list(components), texts, report, scores, explained)
+        has_judges = bool(self.config.models)
+        return read_table(name, rows, list(components), texts, report, scores, explained, has_judges)
 
     def to_arrow(self, name: TableName = "rewards", texts: bool = False, questions: bool = False) -> "pyarrow.Table":
         """Return a table as an Arrow table, for polars too; the arguments are those of `to_pandas`, the error too."""

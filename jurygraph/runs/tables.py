@@ -28,7 +28,7 @@ IDENTITY = ("task_id", "response_id", "agent")
 
 _COUNTS = ("judged", "gated", "abstained", "failed", "not_applicable")
 _VERDICT = (
-    *("question", "evaluator", "layer", "subject", "stakeholder", "reviewer", "compared_with", "sample"),
+    *("question", "evaluator", "layer", "subject", "stakeholder", "reviewer", "compared_with", "sample", "judge"),
     *("score", "met", "native", "confidence", "status", "failure", "gated_by", "reason", "quote", "quotes", "call"),
 )
 _KINDS: dict[str, Kind | None] = {
@@ -110,16 +110,19 @@ def read_table(
     report: Callable[[int], None],
     questions: Sequence[str] = (),
     reasons: Sequence[str] = (),
+    has_judges: bool = False,
 ) -> ExportTable:
     """Return a table of scored responses, the rest is as for `Run.read_table`.
 
     `components` are all names in order; `questions` and `reasons` those that have a column of scores, and of reasons.
+    With `has_judges`, verdicts have the column `judge`.
     """
     numbers = {"component": components, "term": components, "question": questions}
     values: dict[str, Kind | None] = {f"{kind}.{one}": "double" for kind, names in numbers.items() for one in names}
     given = [f"reason.{one}" for one in reasons]
     rewards = ("value", "status", "coverage", "low", "high", *values, *given, *_COUNTS)
-    names = (*IDENTITY, *(rewards if name == "rewards" else _VERDICT), *(("prompt", "response") if texts else ()))
+    fields = [one for one in _VERDICT if has_judges or one != "judge"]
+    names = (*IDENTITY, *(rewards if name == "rewards" else fields), *(("prompt", "response") if texts else ()))
     table = ExportTable({column: (_KINDS | values).get(column, "string") for column in names})
     with ExitStack() as on_error, require_temporary_space():
         on_error.callback(table.close)
@@ -129,7 +132,7 @@ def read_table(
                 table.add(_reward_row(trace, questions, reasons) | shared)
             else:
                 for verdict in own_verdicts(trace):
-                    table.add(_verdict_row(verdict) | shared)
+                    table.add(_verdict_row(verdict, fields) | shared)
             report(1)
         on_error.pop_all()
     return table
@@ -192,7 +195,7 @@ def _reward_row(trace: Trace, questions: Sequence[str], reasons: Sequence[str]) 
     return row | counts.model_dump() | {"judged": counts.judged - gated, "gated": gated}
 
 
-def _verdict_row(verdict: RecordedVerdict) -> Row:
+def _verdict_row(verdict: RecordedVerdict, fields: Iterable[str]) -> Row:
     others = [name for name in verdict.responses if name != verdict.about]
     special: Row = {
         "compared_with": others[0] if len(verdict.responses) == 2 and len(others) == 1 else None,
@@ -200,7 +203,7 @@ def _verdict_row(verdict: RecordedVerdict) -> Row:
         "quote": verdict.evidence[0].quote if verdict.evidence else None,
         "quotes": len(verdict.evidence),
     }
-    return {name: special[name] if name in special else getattr(verdict, name) for name in _VERDICT}
+    return {name: special[name] if name in special else getattr(verdict, name) for name in fields}
 
 
 def _widen(kind: Kind | None, value: JsonValue) -> Kind:

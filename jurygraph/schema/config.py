@@ -12,6 +12,8 @@ from pydantic import (
     JsonValue,
     ModelWrapValidatorHandler,
     PrivateAttr,
+    SerializerFunctionWrapHandler,
+    field_serializer,
     field_validator,
     model_validator,
 )
@@ -26,6 +28,7 @@ from jurygraph.schema.strict_json import iter_parts
 from jurygraph.schema.task import NO_TASK_DEFAULTS, NonNegative, TaskDefaults
 from jurygraph.schema.verdict import RESPONSE_GATES, Layer, ResponseGate
 
+Fold = Literal["mean", "median", "majority"]
 Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
 Aggregation = Literal["flat", "gear", "hard-local", "hard-transitive"]
 ExactInference = Literal["auto", "never"]
@@ -111,13 +114,25 @@ class EvaluatorUse(_PluginUse):
     """An evaluator by name, dotted path or entry point; `when`, `samples` and `material` override its own settings.
 
     `material` is the material whose variants it judges, not responses; the default name then ends with `-of-MATERIAL`.
-    With `isolate: process` it runs in a process of its own, which is killed at its time limit.
+    With `isolate: process` it runs in a process of its own, which is killed at its time limit. `judges` are names of
+    `models`: each answers every question in the place of `model`. `fold` makes one value of the answers to a question,
+    where an input does not say otherwise by a `reduce` other than `mean`.
     """
 
     when: Condition | None = None
     samples: PositiveInt | None = None
     material: Id | None = None
     isolate: Literal["process"] | None = Field(default=None, exclude_if=lambda isolate: isolate is None)
+    judges: tuple[Id, ...] = Field(default=(), exclude_if=lambda judges: not judges)
+    fold: Fold | None = Field(default=None, exclude_if=lambda fold: fold is None)
+
+    @field_validator("judges")
+    @classmethod
+    def _sort_unique(cls, judges: tuple[str, ...]) -> tuple[str, ...]:
+        for judge in judges:
+            if judges.count(judge) > 1:
+                raise ValueError(f"names {judge!r} twice; name each model once, and raise `samples` to ask it again")
+        return tuple(sorted(judges))
 
     @property
     def known_as(self) -> str:
@@ -361,13 +376,40 @@ class CallsConfig(FrozenModel):
         return parameters
 
 
+class ModelUse(CodeModel, NamedModel):
+    """A model that evaluators name in their `judges`; a bare name means `{model: name}`.
+
+    `calls` replace those settings of the config's `calls` for this model.
+    """
+
+    code_field = "model"
+    model: Id
+    calls: CallsConfig = CallsConfig()
+
+    @field_serializer("calls", mode="wrap")
+    def _write_given(self, calls: CallsConfig, write: SerializerFunctionWrapHandler) -> Any:
+        """Leave out what the config's `calls` decide, so that a stored config is read as the same one."""
+        return {name: value for name, value in write(calls).items() if name in calls.model_fields_set}
+
+    @field_validator("model")
+    @classmethod
+    def _require_model(cls, model: str) -> str:
+        if model == "none":
+            raise ValueError("is none, which answers nothing; name a model")
+        return model
+
+
 class Config(CodeModel):
-    """The config of a jury. Unknown keys are refused; `reward` may be left out if there is one component."""
+    """The config of a jury. Unknown keys are refused; `reward` may be left out if there is one component.
+
+    `models` are further models, by the names that evaluators give in `judges`; all else is asked of `model`.
+    """
 
     code_field = "model"
     version: Literal[1] = 1
     purpose: PurposeConfig = PurposeConfig()
     model: str = "none"
+    models: dict[Id, ModelUse] = Field(default_factory=dict, exclude_if=lambda models: not models)
     evaluators: tuple[EvaluatorUse, ...] = Field(min_length=1)
     derivers: tuple[DeriverUse, ...] = ()
     components: dict[Id, ComponentConfig] = Field(default_factory=dict)
@@ -386,6 +428,13 @@ class Config(CodeModel):
     safety: SafetyConfig = SafetyConfig()
     canary: CanaryConfig | None = None
     langsmith: Flag = False
+
+    def calls_of(self, judge: str | None) -> CallsConfig:
+        """Return the settings of the calls to one of the `models`; None means `model`."""
+        if judge is None:
+            return self.calls
+        own = self.models[judge].calls
+        return self.calls.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
 
     @model_validator(mode="after")
     def _require_ascending_clip(self) -> Self:

@@ -25,7 +25,7 @@ from jurygraph.schema.verdict import Call, Layer, RecordedVerdict, ResponseGate
 Scope = Literal["response", "pair", "group"]
 Pairs = Literal["ordered", "unordered"]
 Branch = Literal["checks", "stakeholders", "criteria", "specialists", "judges"]
-Reduction = Literal["mean", "min", "max", "majority"]
+Reduction = Literal["mean", "median", "min", "max", "majority"]
 SkippedRule = Literal["left-out", "zero"]
 Welfare = Literal["stakeholders", "egalitarian", "nash"]
 WELFARE: tuple[str, ...] = get_args(Welfare)
@@ -54,7 +54,8 @@ class Question(FrozenModel):
     `view` is the digest of the TaskView that the evaluator sees. `material` names the material whose variants are
     judged instead of the submitted responses. `pairs` selects the pairs of a pair question: every ordered pair, or each
     pair once, whose verdict then counts as s for the first response and 1 - s for the second. A `standby` question is
-    used only if no other question covers the same member of its audience and the same subject.
+    used only if no other question covers the same member of its audience and the same subject. `judges` are the models
+    that each answer it, by their sorted names; none means the config's `model`.
     """
 
     id: LongId
@@ -72,6 +73,16 @@ class Question(FrozenModel):
     samples: PositiveInt = 1
     params: dict[str, JsonValue] = Field(default_factory=dict)
     standby: Flag = Field(default=False, exclude_if=lambda standby: not standby)
+    judges: tuple[Id, ...] = Field(default=(), exclude_if=lambda judges: not judges)
+
+    @property
+    def seats(self) -> int:
+        """Return the number of verdicts on one combination of responses: each judge's samples."""
+        return self.samples * max(1, len(self.judges))
+
+    def seat(self, judge: str | None, sample: int) -> int:
+        """Return the place of a verdict among the seats; one that no judge gave has the first."""
+        return sample if judge is None else self.judges.index(judge) * self.samples + sample
 
 
 class Derivation(FrozenModel):
@@ -157,9 +168,11 @@ class SurveyOutline(FrozenModel):
 class ComponentInput(FrozenModel):
     """The questions whose verdicts are an input of a combiner, each with its weight.
 
-    `reduce` folds the columns of one question (samples, opponents, variants) into one value; None keeps them all. With
-    `majority` this is the value of more than half of the seats that `vote` counts; without a majority the question
-    counts as abstained. A verdict with a confidence below `min_confidence`, in [0, 1], counts as abstained as well.
+    `reduce` folds the columns of one question (judges, samples, opponents, variants) into one value; None keeps them
+    all. With `majority` this is the value of more than half of the seats that `vote` counts; without a majority the
+    question counts as abstained. If it `has_judges`, verdicts that say only whether something is met vote by that, and
+    a vote without a majority is the worst case, unless a missing verdict could have decided it. A verdict with a
+    confidence below `min_confidence`, in [0, 1], counts as abstained as well.
     `if_skipped` says if a question that is not applicable is left out of numerator and denominator (`left-out`), or
     counts 0 (`zero`). `reviewer` is the one whom the questions predict, for a combiner that fuses judges per reviewer.
     """
@@ -168,6 +181,7 @@ class ComponentInput(FrozenModel):
     weights: tuple[Number, ...]
     reduce: Reduction | None = "mean"
     vote: VoteRule = Field(default="discard-first", exclude_if=lambda vote: vote == "discard-first")
+    has_judges: Flag = Field(default=False, exclude_if=lambda has_judges: not has_judges)
     min_confidence: Unit = Field(default=0.0, exclude_if=lambda minimum: minimum == 0.0)
     input_weight: Positive = 1.0
     if_skipped: SkippedRule = "left-out"
@@ -294,7 +308,7 @@ class Plan(FrozenModel):
     @property
     def checked_share(self) -> float:
         """Return the share of the reward's absolute weight that depends on facts and checks, in [0, 1]."""
-        layers = {question.id: (question.layer, question.samples) for question in self.survey.questions}
+        layers = {question.id: (question.layer, question.seats) for question in self.survey.questions}
         checked = total = 0.0
         for spec in self.decision.specs:
             inputs = [(one.input_weight, *_checked_weight(one, layers)) for one in spec.inputs.values()]
@@ -335,8 +349,8 @@ def _checked_weight(spec_input: ComponentInput, layers: Mapping[str, tuple[Layer
     """Return the absolute weight of an input's questions that are facts or checks, and of all its questions."""
     checked = total = 0.0
     for question, weight in zip(spec_input.questions, spec_input.weights, strict=True):
-        layer, samples = layers[question]
-        size = abs(weight) * (samples if spec_input.reduce is None else 1)  # a folded question counts once
+        layer, seats = layers[question]
+        size = abs(weight) * (seats if spec_input.reduce is None else 1)  # a folded question counts once
         checked += size if layer in CHECKED_LAYERS else 0.0
         total += size
     return checked, total

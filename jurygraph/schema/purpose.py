@@ -41,7 +41,8 @@ class PurposeConfig(FrozenModel):
 class Purpose(FrozenModel):
     """The purpose of a trace's reward, if not training.
 
-    `judge` is the model used, `reward_judges` gave the rewards in training; `same_judge` is true if it is one of them.
+    `judge` is the model used, or several by commas; `reward_judges` gave the rewards in training; `same_judge` is true
+    if it is one of them.
     """
 
     kind: Kind
@@ -57,22 +58,26 @@ class Purpose(FrozenModel):
         return f"{self.kind} of what was trained on {trained}, by {self.judge or 'no model'}{same}"
 
 
-def purpose_of(config: PurposeConfig, judge: str | None, served: Iterable[str] = ()) -> Purpose | None:
-    """Return the purpose of rewards by a judge (None: no model) whose replies named `served`; None for training."""
+def purpose_of(config: PurposeConfig, judges: Iterable[str], served: Iterable[str] = ()) -> Purpose | None:
+    """Return the purpose of rewards by these models (none at all: no model), whose replies named `served`.
+
+    None for training.
+    """
     if config.kind == "reward":
         return None
     reward_judges = config.reward_judges or ()
-    judge_names = {judge, *served} - {None}
-    same = not {_model_name(str(name)) for name in judge_names}.isdisjoint(map(_model_name, reward_judges))
+    names = list(dict.fromkeys(judges))
+    same = not {_model_name(name) for name in (*names, *served)}.isdisjoint(map(_model_name, reward_judges))
+    judge = ", ".join(names) or None
     return Purpose(kind=config.kind, judge=judge, reward_judges=reward_judges, same_judge=same)
 
 
-def permitted_purpose(config: PurposeConfig, judge: str | None, served: Iterable[str] = ()) -> Purpose | None:
+def permitted_purpose(config: PurposeConfig, judges: Iterable[str], served: Iterable[str] = ()) -> Purpose | None:
     """Return the purpose of rewards as `purpose_of` does.
 
     Raises ConfigError where the judge is one of those that gave the rewards in training, and that is refused.
     """
-    purpose = purpose_of(config, judge, served)
+    purpose = purpose_of(config, judges, served)
     if purpose is not None and purpose.same_judge and config.same_judge == "refuse":
         problem = f"{purpose.judge!r} (or who answers for it) would evaluate what was trained on its own rewards"
         how = "name another model, or set same_judge: allow, which every trace then tells"

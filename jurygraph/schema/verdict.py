@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
@@ -173,11 +173,26 @@ class Verdict(FrozenModel):
         return cls(status="failed", failure=failure, reason=message)
 
 
+class VerdictKey(NamedTuple):
+    """The identity of a verdict in its group: question, response it is about, responses as shown, sample and judge."""
+
+    question: str
+    about: str
+    responses: tuple[str, ...]
+    sample: int
+    judge: str | None = None
+
+    @property
+    def sort_key(self) -> tuple[str, str, tuple[str, ...], str, int]:
+        """Return the key of the canonical order: each judge's samples follow each other, as in the table."""
+        return self.question, self.about, self.responses, self.judge or "", self.sample
+
+
 class VerdictIdentity(FrozenModel):
     """The identity of a recorded verdict: its question, its evaluator, and the responses judged.
 
     `about` is the id of the response that the verdict belongs to. `responses` are the ids of all responses shown, in
-    order; empty if the evaluator was not called.
+    order; empty if the evaluator was not called. `judge` is the name of the model, one of several that were asked.
     """
 
     question: str = ""
@@ -190,6 +205,12 @@ class VerdictIdentity(FrozenModel):
     about: str = ""
     responses: tuple[str, ...] = ()
     sample: Count = 0
+    judge: Id | None = Field(default=None, exclude_if=lambda judge: judge is None)
+
+    @property
+    def key(self) -> VerdictKey:
+        """Return the key of this verdict in its group."""
+        return VerdictKey(self.question, self.about, self.responses, self.sample, self.judge)
 
 
 class RecordedVerdict(Verdict, VerdictIdentity):

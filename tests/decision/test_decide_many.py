@@ -41,9 +41,7 @@ def score_arrays_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, R
         starts[question.id] = width
         width += question.samples
     shape = (len(names), width)
-    entries = ScoreArrays(
-        np.zeros(shape), np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.int8), np.ones(shape)
-    )
+    entries = ScoreArrays.absent(*shape)
     for (question_id, about, _, sample), verdict in verdicts.items():
         if about in names:
             place = names.index(about), starts[question_id] + sample
@@ -172,10 +170,8 @@ TWO = make_plan(
 
 
 def test_scores_of_other_questions_are_refused() -> None:
-    entries = ScoreArrays(
-        np.zeros((1, 2)), np.zeros((1, 2), dtype=np.bool_), np.ones((1, 2), dtype=np.int8), np.ones((1, 2))
-    )
-    with pytest.raises(PlanError, match="expected 3 scores per response, one for each sample of a question, got 2"):
+    entries = ScoreArrays.absent(1, 2)
+    with pytest.raises(PlanError, match="expected 3 scores per response, one for each seat of a question, got 2"):
         decide_scores(TWO.decision, TWO.survey.questions, entries, COMBINERS)
 
 

@@ -26,6 +26,7 @@ from jurygraph.schema import (
     Survey,
     Task,
 )
+from jurygraph.schema.verdict import VerdictKey
 from jurygraph.sources import parse_config
 from tests.graphs.scripted import COMBINERS, UNJUDGED, ScriptedEvaluator, criterion, evaluator_use, task
 
@@ -63,7 +64,9 @@ class Scene:
         survey = self.plan.survey
         known = {question.id: question for question in survey.questions}
         stamped = [
-            make_stamp(known[question], survey.views[known[question].view])(verdict, about, shown, sample)
+            make_stamp(known[question], survey.views[known[question].view])(
+                verdict, VerdictKey(question, about, shown, sample)
+            )
             for (question, about, shown, sample), verdict in given.items()
             if about in names and set(shown) <= set(names)
         ]

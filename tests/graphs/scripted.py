@@ -32,6 +32,7 @@ from jurygraph.schema import (
     Variant,
     Verdict,
 )
+from jurygraph.schema.verdict import VerdictKey
 
 COMBINERS: dict[str, Combiner] = {name: load_combiner(name) for name in BUILTIN_COMBINERS}
 
@@ -229,7 +230,8 @@ def decide_rewards(plan: Plan, answers: Mapping[tuple[str, str], Verdict | float
     for (question, name), answer in answers.items():
         stamp = make_stamp(questions[question], plan.survey.views[questions[question].view])
         verdict = answer if isinstance(answer, Verdict) else Verdict(score=answer)
-        verdicts.append(stamp(verdict, name, (name,) if verdict.status != "not_applicable" else (), 0))
+        shown = (name,) if verdict.status != "not_applicable" else ()
+        verdicts.append(stamp(verdict, VerdictKey(question, name, shown, 0)))
     rewards = compute_rewards(plan.decision, plan.survey.questions, names, verdicts, COMBINERS)
     return dict(zip(names, rewards, strict=True))
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from jurygraph.graphs.routing import ReusedResults, make_stamp, next_work
 from jurygraph.schema import RESPONSE_GATES, RecordedVerdict, Response, Stakeholder, Survey, Trace, Verdict
+from jurygraph.schema.verdict import VerdictKey
 from tests.examples import at_most, one_in
 from tests.graphs.scenes import SIGNED, WEIGHTS, Place, Scene, judgements, places, plan_of, rubrics
 from tests.graphs.scripted import (
@@ -267,8 +268,8 @@ def test_a_penalty_behind_a_screen_counts_in_full() -> None:
 def test_recalled_verdicts_of_a_stopped_response_are_settled_again() -> None:
     survey = make_plan({"evaluators": [model_evaluator("tone")]}, task()).survey
     (question,) = survey.questions
-    known = make_stamp(question, survey.views[question.view])(Verdict(score=1.0), "a", ("a",), 0)
-    recalled = ReusedResults({("tone", "a", ("a",), 0): known}, {})
+    known = make_stamp(question, survey.views[question.view])(Verdict(score=1.0), VerdictKey("tone", "a", ("a",), 0))
+    recalled = ReusedResults({known.key: known}, {})
     for text, outcome in (("", ("empty-response", 0.0)), (HONEST, (None, 1.0))):
         work, _ = next_work(survey, 0, [response("a", text)], [], [], recalled)
         assert [(one.gated_by, one.score) for one in work.settled_verdicts] == [outcome]

@@ -12,6 +12,7 @@ from jurygraph import Group, Jury
 from jurygraph.agents.roles import DeriverInput, EvaluatorInput
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.schema import Material, RecordedVerdict, Response, Trace
+from jurygraph.schema.verdict import VerdictKey
 from tests.examples import at_most
 from tests.graphs.scripted import (
     DATA_READER,
@@ -96,7 +97,7 @@ GROUP = [
 
 def results_of(traces: Sequence[Trace]) -> ReusedResults:
     """All verdicts and material of traces."""
-    verdicts = {(v.question, v.about, v.responses, v.sample): v for t in traces for v in t.verdicts}
+    verdicts = {v.key: v for t in traces for v in t.verdicts}
     return ReusedResults(verdicts, {(m.name, m.response): m for t in traces for m in t.material})
 
 
@@ -149,7 +150,7 @@ def places(slot: tuple[str, tuple[str, ...], int]) -> Iterator[Any]:
     """Yield the keys of a slot's verdicts: of a group about each response, of a variant about its parent."""
     question, shown, sample = slot
     for about in shown if question == "rank" else (shown[0][0],):
-        yield question, about, shown, sample
+        yield VerdictKey(question, about, shown, sample)
 
 
 def material_of(slot: tuple[str, tuple[str, ...], int]) -> list[tuple[str, str]]:
@@ -181,7 +182,7 @@ def test_a_recalled_verdict_has_the_identity_of_the_present_question() -> None:
     old = RecordedVerdict(
         question="tone", evaluator="old", version="0", layer="human", subject="x", score=0.75, reason="kept"
     )
-    (trace,) = score_again(config, ReusedResults({("tone", "a", ("a",), 0): old}, {}), GROUP[:1])
+    (trace,) = score_again(config, ReusedResults({VerdictKey("tone", "a", ("a",), 0): old}, {}), GROUP[:1])
     (verdict,) = trace.verdicts
     assert (verdict.evaluator, verdict.version, verdict.layer, verdict.subject) == ("tone", "1", "check", "tone")
     assert (verdict.about, verdict.responses, verdict.score, verdict.reason) == ("a", ("a",), 0.75, "kept")
@@ -210,7 +211,8 @@ def test_each_of_many_groups_recalls_its_own_results() -> None:
     def recall(about: Any) -> ReusedResults:
         turns.append(about.id)
         verdict = RecordedVerdict(score=1.0)
-        return ReusedResults({("tone", "a", ("a",), 0): verdict} if about.id == "second" else {}, {})
+        known = {VerdictKey("tone", "a", ("a",), 0): verdict}
+        return ReusedResults(known if about.id == "second" else {}, {})
 
     async def rewards() -> list[float | None]:
         with jury(*config["evaluators"]) as made:

@@ -6,6 +6,7 @@ import pytest
 
 from jurygraph.graphs.routing import WaveWork, make_stamp, next_work, sort_responses
 from jurygraph.schema import Failure, Material, RecordedVerdict, Response, Survey, Verdict
+from jurygraph.schema.verdict import VerdictKey
 from tests.graphs.scripted import (
     INFRASTRUCTURE_FAILURE,
     NO_MODEL,
@@ -35,7 +36,9 @@ def requested(work: WaveWork) -> list[tuple[str, tuple[str, ...], int]]:
 
 def recorded_verdict(survey: Survey, question: str, about: str, score: float, sample: int = 0) -> RecordedVerdict:
     question_ = next(q for q in survey.questions if q.id == question)
-    return make_stamp(question_, survey.views[question_.view])(Verdict(score=score), about, (about,), sample)
+    return make_stamp(question_, survey.views[question_.view])(
+        Verdict(score=score), VerdictKey(question_.id, about, (about,), sample)
+    )
 
 
 def test_a_group_is_sorted_by_content_then_id() -> None:
@@ -110,7 +113,9 @@ def test_a_gate_averages_its_samples_with_total() -> None:
 
 def pair_verdict(survey: Survey, first: str, second: str, verdict: Verdict) -> RecordedVerdict:
     question_ = next(q for q in survey.questions if q.id == "gate")
-    return make_stamp(question_, survey.views[question_.view])(verdict, first, (first, second), 0)
+    return make_stamp(question_, survey.views[question_.view])(
+        verdict, VerdictKey(question_.id, first, (first, second), 0)
+    )
 
 
 def route_after_pairs(*verdicts: Verdict, **when: Any) -> tuple[list[str], dict[str, RecordedVerdict]]:
@@ -166,7 +171,9 @@ def test_a_gate_that_is_a_group_counts_for_each_by_its_own_verdict() -> None:
     survey = survey_of({"evaluators": [evaluator_use("gate", scope="group"), use], "reward": {"gate": 1.0}})
     gate = next(q for q in survey.questions if q.id == "gate")
     stamp = make_stamp(gate, survey.views[gate.view])
-    given = [stamp(Verdict(score=score), name, ("a", "b"), 0) for name, score in (("a", 1.0), ("b", 0.0))]
+    given = [
+        stamp(Verdict(score=score), VerdictKey("gate", name, ("a", "b"), 0)) for name, score in (("a", 1.0), ("b", 0.0))
+    ]
     work, _ = next_work(survey, 1, [response("a"), response("b")], [], given)
     assert requested(work) == [("then", ("a",), 0)]
 
@@ -197,7 +204,7 @@ def test_a_gate_that_is_an_ordered_pair_counts_for_its_first_response_alone() ->
 def test_a_question_behind_an_unjudged_gate_is_not_judged(gate: Verdict, status: str, failure: Any) -> None:
     survey = survey_of(GATED)
     question = next(q for q in survey.questions if q.id == "gate")
-    given = make_stamp(question, survey.views[question.view])(gate, "a", ("a",), 0)
+    given = make_stamp(question, survey.views[question.view])(gate, VerdictKey(question.id, "a", ("a",), 0))
     (settled,) = next_work(survey, 1, [response("a")], [], [given])[0].settled_verdicts
     assert (settled.status, settled.gated_by) == (status, "gate")
     assert settled.reason == "gate, which it depends on, was not judged"
@@ -213,7 +220,8 @@ def settled_comparison(*missing: Verdict) -> RecordedVerdict:
     use = {**evaluator_use("better", scope="pair"), "when": {"question": "gate", "threshold": 0.5}}
     survey = survey_of({"evaluators": [evaluator_use("gate"), use], "reward": {"gate": 1.0}})
     stamp = make_stamp(next(q for q in survey.questions if q.id == "gate"), next(iter(survey.views.values())))
-    given = [stamp(one, name, (name,), 0) for name, one in zip("abc", [Verdict(score=1.0), *missing], strict=False)]
+    verdicts = zip("abc", [Verdict(score=1.0), *missing], strict=False)
+    given = [stamp(one, VerdictKey("gate", name, (name,), 0)) for name, one in verdicts]
     group = [response(name) for name in "abc"[: 1 + len(missing)]]
     work, _ = next_work(survey, 1, group, [], given)
     assert requested(work) == []

@@ -14,6 +14,7 @@ from jurygraph.errors import ConfigError
 from jurygraph.graphs.routing import make_stamp
 from jurygraph.judges.panel import ConsensusOfJudges, Panel
 from jurygraph.schema import RecordedVerdict
+from jurygraph.schema.verdict import VerdictKey
 from tests.graphs.scripted import ABSTENTION, INFRASTRUCTURE_FAILURE, RESPONSE_FAILURE
 from tests.judges.few_shot.reviewers import QUALITY, task
 from tests.rows import all_rows
@@ -60,7 +61,7 @@ def stamp(of: Plan, verdicts: Mapping[str, Sequence[Verdict]]) -> list[RecordedV
     by_id = {question.id: question for question in of.survey.questions}
     return [
         make_stamp(by_id[name], of.survey.views[by_id[name].view])(
-            verdict, "r", () if verdict is OUT else ("r",), sample
+            verdict, VerdictKey(name, "r", () if verdict is OUT else ("r",), sample)
         )
         for name, given in verdicts.items()
         for sample, verdict in enumerate(given)
@@ -228,7 +229,9 @@ ALL_HEARD = plan("ann", panel={"min_confidence": 0.0, "reduce": "mean"})
 # What else the config says
 
 
-@pytest.mark.parametrize(("reduce", "value"), [("mean", 0.5), ("min", 0.0), ("max", 1.0), ("majority", None)])
+@pytest.mark.parametrize(
+    ("reduce", "value"), [("mean", 0.5), ("median", 0.5), ("min", 0.0), ("max", 1.0), ("majority", None)]
+)
 def test_samples_may_be_combined_by_another_rule(reduce: str, value: float | None) -> None:
     assert reward_of_samples(make_verdict(0.0), make_verdict(0.5), make_verdict(1.0), reduce=reduce).value == value
 
@@ -237,7 +240,7 @@ WRONG: Sequence[Mapping[str, Any]] = (
     {"confidence": 80},
     {"confidence": -0.1},
     {"confidence": "sure"},
-    {"reduce": "median"},
+    {"reduce": "mode"},
     {"if_skipped": "one"},
     {"threshold": 0.8},
 )

@@ -52,10 +52,8 @@ def column(run: Run, name: str, of: Any = "rewards", texts: bool = False) -> lis
 class TestVerdicts:
     def test_every_verdict_comes_once_with_its_trace_response_and_task(self, rich_run: Run) -> None:
         found = list(rich_run.verdicts())
-        keys = [(v.question, v.about, v.responses, v.sample) for v, *_ in found]
-        in_traces = {
-            (v.question, v.about, v.responses, v.sample) for trace in rich_run.traces() for v in trace.verdicts
-        }
+        keys = [verdict.key for verdict, *_ in found]
+        in_traces = {verdict.key for trace in rich_run.traces() for verdict in trace.verdicts}
         assert len(keys) == len(set(keys))
         assert set(keys) == in_traces
         for verdict, trace, response, task in found:

@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -100,23 +99,21 @@ def _estimate_requests(
     """Estimate the requests that do not depend on earlier replies, without sending any; return JSON and lines."""
     from jurygraph.planner import Planner
 
-    gateway = jury.gateway
     planner = Planner(jury)
     without_roles = 0
-    assert gateway is not None, "_open_jury raises ConfigError without a model"
-    estimator = Estimator(gateway)
+    estimator = Estimator(jury.gateways)
     with asyncio.Runner() as runner:
         for _, task in lines.tasks():
             _, requests = runner.run(planner.aestimate_annotation(task, existing_graphs.get(task.id)))
             lacks_reply = estimator.add(requests)
             without_roles += lacks_reply and all(request.prompt == "graph-roles" for request in requests)
-        runner.run(gateway.close())
+        runner.run(jury.gateways.close())
     estimate = estimator.estimate()
     text = [f"{len(lines)} tasks with a rubric", *estimate_lines(estimate)]
     if without_roles:
         excluded = "the requests for their pairs depend on these and are not included"
         text.append(f"{without_roles} rubrics need roles first; {excluded}")
-    return {"tasks": len(lines), "rubrics_without_roles": without_roles, "model": asdict(estimate)}, text
+    return {"tasks": len(lines), "rubrics_without_roles": without_roles, "model": estimate.to_json()}, text
 
 
 def _annotate_tasks(jury: "Jury", lines: TaskLines, edges_from: str | None, file: str) -> TaskResults[Rubric]:

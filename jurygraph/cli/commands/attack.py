@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -98,7 +97,9 @@ def attack(
     if dry_run:
         counts = {"arms": len(study.arms), "responses": study.responses}
         table = format_table(["to judge", ""], list(counts.items()))
-        summary.print_dry_run(json, {**counts, "model": asdict(estimate)}, [*table, *summary.estimate_lines(estimate)])
+        summary.print_dry_run(
+            json, {**counts, "model": estimate.to_json()}, [*table, *summary.estimate_lines(estimate)]
+        )
         return
     output.write(report, {"suite": suite, "requests": requests and requests.to_json()}, summary.request_lines(requests))
     figures = threshold_figures(report)

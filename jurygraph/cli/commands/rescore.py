@@ -37,7 +37,8 @@ def rescore(
     """Compute a run's rewards again from its verdicts, without a request.
 
     The new run refers to RUN's verdicts, so keep RUN where it is. You can set weights, rubric, reward, components,
-    panel, gates, scale, clip and failure; keys are dotted, values are YAML.
+    panel, gates, scale, clip, failure, and the fold of evaluators (`evaluators.0.fold` is that of the first); keys are
+    dotted, values are YAML.
 
     `--learn` fits a consensus of a component's judges to the verdicts of the whole run and computes rewards from it
     (docs/consensus.md). If the judges are too few to be distinguished, their majority is used. A later config can name

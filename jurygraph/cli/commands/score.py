@@ -374,15 +374,15 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
     elif summary.failed:
         print_message(f"{summary.failed} of {summary.responses} rewards failed and have no value")
         print_left_out(summary.left_out)
-        if jury.gateway is None and any(one.layer == "model" for one in jury.evaluators.values()):
+        if not jury.gateways and any(one.layer == "model" for one in jury.evaluators.values()):
             print_message("model: none cannot answer questions for a model; name one in the config or with --model")
         code = ExitCode.SOME_FAILED
     if summary.canaries is not None:
         print_canary_message(summary.canaries)
         if summary.canaries.is_alarming:
             code = code or ExitCode.SOME_FAILED
-    if jury.gateway is not None and (problem := jury.gateway.first_replies.problem):
-        print_message(f"no reply of the model could be used: {problem}; then: {options.retry_command}")
+    for model, problem in jury.gateways.useless.items():
+        print_message(f"no reply of {model} could be used: {problem}; then: {options.retry_command}")
     for row in summary.failures[:3]:
         example = shorten(row.message, 320)
         counts = row.evaluators.items()

@@ -25,7 +25,7 @@ from jurygraph.cli.render.text import (
 from jurygraph.cli.render.trace import text_lines, trace_lines
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
-from jurygraph.runs.export import export_jsonl, table_to_csv, trace_to_json_line, write_parquet
+from jurygraph.runs.export import export_jsonl, export_votes, table_to_csv, trace_to_json_line, write_parquet
 from jurygraph.runs.integrity.bundle import export_bundle
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import TableName, import_library
@@ -209,11 +209,11 @@ def explain(
 def export(
     run: RunFolder,
     to: Annotated[
-        Literal["jsonl", "csv", "parquet", "verdicts", "audit-bundle"],
+        Literal["jsonl", "csv", "parquet", "verdicts", "ratings", "audit-bundle"],
         option(
             None,
             "jsonl: the traces; csv, parquet: one row per response; verdicts: one row per verdict, as CSV, or Parquet "
-            "with -o F.parquet; audit-bundle: a self-verifying zip.",
+            "with -o F.parquet; ratings: one row per vote of a judge; audit-bundle: a self-verifying zip.",
         ),
     ],
     output: OutFile = None,
@@ -257,7 +257,8 @@ def export(
         _print_if_unfinished(stored_run)
         if form not in ("csv", "parquet"):
             traces = export_jsonl(stored_run)
-            _write(output, traces if form == "jsonl" else lambda path: export_bundle(stored_run, path, traces))
+            lines = {"jsonl": traces, "ratings": export_votes(stored_run)}
+            _write(output, lines.get(form) or (lambda path: export_bundle(stored_run, path, traces)))
             return
         with progress("reading", stored_run.header.extent.responses, "responses") as report:
             name: TableName = "verdicts" if to == "verdicts" else "rewards"
@@ -281,6 +282,10 @@ def _choose_format(to: str, output: str | None) -> str:
         if output is None or named in ("csv", "parquet"):
             return named or "csv"
         raise InputError(f"{output}: verdicts are written as CSV or Parquet; name a file that ends in .csv or .parquet")
+    if to == "ratings":
+        if named in (None, "jsonl"):
+            return to
+        raise InputError(f"{output}: ratings are written as JSON lines; name a file that ends in .jsonl")
     if named not in (None, to):
         raise InputError(f"{output}: is the name of a {named} file; use --to {named}, or name another file")
     return to

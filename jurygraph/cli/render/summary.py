@@ -10,7 +10,7 @@ from jurygraph.display import format_number
 if TYPE_CHECKING:
     from jurygraph.decision.combiner import Combiner
     from jurygraph.runs.canary import CanaryTally
-    from jurygraph.runs.reports.estimate import CallCosts, CallEstimate, Forecast, ReplySource
+    from jurygraph.runs.reports.estimate import Bill, CallCosts, CallEstimate, Forecast, ReplySource
     from jurygraph.runs.reports.gate import Threshold
     from jurygraph.runs.reports.summary import AgentRow, FailedRewards, Summary
     from jurygraph.runs.run import Run
@@ -34,12 +34,19 @@ def result_lines(summary: "Summary") -> list[str]:
     lines += discarded_lines(summary.discarded)
     if (tally := summary.canaries) is not None:
         lines.append(_canary_line(tally))
-    calls = [
-        f"{number} {origin} ({_format_cost(summary.bill.tallies[source], template)})"
-        for source, (origin, template) in _REPLY_SOURCES.items()
-        if (number := summary.bill.tallies[source].number)
-    ]
-    return [*lines, f"calls: {', '.join(calls)}"] if calls else lines
+    bills = {"calls": summary.bill}
+    bills |= {f"calls of {name}": bill for name, bill in sorted(summary.bill.models.items())}
+    return [*lines, *(f"{label}: {text}" for label, bill in bills.items() if (text := _format_bill(bill)))]
+
+
+def _format_bill(bill: "Bill") -> str:
+    """Return the numbers of calls by the source of their replies, with their costs; empty without any."""
+    parts = []
+    for source, (origin, template) in _REPLY_SOURCES.items():
+        tally = bill.tallies[source]
+        if tally.number:
+            parts.append(f"{tally.number} {origin} ({_format_cost(tally, template)})")
+    return ", ".join(parts)
 
 
 LEGEND = "coverage: judged share of the weight; degraded: some is not judged; failed: no reward, left out of the mean"
@@ -175,7 +182,7 @@ def print_forecast(expected: "Forecast", tasks_needing_model: int, as_json: bool
     lines = format_table(["to score", ""], rows)
     if expected.model is not None:
         lines += estimate_lines(expected.model)
-    content = asdict(expected)
+    content = {**asdict(expected), "model": expected.model and expected.model.to_json()}
     if tasks_needing_model:
         content["tasks_needing_model"] = tasks_needing_model
         lines += [
@@ -196,6 +203,10 @@ def estimate_lines(model: "CallEstimate") -> list[str]:
         ["output tokens", *(load.tokens_out for load in loads)],
         ["US dollars", *("unknown" if load.cost is None else load.cost for load in loads)],
     ]
+    for name, cases in model.by_model.items():
+        costs = ("unknown" if load.cost is None else load.cost for load in cases)
+        owner = "model" if name is None else f"judge {name}"
+        rows += [[f"{owner}: calls", *(load.calls for load in cases)], [f"{owner}: US dollars", *costs]]
     known = f"answered without a request: {model.from_cache} from the cache"
     known += f", {model.from_run} from recorded calls" if model.from_run else ""
     return ["", *format_table(["model requests", "low", "expected", "worst"], rows), known, ASSUMPTIONS]

@@ -12,6 +12,7 @@ from jurygraph.explanation.notes import (
     discard_reason,
     example_details,
     input_lines,
+    judge_lines,
     material_lines,
     origin_lines,
     vote_lines,
@@ -46,6 +47,7 @@ def trace_lines(
         *(escape_line(line, _MAX_LINE) for one in explanation.terms for line in contrast_lines(one)),
         *(escape_line(text, _MAX_LINE) for one in explanation.terms for text in input_lines(one)),
         *(escape_line(text, _MAX_LINE) for one in explanation.terms for text in vote_lines(one, rule)),
+        *(escape_line(text, _MAX_LINE) for text in judge_lines(explanation.verdicts)),
         *map(escape_line, origin_lines(trace)),
         *(escape_line(line, _MAX_LINE) for line in material_lines(trace)),
         "",
@@ -166,8 +168,9 @@ def _verdict_heading(one: ExplainedVerdict) -> str:
     if len(verdict.responses) == 1 and verdict.responses[0] != verdict.about:
         question += f" of {escape_line(verdict.responses[0])}"  # a variant: its quotations refer to that text
     sample = f", sample {verdict.sample + 1} of {one.samples}" if one.samples > 1 else ""
+    judge = f" by {escape_line(verdict.judge)}" if verdict.judge else ""
     version = verdict.version.replace(" prompt ", ", prompt ", 1)
-    return f"  {question}{sample}  {answer}  ({escape_line(f'{verdict.evaluator}, version {version}')})"
+    return f"  {question}{judge}{sample}  {answer}  ({escape_line(f'{verdict.evaluator}, version {version}')})"
 
 
 def _verdict_details(one: ExplainedVerdict) -> Iterator[str]:

@@ -17,12 +17,13 @@ from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.graphs.routing import ReusedResults, VerdictKey
+from jurygraph.graphs.routing import ReusedResults
 from jurygraph.judges.pairwise.comparison_judge import OPPONENT
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, RequestLimits
+from jurygraph.models.gateways import Gateways
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.request import Reply, Request
 from jurygraph.runs.calls import CallStore
@@ -32,7 +33,7 @@ from jurygraph.runs.store.folder import LEDGER
 from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.safety.redaction import is_possible_source
 from jurygraph.schema import Evidence, Material, RecordedVerdict, Trace
-from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES
+from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES, VerdictKey
 
 _COMPARED = (
     "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "
@@ -107,13 +108,17 @@ def _open_origins(run: Run) -> Iterator[Run]:
 def _offline_jury(run: Run) -> Jury:
     """Return the jury of a run with a backend that never answers: all replies come from the run."""
     config = run.config
-    identity = run.header.model
-    if config.model == "none":
-        return Jury(config)
-    if identity is None:
-        raise TraceMismatch(f"{run.ledger.path}, record 1: does not identify the model; it has been changed")
-    limits = RequestLimits(max_tokens=config.calls.max_tokens)
-    return Jury(config, gateway=Gateway(OfflineBackend(identity), Limiter(MAX_CONCURRENT_GROUPS), limits))
+    default = () if config.model == "none" else (None,)
+    gateways: dict[str | None, Gateway] = {}
+    for judge in (*default, *config.models):
+        identity = run.header.identity_of(judge)
+        if identity is None:
+            raise TraceMismatch(f"{run.ledger.path}, record 1: does not identify the model; it has been changed")
+        calls = config.calls_of(judge)
+        limits = RequestLimits(max_tokens=calls.max_tokens)
+        backend = OfflineBackend(identity)
+        gateways[judge] = Gateway(backend, Limiter(MAX_CONCURRENT_GROUPS), limits, parameters=calls.parameters)
+    return Jury(config, gateway=Gateways(gateways))
 
 
 class OfflineBackend(Backend):
@@ -207,7 +212,7 @@ class _Verifier:
     ) -> str:
         """Compare a stored verdict with the one that was computed again; return the count that it adds to."""
         label = self._label(trace, "verdict", stored.question)
-        new_verdict = recomputed.get(key) or recomputed.get((stored.question, stored.about, (), 0))
+        new_verdict = recomputed.get(key) or recomputed.get(VerdictKey(stored.question, stored.about, (), 0))
         if new_verdict is None:
             raise TraceMismatch(f"{label}: the question has changed")
         if is_erased(stored):
@@ -274,10 +279,10 @@ class _Verifier:
 
 
 def _own_verdicts(trace: Trace) -> Iterator[tuple[VerdictKey, RecordedVerdict]]:
-    """Yield a trace's own verdicts, keyed by question, judged response, shown responses and sample."""
+    """Yield a trace's own verdicts, by their keys."""
     for verdict in trace.verdicts:
         if verdict.about == trace.response_id:
-            yield (verdict.question, verdict.about, verdict.responses, verdict.sample), verdict
+            yield verdict.key, verdict
 
 
 def _is_recalled(verdict: RecordedVerdict, own_model: Collection[str]) -> bool:

@@ -21,6 +21,7 @@ from jurygraph.decision.table import (
     VerdictTable,
     build_table,
     dropped_questions,
+    is_binary,
     ok_outcome,
     outcome_of,
 )
@@ -67,7 +68,7 @@ def recompute_rewards(
         if digests not in independent:
             independent[digests] = is_independent(decision, outline.questions, combiners)
         # one verdict, such as a gate's, may represent all samples of a question: such groups are decided one by one
-        expected = [place for place, question in enumerate(outline.questions) for _ in range(question.samples)]
+        expected = [place for place, question in enumerate(outline.questions) for _ in range(question.seats)]
         requested = ([verdict["question"] for verdict in trace.body["verdicts"]] for trace in group.traces)
         can_batch = independent[digests] and all(places == expected for places in requested)
         if plan and batch and (not can_batch or plan != (outline, decision) or len(batch) >= _BATCH_ROWS):
@@ -103,7 +104,9 @@ def _score_arrays(traces: Sequence[TraceOutline]) -> ScoreArrays:
     outcome = column(map(_outcome, verdicts), np.int8)
     met = np.where(met_codes == 2, value >= MET_THRESHOLD, met_codes == 1) & (outcome == OK)
     confidence = column((verdict.get("confidence", 1.0) for verdict in verdicts), np.float64)
-    return ScoreArrays(value + 0.0, met, outcome, confidence)  # + 0.0 turns -0.0 into 0.0
+    fields = ("met", "score", "scale", "native")
+    binary = column((is_binary(*map(verdict.get, fields)) for verdict in verdicts), np.bool_)
+    return ScoreArrays(value + 0.0, met, outcome, confidence, binary)  # + 0.0 turns -0.0 into 0.0
 
 
 def _outcome(verdict: Body) -> int:

@@ -10,7 +10,7 @@ discounts (batches, a provider's cache), and requests that depend on a reply whi
 import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from jurygraph.agents.roles import Evaluator
@@ -18,7 +18,8 @@ from jurygraph.group import Group, GroupLike, read_groups
 from jurygraph.jury import Jury
 from jurygraph.messages import require_type
 from jurygraph.models.budget import TEMPLATE_TOKENS, cost, reply_limit
-from jurygraph.models.gateway import UNBILLED, Gateway, request_size, size_of_messages
+from jurygraph.models.gateway import UNBILLED, request_size, size_of_messages
+from jurygraph.models.gateways import Gateways
 from jurygraph.models.request import CallSink, Request
 from jurygraph.planner import Planner
 from jurygraph.schema import Call, Plan, Question, RecordedVerdict
@@ -44,7 +45,8 @@ class CallLoad:
 class CallEstimate:
     """The model calls needed in addition to those that are known; the assumptions are those of this module.
 
-    `from_cache` and `from_run` are the numbers of requests with a reply in the cache, and in recorded calls.
+    `from_cache` and `from_run` are the numbers of requests with a reply in the cache, and in recorded calls. `by_model`
+    has the three cases of each of several models, by its name in `models`; that of the config's `model` is None.
     """
 
     low: CallLoad = CallLoad()
@@ -52,23 +54,34 @@ class CallEstimate:
     worst: CallLoad = CallLoad()
     from_cache: int = 0
     from_run: int = 0
+    by_model: Mapping[str | None, tuple[CallLoad, ...]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the estimate as a JSON object; the cases of each of several models are under its name."""
+        content = asdict(self)
+        by_model = content.pop("by_model")
+        cases = ("low", "expected", "worst")
+        named = {name or "model": dict(zip(cases, loads, strict=True)) for name, loads in by_model.items()}
+        return {**content, "models": named} if named else content
 
 
 class Estimator:
     """Sums up requests, each once: those without a reply, and the numbers with one in the sink (of a run) or cache."""
 
-    def __init__(self, gateway: Gateway, sink: CallSink | None = None) -> None:
-        self._gateway = gateway
+    def __init__(self, gateways: Gateways, sink: CallSink | None = None) -> None:
+        self._gateways = gateways
         self._sink = sink
         self._seen: set[int] = set()  # 64-bit hashes, which take less memory than millions of digests
-        self._sums = [[0, 0, 0] for _ in range(3)]
+        self._sums = {name: [[0, 0, 0] for _ in range(3)] for name in gateways}
         self._known: Counter[str] = Counter()
 
     def add(self, requests: Iterable[Request]) -> bool:
         """Add the requests that are new; return whether any of these requests, new or not, has no reply."""
         lacks_reply = False
         for request in requests:
-            source = self._gateway.reply_source(request, self._sink)
+            name = self._gateways.name_of(request)
+            gateway = self._gateways[name]
+            source = gateway.reply_source(request, self._sink)
             lacks_reply |= source is None
             if hash(request.digest) in self._seen:
                 continue
@@ -76,17 +89,30 @@ class Estimator:
             if source is not None:
                 self._known[source] += 1
                 continue
-            loads = _loads(request, self._gateway.limits.max_tokens)
-            self._sums = [list(map(operator.add, *pair)) for pair in zip(self._sums, loads, strict=True)]
+            loads = _loads(request, gateway.limits.max_tokens)
+            self._sums[name] = [list(map(operator.add, *pair)) for pair in zip(self._sums[name], loads, strict=True)]
         return lacks_reply
 
     def estimate(self) -> CallEstimate:
-        """Return the sum of all requests so far, with its cost."""
-        price = self._gateway.price
-        low, expected, worst = (
-            CallLoad(calls, read, sent, cost(price, read, sent)) for calls, read, sent in self._sums
-        )
-        return CallEstimate(low, expected, worst, self._known["cache"], self._known["sink"])
+        """Return the sum of all requests so far, with its cost, and the parts of it by model."""
+        by_model = {name: self._cases_of(name) for name in self._gateways}
+        low, expected, worst = (_sum_loads(case) for case in zip(*by_model.values(), strict=True))
+        known = self._known["cache"], self._known["sink"]
+        return CallEstimate(low, expected, worst, *known, {} if len(by_model) == 1 else by_model)
+
+    def _cases_of(self, name: str | None) -> tuple[CallLoad, ...]:
+        price = self._gateways[name].price
+        return tuple(CallLoad(calls, read, sent, cost(price, read, sent)) for calls, read, sent in self._sums[name])
+
+
+def _sum_loads(loads: Sequence[CallLoad]) -> CallLoad:
+    """Return the sum of loads; its cost is known if that of each with calls is."""
+    costs = [load.cost for load in loads if load.calls]
+    total = None if None in costs else sum(cost or 0.0 for cost in costs)
+    if not costs:
+        total = loads[0].cost
+    tokens = sum(load.tokens_in for load in loads), sum(load.tokens_out for load in loads)
+    return CallLoad(sum(load.calls for load in loads), *tokens, total)
 
 
 def _loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...]:
@@ -132,14 +158,17 @@ class Bill:
 
     `sent` calls were billed to this run, `cached` replies earlier to another run, `carried` calls, if at all, to the
     run that this one was branched from, and `replayed` calls to none. `unanswered` calls, whose reply did not come in
-    time, may have been billed.
+    time, may have been billed. `models` has the bill of each of several models by its name in the config.
     """
 
     tallies: dict[ReplySource, CallCosts] = field(default_factory=lambda: {source: CallCosts() for source in SOURCES})
+    models: "dict[str, Bill]" = field(default_factory=dict)
     _seen: set[int] = field(default_factory=set, repr=False, compare=False)
 
-    def add(self, call: Call, source: ReplySource) -> None:
-        """Count a call, unless it was counted already."""
+    def add(self, call: Call, source: ReplySource, model: str | None = None) -> None:
+        """Count a call, unless it was counted already; in the bill of its model, too, if that is named."""
+        if model is not None:
+            self.models.setdefault(model, Bill()).add(call, source)
         seen = hash((call.id, source == "unanswered"))  # another verdict may have the reply
         if seen not in self._seen:
             self._seen.add(seen)
@@ -148,12 +177,14 @@ class Bill:
 
     def to_json(self) -> dict[str, Any]:
         """Return the bill as a JSON object."""
-        return {source: tally.to_json() for source, tally in self.tallies.items()}
+        models = {name: bill.to_json() for name, bill in sorted(self.models.items())}
+        content: dict[str, Any] = {source: tally.to_json() for source, tally in self.tallies.items()}
+        return {**content, "models": models} if models else content
 
 
 def answers_from_recording(jury: Jury) -> bool:
     """Return whether a recording answers, so that nothing is sent."""
-    return jury.gateway is not None and jury.gateway.backend.is_recording
+    return bool(jury.gateways) and jury.gateways.is_recording
 
 
 def count_requests(jury: Jury) -> CallCosts | None:
@@ -161,9 +192,9 @@ def count_requests(jury: Jury) -> CallCosts | None:
 
     None if the jury sends none. The requests are those of one session, because each session opens a new jury.
     """
-    if jury.gateway is None or answers_from_recording(jury):
+    if not jury.gateways or jury.gateways.is_recording:
         return None
-    budget = jury.gateway.budget
+    budget = jury.gateways.budget
     return CallCosts(number=budget.calls, unpriced=budget.unpriced, cost=budget.spent)
 
 
@@ -210,10 +241,10 @@ def estimate_costs(jury: Jury, items: Iterable[GroupLike]) -> CallEstimate:
 
 
 async def _estimate_costs(jury: Jury, groups: Iterable[Group]) -> CallEstimate:
-    if jury.gateway is None:
+    if not jury.gateways:
         return CallEstimate()
     planner = Planner(jury)
-    estimator = Estimator(jury.gateway)
+    estimator = Estimator(jury.gateways)
     for group in groups:
         task = jury.config.task_defaults.complete(group.task)
         plan = group.plan
@@ -238,11 +269,11 @@ def without_model_conditions(plan: Plan, evaluators: Mapping[str, Evaluator]) ->
 
 def _count_verdicts(question: Question, size: int) -> int:
     if question.scope == "response":
-        return size * question.samples
+        return size * question.seats
     if size == 1:
         return 1  # one verdict that there is nothing to compare with
     pairs = size * (size - 1) // (1 if question.pairs == "ordered" else 2)
-    expected = (pairs if question.scope == "pair" else size) * question.samples
+    expected = (pairs if question.scope == "pair" else size) * question.seats
     # A response to which the question does not apply gets one such verdict instead of those of its pairs.
     may_be_skipped = question.when is not None or question.needs or question.material != "submitted"
     return max(expected, size) if may_be_skipped else expected

@@ -66,7 +66,8 @@ class Header(FrozenModel):
     `profiles` is the file that describes how profiles are read, `edges` the file with the reviewed graphs of the
     rubrics. `columns` are those of a table that gave tasks and responses. `base` is the run whose verdicts a re-scored
     run refers to, `branch` the run from which verdicts were carried over. `config_file` is the SHA-256 of config.yaml.
-    `model` identifies the model behind the config's: None with model none. `domain` is the domain that an annotator's
+    `model` identifies the model behind the config's: None with model none; `models` those behind the config's `models`.
+    `domain` is the domain that an annotator's
     prompt describes, with the version of its text.
     """
 
@@ -79,6 +80,7 @@ class Header(FrozenModel):
     config: Config
     config_file: str = ""
     model: ModelIdentity | None = None
+    models: dict[str, ModelIdentity] = Field(default_factory=dict, exclude_if=lambda models: not models)
     evaluators: dict[str, EvaluatorRecord]
     domain: str | None = None
     derivers: dict[str, str] = Field(default_factory=dict)
@@ -87,6 +89,15 @@ class Header(FrozenModel):
     extent: Extent = Extent()
     base: Origin | None = None
     branch: Origin | None = None
+
+    @property
+    def identities(self) -> list[ModelIdentity]:
+        """Return the identities of all models."""
+        return [*(() if self.model is None else (self.model,)), *self.models.values()]
+
+    def identity_of(self, judge: str | None) -> ModelIdentity | None:
+        """Return the identity of one of `models`, or for None of the `model`."""
+        return self.model if judge is None else self.models.get(judge)
 
 
 _FILES = {
@@ -103,10 +114,8 @@ def differences(run: Header, current: Header) -> Iterator[str]:
     yield from _file_differences(run, current)
     for key, in_run, value in changes(_judging_settings(run.config), _judging_settings(current.config)):
         yield f"config {key} is {format_value(in_run)} in the run and {format_value(value)} here"
-    if model_settings(run.config) == model_settings(current.config):
-        for key, in_run, value in _model_changes(run.model, current.model):
-            difference = f"has the {key} {format_value(in_run)} in the run and {format_value(value)} here"
-            yield f"the model behind {current.config.model} {difference}"
+    for judge in (None, *current.config.models):
+        yield from _identity_differences(run, current, judge)
     for role in ("evaluator", "deriver", "combiner"):
         run_versions, current_versions = (_versions(header, role) for header in (run, current))
         if role == "combiner":  # the config determines which of them are used
@@ -121,6 +130,15 @@ def differences(run: Header, current: Header) -> Iterator[str]:
     origins = [f"from {header.branch.folder}" if header.branch else "from no other" for header in (run, current)]
     if (run.branch and run.branch.run) != (current.branch and current.branch.run):
         yield f"the run was branched {origins[0]}, and this one would be branched {origins[1]}"
+
+
+def _identity_differences(run: Header, current: Header, judge: str | None) -> Iterator[str]:
+    """Yield the differences between what answers under one name, where the settings are equal."""
+    if model_settings(run.config, judge) == model_settings(current.config, judge):
+        model = current.config.model if judge is None else current.config.models[judge].model
+        for key, in_run, value in _model_changes(run.identity_of(judge), current.identity_of(judge)):
+            difference = f"has the {key} {format_value(in_run)} in the run and {format_value(value)} here"
+            yield f"the model behind {model} {difference}"
 
 
 def _file_differences(run: Header, current: Header) -> Iterator[str]:
@@ -150,19 +168,34 @@ _LIMITS = {"__all__": {"timeout", "isolate"}}
 
 
 def _judging_settings(config: Config) -> dict[str, Any]:
-    return config.model_dump(mode="json", exclude={"calls": _NOT_JUDGING, "evaluators": _LIMITS, "derivers": _LIMITS})
+    limits: Any = {
+        "calls": _NOT_JUDGING,
+        "models": {"__all__": {"calls": _NOT_JUDGING}},
+        "evaluators": _LIMITS,
+        "derivers": _LIMITS,
+    }
+    return config.model_dump(mode="json", exclude=limits)
 
 
-def model_settings(config: Config) -> dict[str, Any]:
-    """Return the settings that a model's verdict depends on: the model, its prompt, and how its reply is parsed."""
+def model_settings(config: Config, judge: str | None = None) -> dict[str, Any] | None:
+    """Return the settings that a model's verdict depends on: the model, its prompt, and how its reply is parsed.
+
+    `judge` is one of the config's `models`; None is returned if there is no such model.
+    """
+    if judge is not None:
+        if judge not in config.models:
+            return None
+        config = config.model_copy(update={"model": config.models[judge].model, "calls": config.calls_of(judge)})
     settings = _judging_settings(config)
     del settings["safety"]["gates"]  # gates give a verdict without the model
     return {key: settings[key] for key in ("model", "calls", "safety")}
 
 
-def has_same_requests(run: Header, config: Config, model: ModelIdentity | None) -> bool:
-    """Return whether a jury sends the same requests to the same model as a run, as far as the run has recorded it."""
-    return model_settings(run.config) == model_settings(config) and not list(_model_changes(run.model, model))
+def has_same_requests(run: Header, config: Config, model: ModelIdentity | None, judge: str | None = None) -> bool:
+    """Return whether a jury sends the same requests to a model as a run, as far as the run has recorded it."""
+    if model_settings(run.config, judge) != model_settings(config, judge):
+        return False
+    return not list(_model_changes(run.identity_of(judge), model))
 
 
 def _model_changes(in_run: ModelIdentity | None, current: ModelIdentity | None) -> Iterator[tuple[str, Any, Any]]:

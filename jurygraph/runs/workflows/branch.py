@@ -5,15 +5,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, VerdictKey, required_material
+from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, required_material
 from jurygraph.jury import Jury
 from jurygraph.runs.run import Run, is_erased
 from jurygraph.runs.store.header import ModelIdentity, has_same_requests
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import FrozenModel, Plan, RecordedVerdict, Response, Survey, Task, Trace, digest_of
+from jurygraph.schema.verdict import VerdictKey
 
-SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs"})
-"""Scheduling fields of a question: if, how often and in which pairs it is judged. A verdict does not depend on them."""
+SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs", "judges"})
+"""Scheduling fields of a question: if, by whom, how often, in which pairs it is judged. No verdict depends on them."""
 
 
 @contextmanager
@@ -38,15 +39,23 @@ class ReusedRun:
     def __init__(self, run: Run, jury: Jury) -> None:
         self.reused = self.requested = 0
         self.run = run
-        self._requested_again: set[str] = set()
-        if not has_same_requests(self.run.header, jury.config, model_of(jury)):
-            self._requested_again |= {name for name, evaluator in jury.evaluators.items() if evaluator.uses_model}
-            self._requested_again |= {name for name, deriver in jury.derivers.items() if deriver.uses_model}
+        self._asking_model = {name for name, evaluator in jury.evaluators.items() if evaluator.uses_model}
+        self._asking_model |= {name for name, deriver in jury.derivers.items() if deriver.uses_model}
+        models = models_of(jury)
+        self._changed_models = {
+            judge
+            for judge in (None, *jury.config.models)
+            if not has_same_requests(self.run.header, jury.config, models.get(judge), judge)
+        }
 
     @property
     def reusable_ledgers(self) -> Sequence[Ledger]:
-        """Return the ledger of the old run if its model's answers can be reused; else nothing."""
-        return () if self._requested_again else (self.run.ledger,)
+        """Return the ledger of the old run if its models' answers can be reused; else nothing."""
+        return () if self._changed_models and self._asking_model else (self.run.ledger,)
+
+    def _is_requested_again(self, owner: str | None, judge: str | None = None) -> bool:
+        """Return whether an evaluator or deriver asks a model that is not the one of the old run."""
+        return owner in self._asking_model and judge in self._changed_models
 
     def find_reusable_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> ReusedResults:
         """Return the reusable verdicts, material and calls of a task's group."""
@@ -60,11 +69,11 @@ class ReusedRun:
         unchanged = {response.id for response in responses if old_contents.get(response.id) == response.content_digest}
         changed = ({response.id for response in responses} | old_contents.keys()) - unchanged
         verdicts = {
-            (verdict.question, verdict.about, verdict.responses, verdict.sample): verdict
+            verdict.key: verdict
             for item in scored
             for verdict in item.trace.verdicts
             if _is_reusable(verdict) and changed.isdisjoint((verdict.about, *verdict.responses))
-            if verdict.evaluator not in self._requested_again
+            if not self._is_requested_again(verdict.evaluator, verdict.judge)
             if old_digests.questions[verdict.question] == new_digests.questions.get(verdict.question)
         }
         material = {
@@ -72,7 +81,7 @@ class ReusedRun:
             for item in scored
             for material in item.trace.material
             if material.status == "ok" and material.response not in changed
-            if derivers.get(material.name) not in self._requested_again
+            if not self._is_requested_again(derivers.get(material.name))
             if old_digests.material[material.name] == new_digests.material.get(material.name)
         }
         return ReusedResults(verdicts, material, {call.id: call for item in scored for call in item.trace.calls})
@@ -83,7 +92,7 @@ class ReusedRun:
             for verdict in trace.verdicts:
                 has_failed = verdict.status == "failed" and bool(verdict.responses)
                 if verdict.about == trace.response_id and (has_failed or _is_reusable(verdict)):
-                    is_reused = (verdict.question, verdict.about, verdict.responses, verdict.sample) in offered
+                    is_reused = verdict.key in offered
                     self.reused += is_reused
                     self.requested += not is_reused
 
@@ -94,9 +103,9 @@ def _is_reusable(verdict: RecordedVerdict) -> bool:
     return bool(verdict.responses) and not is_transient and not is_erased(verdict)
 
 
-def model_of(jury: Jury) -> ModelIdentity | None:
-    """Return the identity of a jury's model; None with model none."""
-    return None if jury.gateway is None else ModelIdentity.of(jury.gateway.backend)
+def models_of(jury: Jury) -> dict[str | None, ModelIdentity]:
+    """Return the identity of each of a jury's models, as its `gateways` have them."""
+    return {name: ModelIdentity.of(gateway.backend) for name, gateway in jury.gateways.items()}
 
 
 class InputDigests(NamedTuple):

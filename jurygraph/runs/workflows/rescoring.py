@@ -4,6 +4,7 @@ That config can have the confusion matrices of a panel of judges, learned from t
 """
 
 import math
+import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ _CHUNK = 1000
 
 DECISION_KEYS = frozenset({"weights", "rubric", "panel", "reward", "components", "gates", "scale", "clip", "failure"})
 """Config keys that decide how verdicts count. The other keys affect the questions: changing them needs a branch."""
+_FOLD = re.compile(r"evaluators\[\d+\]\.fold")
 
 
 class RescoringResult(NamedTuple):
@@ -130,7 +132,7 @@ def _refuse_other_questions(run: Run, config: Config) -> None:
     old = run.config.model_dump(mode="json")
     new = config.model_dump(mode="json")
     for key, _, _ in changes(old, new):
-        if key.split(".")[0].split("[")[0] not in DECISION_KEYS:
+        if key.split(".")[0].split("[")[0] not in DECISION_KEYS and not _FOLD.fullmatch(key):
             hint = f"use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
             raise InputError(f"{key} changes the questions, and re-scoring keeps them; {hint}")
 
@@ -289,14 +291,20 @@ def apply_settings(config: Config, settings: Iterable[str]) -> Config:
 
 def _set_value(content: dict[str, Any], key: str, value: Any) -> None:
     *path, last = steps = key.split(".")
+    lists: list[tuple[dict[str, Any], str]] = []
     if not all(steps):
         raise ConfigError(f"--set {key}: expected a key such as rubric.kappa")
     for step in path:
         inner = content.setdefault(step, {})
+        if isinstance(inner, list):  # of evaluators, which are counted from 0
+            inner = content[step] = {str(place): entry for place, entry in enumerate(inner)}
+            lists.append((content, step))
         if not isinstance(inner, dict):
             raise ConfigError(f"--set {key}: {step!r} has no settings of its own; set it as a whole")
         content = inner
     content[last] = value
+    for parent, step in lists:
+        parent[step] = list(parent[step].values())
 
 
 def _parse_value(key: str, text: str) -> Any:

@@ -31,7 +31,6 @@ from jurygraph.runs.reports.estimate import (
     Estimator,
     Forecast,
     ReplySource,
-    answers_from_recording,
     without_model_conditions,
 )
 from jurygraph.runs.reports.summary import ReadTexts, Summary
@@ -41,7 +40,7 @@ from jurygraph.runs.store.header import Extent, Header, changes, differences, fo
 from jurygraph.runs.store.ledger import Ledger, close_on_error
 from jurygraph.runs.store.packing import ERASED, read_planning_results
 from jurygraph.runs.store.writer import Writer
-from jurygraph.runs.workflows.branch import ReusedRun, model_of
+from jurygraph.runs.workflows.branch import ReusedRun, models_of
 from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import Call, Plan, Response, Task, Trace
 from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ProfilesLine, ReadStakeholder, ReadTension
@@ -159,7 +158,8 @@ class ScoringSession:
             edges=source.edges_file,
             columns=source.columns,
             config=jury.config,
-            model=model_of(jury),
+            model=models_of(jury).get(None),
+            models={name: identity for name, identity in models_of(jury).items() if name is not None},
             domain=jury.domain,
             evaluators={name: evaluator.record for name, evaluator in jury.evaluators.items()},
             derivers={name: deriver.version for name, deriver in jury.derivers.items()},
@@ -180,9 +180,9 @@ class ScoringSession:
         `report` receives the number of responses of each group.
         """
         self._refuse_unknown_stakeholders()
-        gateway = self.jury.gateway
+        gateways = self.jury.gateways
         expected = Forecast()
-        estimator = None if gateway is None else Estimator(gateway, self._known_calls)
+        estimator = Estimator(gateways, self._known_calls) if gateways else None
         try:
             for task, group in self._source.pairs(self._first_unscored, self.limit, self._scored_later):
                 plan = await self._dry_run_plan(task, estimator)
@@ -193,8 +193,7 @@ class ScoringSession:
                     estimator.add(await self._dry_run_requests(task, group, plan, reusable))
                 report(len(group))
         finally:
-            if gateway is not None:
-                await gateway.close()
+            await gateways.close()
         expected.model = None if estimator is None else estimator.estimate()
         return expected
 
@@ -258,11 +257,11 @@ class ScoringSession:
         try:
             await self._plan_tasks(run, calls, report)
         except BaseException as error:
-            if gateway is not None and calls is not None:
-                if isinstance(error, ModelError | BudgetExceeded):
-                    # The cache or the file of calls needs every reply for the next session.
-                    await gateway.wait_for_pending()
-                await gateway.close()
+            if isinstance(error, ModelError | BudgetExceeded):
+                # The cache or the file of calls needs every reply for the next session.
+                await self.jury.gateways.wait_for_pending()
+            await self.jury.gateways.close()
+            if calls is not None:
                 self.stored_planning_calls = calls.close()
             self._cancel_if_stopping(error)
             raise
@@ -304,8 +303,7 @@ class ScoringSession:
         `prepare` and `score` raise CancelledError if any task remains.
         """
         self._is_stopping = True
-        if self.jury.gateway is not None:
-            self.jury.gateway.budget.stop()
+        self.jury.gateways.stop()
 
     def _cancel_if_stopping(self, error: BaseException) -> None:
         """Raise CancelledError in place of the refusal of a request after `stop`."""
@@ -365,7 +363,7 @@ class ScoringSession:
         run = self._run
         assert isinstance(run, WritableRun), "prepare() comes before score()"
         writer = Writer(run.ledger)
-        gateway = self.jury.gateway
+        gateways = self.jury.gateways
         reusable = self._branch.reusable_ledgers if self._branch else ()
         sink = CallStore(run.ledger, *reusable, writer=writer)
         try:
@@ -375,8 +373,7 @@ class ScoringSession:
             if self._is_cut_short:
                 raise asyncio.CancelledError
         except (BudgetExceeded, EvaluatorError, ModelError) as error:
-            if gateway is not None:
-                await gateway.wait_for_pending()
+            await gateways.wait_for_pending()
             self._cancel_if_stopping(error)
             if isinstance(error, _MENDED_ELSEWHERE) and self._has_nothing_to_keep(error):
                 run.discard()
@@ -389,14 +386,13 @@ class ScoringSession:
             error.args = (f"{error}; finished groups are kept; {when}",)
             raise
         finally:
-            if gateway is not None:
-                await gateway.close()
+            await gateways.close()
             writer.close()
         self.close_if_complete()
 
     def _has_nothing_to_keep(self, error: Exception) -> bool:
         """Return whether no reward has a value, and no reply that could be used would be lost with the run."""
-        has_none = isinstance(error, UnusableRepliesError) or self.jury.gateway is None
+        has_none = isinstance(error, UnusableRepliesError) or not self.jury.gateways
         has_values = self.summary.failed < self.summary.responses
         return (has_none or self.jury.config.calls.cache) and not has_values and not self._has_planning_calls
 
@@ -468,15 +464,18 @@ class ScoringSession:
 
     def _add_to_bill(self, run: Run, calls: Iterable[Call]) -> None:
         """Count calls by the source of their replies; a call without a record in a branched run is carried over."""
+        gateways = self.jury.gateways
         for call in calls:
+            name = gateways.name_of(call)
+            gateway = gateways.get(name)
             source: ReplySource = "cached" if call.cache_hit else "sent"
             if call.fault is not None:
                 source = "unanswered"
             elif run.header.branch is not None and run.ledger.find("call", call.id) is None:
                 source = "carried"
-            elif answers_from_recording(self.jury):
+            elif gateway is not None and gateway.backend.is_recording:
                 source = "replayed"
-            self.summary.bill.add(call, source)
+            self.summary.bill.add(call, source, (name or "model") if len(gateways) > 1 else None)
 
     def close_if_complete(self) -> None:
         """Close a run that is complete; it may have been stopped just before it was closed."""

@@ -13,7 +13,7 @@ from jurygraph.decision.recipe import component_names, default_component
 from jurygraph.errors import RUN_ENDING, ConfigError, InputError
 from jurygraph.graphs.execution import run_isolated_sync
 from jurygraph.graphs.planning import build_survey, list_derivations, list_questions, view_task
-from jurygraph.graphs.routing import ReusedResults, VerdictKey, required_material
+from jurygraph.graphs.routing import ReusedResults, required_material
 from jurygraph.group import Group
 from jurygraph.jury import Jury
 from jurygraph.models.request import AnsweredCall, Request
@@ -37,7 +37,7 @@ from jurygraph.schema import (
     Task,
     Trace,
 )
-from jurygraph.schema.verdict import GATED_LAYERS
+from jurygraph.schema.verdict import GATED_LAYERS, VerdictKey
 from jurygraph.studies.attack.report import Figures, report_arm, report_attacks
 from jurygraph.studies.report import Report
 
@@ -118,10 +118,10 @@ class AttackStudy:
 
         `report` is called with the number of responses processed, in each of the arms that send the most requests.
         """
-        gateway = self._jury.gateway
-        if gateway is None:
+        gateways = self._jury.gateways
+        if not gateways:
             return CallEstimate()
-        estimator = Estimator(gateway)
+        estimator = Estimator(gateways)
         try:
             for safety in largest_arms(self.arms.values()):
                 jury, plans = self._prepare(safety)
@@ -131,7 +131,7 @@ class AttackStudy:
                     estimator.add(await planner.aestimate_requests(group.task, group.responses, plan))
                     report(len(group.responses))
         finally:
-            await gateway.close()
+            await gateways.close()
         return estimator.estimate()
 
     async def run(self, report: Advance) -> Report:
@@ -142,17 +142,15 @@ class AttackStudy:
         that were not run (`left_out`), the verdicts `lost` to infrastructure by kind, their share of all verdicts
         (`error_rate`), and the `attacks` by id. Raises the errors that end a run.
         """
-        gateway = self._jury.gateway
+        gateways = self._jury.gateways
         sink = _InMemorySink()
         try:
             measured = {name: await self._measure_arm(arm, sink, report) for name, arm in self.arms.items()}
         except RUN_ENDING:
-            if gateway is not None:
-                await gateway.wait_for_pending()
+            await gateways.wait_for_pending()
             raise
         finally:
-            if gateway is not None:
-                await gateway.close()
+            await gateways.close()
         honest = sum(attack is None for group in self._groups for attack in group.attacks)
         used = {use.known_as for use in self._config.evaluators}
         return report_attacks(
@@ -169,7 +167,7 @@ class AttackStudy:
         )
 
     def _prepare(self, safety: SafetyConfig) -> tuple[Jury, list[Plan]]:
-        jury = Jury(self._config.model_copy(update={"safety": safety}), gateway=self._jury.gateway)
+        jury = Jury(self._config.model_copy(update={"safety": safety}), gateway=self._jury.gateways)
         return jury, [_plan(task, survey, jury) for task, survey in zip(self._tasks, self._surveys, strict=True)]
 
     async def _measure_arm(self, safety: SafetyConfig, sink: "_InMemorySink", report: Advance) -> Figures:
@@ -217,8 +215,7 @@ class _Memory:
         for one in trace.verdicts:
             if one.responses and (one.failure is None or one.failure.cause == "response"):
                 defences = "" if one.evaluator in self._own_model else self._defences
-                shown = (one.question, one.about, one.responses, one.sample)
-                self._known_verdicts[defences, _content_key(task, response)][shown] = one
+                self._known_verdicts[defences, _content_key(task, response)][one.key] = one
 
 
 def _content_key(task: Task, response: Response) -> str:
@@ -294,7 +291,9 @@ def attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
         hint = f"give them what the config's evaluators ask about: {subjects}; --tasks names tasks of your own"
         raise InputError(f"none of the tasks has a question of layer {layers}; {hint}")
     used = {question.evaluator for survey in surveys for question in survey.questions}
-    if jury.gateway is None and (idle := sorted(name for name in used if jury.evaluators[name].uses_model)):
+    asked = {use.known_as for use in jury.config.evaluators if use.judges}
+    idle = sorted(name for name in used - asked if jury.evaluators[name].uses_model)
+    if jury.gateway is None and idle:
         raise ConfigError(f"model: it is none, and evaluator {idle[0]!r} asks a model; name one, or use --model")
     return surveys
 

@@ -17,6 +17,7 @@ from jurygraph.models.backend import Backend
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.budget import Price, highest_cost
 from jurygraph.models.gateway import Gateway, RequestLimits
+from jurygraph.models.gateways import Gateways
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.request import Request
 from jurygraph.runs.reports.estimate import CallEstimate, CallLoad, Estimator, Forecast
@@ -277,7 +278,8 @@ REQUESTS = st.builds(
 def test_low_is_at_most_expected_and_expected_at_most_worst(requests: list[Request], usual: int) -> None:
     price = Price(input=3.0, output=7.0)
     backend: Backend = OpenAICompatible(NOBODY, "tiny")
-    estimator = Estimator(Gateway(backend, Limiter(1), RequestLimits(max_tokens=usual), price=price))
+    gateway = Gateway(backend, Limiter(1), RequestLimits(max_tokens=usual), price=price)
+    estimator = Estimator(Gateways({None: gateway}))
     estimator.add(requests)
     estimate = estimator.estimate()
     for less, more in ((estimate.low, estimate.expected), (estimate.expected, estimate.worst)):

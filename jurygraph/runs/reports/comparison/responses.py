@@ -15,7 +15,7 @@ from jurygraph.schema import Trace
 _MET_THRESHOLD = 0.5
 
 Slot = tuple[str, tuple[str, ...] | None]
-"""Key of a verdict among those on a response: question, responses shown (None for the response alone)."""
+"""Key of a verdict among those on a response: question and judge, responses shown (None for the response alone)."""
 
 Judge = tuple[str, str, str, str]
 """Reviewer, dimension, evaluator (such as `personalized`) and question of a prediction."""
@@ -109,7 +109,8 @@ def _read_samples(
 
 
 def _read_sample(fields: Mapping[str, Any], shown: ResponseIds, about: str) -> Sample:
-    question = fields["question"]
+    judge = fields["judge"]
+    question = fields["question"] if judge is None else intern(f"{fields['question']} by {judge}")
     reviewer = fields["reviewer"]
     score = _require_finite(fields["score"])
     met = fields["met"]

@@ -1,0 +1,156 @@
+"""A jury of models: each answers the same questions, and a fold makes one value of their answers."""
+
+import random
+from collections.abc import Mapping, Sequence
+from statistics import fmean, median
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.errors import BudgetExceeded, ConfigError
+from jurygraph.schema import Question, Trace
+from jurygraph.testing import ScriptedJudge
+
+CRITERIA = {"clear": 1.0, "kind": 2.0, "rude": -1.0}
+RUBRIC = {"criteria": [{"id": name, "text": f"It is {name}.", "weight": weight} for name, weight in CRITERIA.items()]}
+TASK = jg.Task.model_validate({"id": "t", "query": "Write.", "rubric": RUBRIC})
+TEXTS = [f"Text {number}." for number in range(12)]
+QUALITY = {"best": 0.95, "middling": 0.8, "weak": 0.65}
+"""The probability that a judge tells the truth about an item."""
+UNUSABLE = "no JSON"
+
+
+def scripted(name: str, quality: float, failing: float = 0.0) -> ScriptedJudge:
+    """A judge that is right as often as its quality says, and sends something unusable in a share of all cases."""
+
+    def answer_about(criterion: str) -> Any:
+        def answer(text: str) -> Any:
+            drawn = random.Random(f"{name} {criterion} {text}")
+            truth = random.Random(f"{criterion} {text}").random() < 0.5
+            if drawn.random() < failing:
+                return UNUSABLE
+            return truth if drawn.random() < quality else not truth
+
+        return answer
+
+    return ScriptedJudge({f"It is {criterion}.": answer_about(criterion) for criterion in CRITERIA}, name)
+
+
+def models() -> dict[str, Any]:
+    failing = {"model": scripted("failing", 0.9, failing=0.3), "calls": {"parameters": {"seed": 1}}}
+    return {**{name: scripted(name, quality) for name, quality in QUALITY.items()}, "failing": failing}
+
+
+def score(fold: str | None, judges: Mapping[str, Any], texts: Sequence[str] = TEXTS, **settings: Any) -> list[Trace]:
+    use = {"use": "criteria", "judges": list(judges), "fold": fold}
+    with jg.Jury(models=judges, evaluators=[use], rubric={"aggregation": "flat"}, **settings) as jury:
+        return jury.score(TASK, texts)
+
+
+def folded(fold: str, scores: Sequence[float | None], weight: float) -> float:
+    """The value of a criterion by hand: a judge without a score counts as the worst case."""
+    worst = float(weight < 0)
+    if fold == "majority":
+        met = [one for one in scores if one is not None]
+        return next((value for value in (0.0, 1.0) if 2 * met.count(value) > len(scores)), worst)
+    filled = [worst if one is None else one for one in scores]
+    return fmean(filled) if fold == "mean" else median(filled)
+
+
+@pytest.mark.parametrize("fold", ["mean", "median", "majority"])
+def test_a_fold_is_that_of_all_seats_and_a_failed_judge_never_votes(fold: str) -> None:
+    traces = score(fold, models(), failure={"rule": "conservative", "min_coverage": 0.0})
+    failed = 0
+    for trace in traces:
+        total = 0.0
+        seats = {name: [one for one in trace.verdicts if one.subject == name] for name in CRITERIA}
+        for name, weight in CRITERIA.items():
+            assert [one.judge for one in seats[name]] == sorted(models())
+            total += weight * folded(fold, [one.score for one in seats[name]], weight)
+        missing = [one for one in trace.verdicts if one.status == "failed"]
+        failed += len(missing)
+        assert {one.judge for one in missing} <= {"failing"}
+        assert trace.reward.range is not None
+        low, high = trace.reward.range
+        assert low == pytest.approx(total / 3.0)
+        assert trace.reward.value == (low if trace.reward.coverage else None)
+        if fold != "majority":
+            weighed = sum(abs(CRITERIA[one.subject]) / 4 for one in missing)
+            assert trace.reward.coverage == pytest.approx(1 - weighed / 4)
+            assert (low < high) == bool(missing)
+    assert failed > 5
+
+
+def test_judges_that_disagree_give_no_credit_and_lack_nothing() -> None:
+    judges = {name: ScriptedJudge({"It is": met}, name) for name, met in (("yes", 0.9), ("no", 0.2))}
+    (trace,) = score("majority", judges, ["A text."])
+    assert trace.reward.coverage == 1.0
+    assert trace.reward.value == -1 / 3  # clear and kind count 0, rude in full
+    agreeing = {name: ScriptedJudge({"It is rude.": 0.1, "It is": met}, name) for name, met in (("a", 0.9), ("b", 0.7))}
+    (trace,) = score("majority", agreeing, ["A text."])
+    assert trace.reward.value == 1.0  # they vote on `met`, whatever their probabilities
+
+
+def test_a_question_that_all_judges_fail_follows_the_failure_rule() -> None:
+    judges = {name: ScriptedJudge({"It is": UNUSABLE}, name) for name in ("a", "b")}
+    for fold in ("mean", "median", "majority"):
+        (trace,) = score(fold, judges, ["A text."])
+        assert (trace.reward.status, trace.reward.coverage) == ("failed", 0.0)
+
+
+def test_one_judge_alone_counts_as_the_model_does() -> None:
+    alone = score(None, {"best": scripted("best", 0.9)})
+    use = {"use": "criteria"}
+    with jg.Jury(model=scripted("best", 0.9), evaluators=[use], rubric={"aggregation": "flat"}) as jury:
+        plain = jury.score(TASK, TEXTS)
+    assert [trace.reward for trace in alone] == [trace.reward for trace in plain]
+    assert {one.judge for trace in plain for one in trace.verdicts} == {None}
+    assert "judge" not in plain[0].verdicts[0].model_dump()
+
+
+def test_judges_and_model_share_one_budget_and_batches_ask_one_model() -> None:
+    judges = models()
+    with jg.Jury(models=judges, evaluators=[{"use": "criteria", "judges": list(judges)}]) as jury:
+        jury.score(TASK, TEXTS[:2])
+        assert {name: len(jury.gateways[name].backend.requests) for name in QUALITY} == dict.fromkeys(QUALITY, 2)
+        calls = sum(len(gateway.backend.requests) for gateway in jury.gateways.values())
+        assert jury.gateways.budget.calls == calls
+    with pytest.raises(BudgetExceeded, match="limit of 5 calls"):
+        score("mean", models(), max_calls=5)
+
+
+def test_the_order_of_judges_in_the_config_changes_nothing() -> None:
+    digests = {
+        tuple(trace.digest for trace in score("mean", dict(order)))
+        for order in (models().items(), reversed(models().items()))
+    }
+    assert len(digests) == 1
+
+
+def test_without_judges_a_question_has_the_digest_of_before() -> None:
+    question = Question(id="q", evaluator="e", version="1", subject="s", view="v")
+    assert "judges" not in question.model_dump()
+    assert (question.seats, question.model_copy(update={"judges": ("a", "b"), "samples": 3}).seats) == (1, 6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"judges": ["beest"]}, r"evaluators\[0\].judges: there is no model 'beest'; did you mean best\?"),
+        ({"judges": ["best", "best"]}, "names 'best' twice"),
+        ({"use": "maths.length", "judges": ["best"]}, "'maths.length' asks no model, so leave them out"),
+        ({}, "models.best: is in the `judges` of no evaluator"),
+    ],
+)
+def test_judges_that_cannot_judge_are_refused(settings: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        jg.Jury(models={"best": scripted("best", 1.0)}, evaluators=[{"use": "criteria", **settings}])
+
+
+def test_two_judges_whose_requests_could_not_be_told_apart_are_refused() -> None:
+    same = {name: ScriptedJudge({"It is": True}) for name in ("a", "b")}
+    with pytest.raises(ConfigError, match=r"models.b: is the same model as models.a, with the same parameters"):
+        score("mean", same)
+    hot = {"model": same["b"], "calls": {"parameters": {"temperature": 1.0}}}
+    assert len(score("mean", {"a": same["a"], "b": hot}, TEXTS[:1])[0].calls) == 2

@@ -1,0 +1,171 @@
+"""Runs of several judges: resumed, branched, replayed, verified, decided again, compared and billed."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph.errors import InputError
+from jurygraph.runs.calls import CallStore
+from jurygraph.runs.export import export_votes
+from jurygraph.runs.integrity.deep_verification import verify_deep
+from jurygraph.runs.reports.comparison.report import compare_responses
+from jurygraph.runs.reports.comparison.responses import read_responses
+from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.testing import ScriptedJudge
+from tests.runs.sample_runs import scored_session, traces_of, verify_run, write_tasks
+
+WEIGHTS = {"clear": 2.0, "rude": -1.0}
+CRITERIA = [{"id": name, "text": f"It is {name}.", "weight": weight} for name, weight in WEIGHTS.items()]
+ANSWERS: Mapping[str, Mapping[str, Any]] = {
+    "kind": {"It is clear.": 0.9, "It is rude.": 0.2},
+    "mild": {"It is clear.": 0.6, "It is rude.": 0.4},
+    "strict": {"It is clear.": 0.1, "It is rude.": 0.9},
+}
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> Path:
+    texts = ["One text of some length.", "Another text, which is longer."]
+    content = [
+        {
+            "id": f"t{number}",
+            "query": f"Write about {number}.",
+            "rubric": {"criteria": CRITERIA},
+            "responses": [{"id": f"t{number}/{place}", "text": text} for place, text in enumerate(texts)],
+        }
+        for number in range(3)
+    ]
+    return write_tasks(tmp_path, content)
+
+
+class Clients(dict[str, ScriptedJudge]):
+    """The judges of a config, to count what each was asked."""
+
+    def __init__(self, **changed: Mapping[str, Any]) -> None:
+        super().__init__({name: ScriptedJudge(answers, name) for name, answers in (ANSWERS | changed).items()})
+
+    def config(self, fold: str = "mean", **calls: Any) -> dict[str, Any]:
+        models = {name: {"model": judge, "calls": calls} for name, judge in self.items()}
+        use = {"use": "criteria", "judges": list(self), "fold": fold}
+        return {"models": models, "evaluators": [use], "rubric": {"aggregation": "flat"}}
+
+    @property
+    def asked(self) -> dict[str, int]:
+        return {name: len(judge.requests) for name, judge in self.items()}
+
+
+def score(folder: Path, tasks: Path, config: Mapping[str, Any], **settings: Any) -> Any:
+    with scored_session(folder, tasks, config, **settings) as session:
+        return session.summary
+
+
+def test_each_judge_has_its_own_bill_and_record_and_the_run_is_verified(tmp_path: Path, tasks: Path) -> None:
+    clients = Clients()
+    summary = score(tmp_path / "run", tasks, clients.config(record=str(tmp_path / "calls.jsonl")))
+    assert clients.asked == {"kind": 6, "mild": 6, "strict": 6}
+    assert {name: bill.tallies["sent"].number for name, bill in summary.bill.models.items()} == clients.asked
+    assert summary.bill.tallies["sent"].number == 18
+    verify_run(tmp_path / "run")
+    with Run.open(tmp_path / "run") as run:
+        deep = verify_deep(run, lambda count: None)
+        assert run.judges == ("kind", "mild", "strict")
+        assert sorted(run.header.models) == sorted(ANSWERS)
+    assert (deep.recomputed, deep.needing_model) == (36, 0)
+    replayed = {name: f"replay:{tmp_path / 'calls.jsonl'}#scripted#{name}" for name in ANSWERS}
+    again = score(tmp_path / "again", tasks, clients.config() | {"models": replayed})
+    assert [one.reward for one in traces_of(tmp_path / "again")] == [one.reward for one in traces_of(tmp_path / "run")]
+    assert again.bill.models["mild"].tallies["replayed"].number == 6
+
+
+def test_after_a_kill_between_two_judges_nothing_recorded_is_asked_again(
+    tmp_path: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Clients()
+    score(tmp_path / "whole", tasks, whole.config())
+
+    kept: list[str] = []
+    are_kept = asyncio.Event()
+    store = CallStore.store
+
+    async def store_and_count(sink: CallStore, request: Any, answered: Any) -> None:
+        await store(sink, request, answered)
+        kept.append(answered.call.model)
+        if len(kept) == 12:  # all of the two other judges
+            are_kept.set()
+
+    class Killed(ScriptedJudge):
+        async def complete(self, request: Any, timeout: float) -> Any:
+            await are_kept.wait()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(CallStore, "store", store_and_count)
+    first = Clients()
+    first["strict"] = Killed(ANSWERS["strict"], "strict")
+    with pytest.raises((KeyboardInterrupt, asyncio.CancelledError)):
+        score(tmp_path / "run", tasks, first.config())
+    assert Counter(kept) == {"kind": 6, "mild": 6}
+    second = Clients()
+    score(tmp_path / "run", tasks, second.config())
+    assert second.asked == {"kind": 0, "mild": 0, "strict": 6}
+    for one, uninterrupted in zip(traces_of(tmp_path / "run"), traces_of(tmp_path / "whole"), strict=True):
+        assert (one.reward, one.verdicts) == (uninterrupted.reward, uninterrupted.verdicts)
+
+
+def test_a_branch_asks_a_new_judge_alone_and_another_model_is_refused(tmp_path: Path, tasks: Path) -> None:
+    two = Clients()
+    two.pop("strict")
+    score(tmp_path / "two", tasks, two.config())
+    three = Clients()
+    score(tmp_path / "three", tasks, three.config(), branch=tmp_path / "two")
+    assert three.asked == {"kind": 0, "mild": 0, "strict": 6}
+    assert [one.reward for one in traces_of(tmp_path / "three")] == _rewards_of_three(tmp_path, tasks)
+    other = Clients()
+    other["kind"] = ScriptedJudge(ANSWERS["kind"], "kinder")
+    with pytest.raises(InputError, match=r"config models.kind.model is \"kind\" in the run and \"kinder\" here"):
+        score(tmp_path / "three", tasks, other.config())
+
+
+def _rewards_of_three(tmp_path: Path, tasks: Path) -> list[Any]:
+    score(tmp_path / "plain", tasks, Clients().config())
+    return [one.reward for one in traces_of(tmp_path / "plain")]
+
+
+def test_rescoring_may_change_the_fold_and_asks_nobody(tmp_path: Path, tasks: Path) -> None:
+    clients = Clients()
+    score(tmp_path / "run", tasks, clients.config())
+    expected = {"mean": (1.6 / 3 * 2 - 0.5) / 2, "median": (1.2 - 0.4) / 2, "majority": 1.0}
+    with closing(Run.open(tmp_path / "run")) as run:
+        for fold, value in expected.items():
+            rescore(run, tmp_path / fold, apply_settings(run.config, [f"evaluators.0.fold={fold}"]), lambda count: None)
+            assert [one.reward.value for one in traces_of(tmp_path / fold)] == [pytest.approx(value)] * 6
+            verify_run(tmp_path / fold)
+        with pytest.raises(InputError, match=r"evaluators\[0\].samples changes the questions"):
+            rescore(run, tmp_path / "x", apply_settings(run.config, ["evaluators.0.samples=2"]), lambda count: None)
+
+
+def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(tmp_path: Path, tasks: Path) -> None:
+    score(tmp_path / "a", tasks, Clients().config())
+    score(tmp_path / "b", tasks, Clients(mild={"It is clear.": 0.3, "It is rude.": 0.4}).config())
+    with closing(Run.open(tmp_path / "a")) as a, closing(Run.open(tmp_path / "b")) as b:
+        compared = compare_responses(read_responses(a), read_responses(b))
+        votes = [json.loads(line) for line in export_votes(a)]
+        with closing(a.read_table("verdicts")) as table:
+            columns = table.columns
+        text = "\n".join(a.explain("t0/0").sentences())
+    moved = {row.question: row.to_unmet for row in compared.questions if row.largest_delta}
+    assert moved == {"criteria@clear by mild": 6}
+    assert len(votes) == 36
+    assert {(one["annotator"], one["label"]) for one in votes if one["dimension"] == "clear"} == {
+        ("kind", 1.0),
+        ("mild", 1.0),
+        ("strict", 0.0),
+    }
+    assert "judge" in columns
+    assert "Judges on clear: kind 0.9000; mild 0.6000; strict 0.1000." in text
