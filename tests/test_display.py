@@ -178,3 +178,12 @@ def test_tables_mark_what_is_filled_in_or_does_not_apply() -> None:
     assert "reward 0.5 (degraded)</caption>" in table
     assert "<tr><th>breaks</th><td>0</td><td>1</td><td>not judged</td></tr>" in table
     assert "<tr><th>absent</th><td>-</td><td>-</td><td>not applicable</td></tr>" in table
+
+
+def test_completion_offers_the_names_that_are_for_users() -> None:
+    with jg.Jury(evaluators=["maths.length"]) as made:
+        (trace,) = made.score(task(), [response("a")])
+        assert {"config", "prepare", "score", "score_many", "ascore", "open", "close"} <= set(dir(made))
+        assert not {"context", "gateway", "gateways", "loop", "code_folder"} & set(dir(made))
+    assert {"verdicts", "reward", "digest", "explain", "gated", "to_dict", "model_copy"} <= set(dir(trace))
+    assert not {"json", "schema", "copy", "model_dump", "model_fields", "constant"} & set(dir(trace))

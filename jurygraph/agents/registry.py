@@ -114,9 +114,9 @@ def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
                 raise ConfigError(f"{key}: there is no model {judge!r}; {hint}")
         if use.judges and not evaluators[use.known_as].uses_model:
             raise ConfigError(f"{key}: {use.known_as!r} asks no model, so leave them out")
-    asked = {judge for use in config.evaluators for judge in use.judges}
+    used = {judge for use in config.evaluators for judge in use.judges}
     for name in config.models:
-        if name not in asked:
+        if name not in used:
             raise ConfigError(f"models.{name}: is in the `judges` of no evaluator; list it there, or leave it out")
 
 

@@ -80,9 +80,7 @@ async def _request_all(
                     found.append((task, result))
                 report(1)
     except (ModelError, BudgetExceeded):
-        await (
-            jury.gateways.wait_for_pending()
-        )  # so that the replies that were paid for are in the cache for the next run
+        await jury.gateways.wait_for_pending()  # replies that were paid for go to the cache, for the next run
         raise
     finally:
         await jury.gateways.close()

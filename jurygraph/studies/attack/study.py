@@ -291,8 +291,8 @@ def attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
         hint = f"give them what the config's evaluators ask about: {subjects}; --tasks names tasks of your own"
         raise InputError(f"none of the tasks has a question of layer {layers}; {hint}")
     used = {question.evaluator for survey in surveys for question in survey.questions}
-    asked = {use.known_as for use in jury.config.evaluators if use.judges}
-    idle = sorted(name for name in used - asked if jury.evaluators[name].uses_model)
+    questioned = {use.known_as for use in jury.config.evaluators if use.judges}
+    idle = sorted(name for name in used - questioned if jury.evaluators[name].uses_model)
     if jury.gateway is None and idle:
         raise ConfigError(f"model: it is none, and evaluator {idle[0]!r} asks a model; name one, or use --model")
     return surveys
