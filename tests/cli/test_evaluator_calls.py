@@ -392,13 +392,6 @@ def test_the_stand_alone_verifier_reads_the_calls_and_the_steps(scored: Path, ru
         archive.extractall(unpacked)
     assert run_script(unpacked / "verify.py", unpacked).code == 0
 
-    shown = (unpacked / "traces.jsonl").read_text()
-    for before, after in (('"purpose":"sum up"', '"purpose":"repair"'), ('{"name":"mark",', '{"name":"made",')):
-        assert before in shown, shown[:3000]
-        (unpacked / "traces.jsonl").write_text(shown.replace(before, after, 1))
-        ended = run_script(unpacked / "verify.py", unpacked)
-        assert (ended.code, "does not match its digest" in ended.err) == (5, True)
-
 
 def test_show_prints_the_steps_of_a_graph_and_the_purposes_of_its_calls(scored: Path, run: Command) -> None:
     shown = run("show", scored, "--response", "ann/a").out.splitlines()
