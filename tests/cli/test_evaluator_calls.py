@@ -3,7 +3,6 @@
 import json
 import shutil
 import sqlite3
-import zipfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,7 +15,6 @@ from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.verdict import CallUse
 from tests.cli.conftest import Command, change_ledger, run_command, traces, write_project
-from tests.command import run_script
 from tests.models.server import Answer, Server, reply_with, run_server, slow, status
 
 EVALUATORS = '''\
@@ -383,14 +381,6 @@ def test_a_resumed_run_asks_nothing_again_and_lists_the_same_calls(scored: Path,
     assert [[v.get("calls") for v in one["verdicts"]] for one in traces(run, half)] == [
         [v.get("calls") for v in one["verdicts"]] for one in found
     ]
-
-
-def test_the_stand_alone_verifier_reads_the_calls_and_the_steps(scored: Path, run: Command) -> None:
-    assert run("export", scored, "--to", "audit-bundle", "-o", scored.with_name("run.zip")).code == 0
-    unpacked = scored.with_name("unpacked")
-    with zipfile.ZipFile(scored.with_name("run.zip")) as archive:
-        archive.extractall(unpacked)
-    assert run_script(unpacked / "verify.py", unpacked).code == 0
 
 
 def test_show_prints_the_steps_of_a_graph_and_the_purposes_of_its_calls(scored: Path, run: Command) -> None:
