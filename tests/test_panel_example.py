@@ -255,16 +255,6 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Typed:
     return partial(run_command, cwd=tmp_path)
 
 
-def test_a_dry_run_says_how_often_the_model_will_be_asked_and_asks_nobody(typed: Typed, judge: Server) -> None:
-    model, before = f"openai-compatible:{judge.url}#{NAME}", judge.count
-    scoring = ("score", PANEL / "tasks.jsonl", "--out", "run", "--limit", "1", "--model", model)
-    said_before = json.loads(typed(*scoring, "--dry-run", "--json").out)
-    assert judge.count == before
-    assert typed(*scoring).code == 0
-    assert said_before["model"]["expected"]["calls"] == judge.count - before == ALL_CALLS
-    assert "tasks_needing_model" not in said_before
-
-
 RECIPES = (
     ["weights.method=uniform"],
     ["rubric.aggregation=flat"],
@@ -292,39 +282,6 @@ def test_a_run_proves_itself_and_other_recipes_ask_nobody(typed: Typed, judge: S
     assert (learned.code, (tmp_path / "judges.json").exists()) == (0, False)
     assert "the panel's depth is 52.5, and below 75" in learned.err
     assert judge.count == asked
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_family_that_is_added_asks_its_own_questions_alone(
-    family: str, typed: Typed, judge: Server, whole: Mapping[str, Trace], tmp_path: Path
-) -> None:
-    config = settings(judge.url)
-    write(tmp_path / "less.yaml", without(config, family))
-    write(tmp_path / "whole.yaml", config)
-    first = judge.count
-    assert typed("score", PANEL / "tasks.jsonl", "--config", "less.yaml", "--out", "less", "--limit", "1").code == 0
-    second = judge.count
-    done = typed(
-        *("score", PANEL / "tasks.jsonl", "--config", "whole.yaml", "--limit", "1", "--branch", "less", "--out", "run")
-    )
-    assert done.code == 0, done.err
-    asked = judge.count - second
-    assert (second - first + asked, asked) == (ALL_CALLS, own_calls(family))
-    traces = {trace.response_id: trace for trace in Run.open(tmp_path / "run").traces()}
-    assert {name: trace.reward for name, trace in traces.items()} == {n: t.reward for n, t in whole.items()}
-
-
-ALL_CALLS = 1 + 5 * (2 + 3 + 1) + 5 * SAMPLES * (3 + 3 + 1)
-"""About a trip: its graph, and of each response two calls about criteria, one a traveller, one about the steps, and
-for each sample one of each judge a reviewer; `zero-shot` asks once for all of them."""
-
-
-def own_calls(family: str) -> int:
-    """How often a family asks the model about a trip; a rubric is annotated where somebody judges its criteria."""
-    calls = {"annotator": 1, "rubric": 1 + 5 * 2, "preferences": 5 * 3, "quality assessor": 5}
-    of_judges = {"personalized": 5 * 3 * SAMPLES, "aggregate": 5 * 3 * SAMPLES, "zero-shot": 5 * SAMPLES}
-    return (calls | of_judges).get(family, 0)
 
 
 def write(path: Path, config: Mapping[str, Any]) -> None:

@@ -10,10 +10,6 @@ from typing import Any
 
 import pytest
 
-from jurygraph.cli.render.trace import _verdict_details
-from jurygraph.explanation.terms import ExplainedVerdict
-from jurygraph.schema import RecordedVerdict
-from jurygraph.schema.verdict import CallUse
 from tests.cli.conftest import Command, change_ledger, run_command, traces, write_project
 from tests.models.server import Answer, Server, reply_with, run_server, slow, status
 
@@ -391,15 +387,6 @@ def test_show_prints_the_steps_of_a_graph_and_the_purposes_of_its_calls(scored: 
     assert names == ["promise", "summarise", "mark"]
     assert all(step.endswith(" s") for step in steps.split(", "))
     assert calls == "4 calls: promise, summarise, mark, repair"
-
-
-@pytest.mark.parametrize(
-    ("purposes", "line"), [([], None), (["judge"], None), (["look"], "1 call: look"), (["a", "b"], "2 calls: a, b")]
-)
-def test_calls_are_shown_unless_there_is_one_of_the_usual_purpose(purposes: list[str], line: str | None) -> None:
-    calls = tuple(CallUse(id=name, purpose=name) for name in purposes)
-    one = ExplainedVerdict(RecordedVerdict(score=1.0, calls=calls), 1.0, None, 1, 0.0, "none", 1)
-    assert [shown.strip() for shown in _verdict_details(one)] == ([] if line is None else [line])
 
 
 def test_no_digest_depends_on_the_durations_of_steps(scored: Path, server: Server, run: Command) -> None:

@@ -1,6 +1,5 @@
 """Views of an explained trace: every sentence and line follows from the trace and its decision."""
 
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -39,7 +38,6 @@ from jurygraph.schema import (
     Trace,
 )
 from tests.rows import all_rows
-from tests.steps import growth
 
 
 def finite(low: float, high: float) -> st.SearchStrategy[float]:
@@ -310,14 +308,6 @@ def test_a_pair_is_described_from_the_side_of_the_response_with_its_opponent():
 def component(name: str, combiner: str, *masses: tuple[str, float], **params: Any) -> ComponentSpec:
     inputs = {part: ComponentInput(questions=(part,), weights=(1.0,), input_weight=mass) for part, mass in masses}
     return ComponentSpec(name=name, weight=1.0, combiner=combiner, version="1", inputs=inputs, params=params)
-
-
-def component_sentences(
-    spec: ComponentSpec, parts: dict[str, float], value: float, *verdicts: RecordedVerdict
-) -> list[str]:
-    term = Term(name=spec.name, weight=spec.weight, value=value, contribution=value)
-    one = trace(reward(value, terms=(term,), parts={spec.name: parts}), *verdicts)
-    return explanation_sentences(one, Decision(specs=(spec,)))
 
 
 def test_a_panel_describes_how_its_votes_become_one_level():
@@ -610,31 +600,3 @@ def test_a_weight_set_by_a_judge_costs_nothing():
     decision = Decision(specs=(one.model_copy(update={"inputs": inputs}),))
     lines = points_of(explanation_sentences(decide(decision, weight, utility), decision))
     assert lines == ["Lost 0.5: adaptive 0.5 of 1, weight 1; ann 0.5 (weight 1) (utility/ann: u)."]
-
-
-def make_rubric(criteria: int) -> tuple[Trace, Decision]:
-    """Return a chain of criteria under GEAR: every other one is not fully met, and every third is not judged."""
-    names = [f"c{number}" for number in range(criteria)]
-    inputs = {name: ComponentInput(questions=(name,), weights=(1.0,)) for name in names}
-    params = {
-        "parents": list(range(criteria - 1)),
-        "children": list(range(1, criteria)),
-        "retention": [0.2] * (criteria - 1),
-        "inference": "exact",
-    }
-    component = ComponentSpec(name="rubric", weight=1.0, combiner="gear", version="1", inputs=inputs, params=params)
-    verdicts = [
-        verdict(name, status="abstained") if place % 3 == 2 else verdict(name, score=0.5 + place % 2 / 2)
-        for place, name in enumerate(names)
-    ]
-    term = Term(name="rubric", weight=1.0, value=0.25, contribution=0.25)
-    parts = {"rubric": dict.fromkeys(names, 0.25)}
-    return trace(reward(0.25, terms=(term,), parts=parts), *verdicts), Decision(specs=(component,))
-
-
-def test_a_rubric_of_four_times_as_many_criteria_takes_about_four_times_as_many_steps():
-    def make_explanation(criteria: int) -> Callable[[], object]:
-        found, decision = make_rubric(criteria)
-        return lambda: explanation_sentences(found, decision)
-
-    assert growth(make_explanation, 50) < 6
