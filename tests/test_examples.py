@@ -23,14 +23,13 @@ import pytest
 from examples.group_trip import prose
 from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
 from jurygraph.aggregation import gear
-from jurygraph.judges.few_shot.shown_examples import is_near_duplicate
 from jurygraph.runs.run import Run
 from jurygraph.schema import CallsConfig
 from jurygraph.sources import read_config, read_tasks
 from tests.agents.extraction.extractor import fenced_text, read_perfectly, reader_script
 from tests.command import run_command
-from tests.judges.few_shot.reviewers import by_examples, examples_in, without_examples
-from tests.models.judge_scripts import requested_items, response_in
+from tests.judges.few_shot.reviewers import by_examples, without_examples
+from tests.models.judge_scripts import requested_items
 from tests.models.server import Answer, Server, reply_with, run_server
 
 ROOT = Path(__file__).parent.parent
@@ -238,12 +237,6 @@ def test_a_hollow_response_beats_the_sound_one_under_flat_in_four_tasks_and_unde
 # reviewers
 
 ANNOTATORS = ("annotator1", "annotator2", "annotator3")
-SHOT = re.compile(
-    r"^What (?P<who>reviewer \d+) scored:\n"
-    r"<<<example (?P<mark>[0-9a-f]{16})\n(?P<text>.*?)\nexample (?P=mark)>>>\n"
-    r"The score of (?P=who): (?P<score>[^\n]+)$",
-    re.DOTALL | re.MULTILINE,
-)
 
 
 class Predictions(NamedTuple):
@@ -298,36 +291,6 @@ def test_810_verdicts_are_at_most_630_calls(predictions: Predictions) -> None:
     assert len(predictions.bodies) == sum(map(len, calls.values()))
     left = Counter(without_examples(body) for body in predictions.bodies)
     assert (len(left), min(left.values()) > 3) == (30, True), "the constructors differ in their examples alone"
-
-
-def test_examples_are_of_whom_they_should_be_and_none_reveals_the_pair(
-    predictions: Predictions, ratings: dict[tuple[str, str], dict[str, str]], texts: dict[str, str]
-) -> None:
-    for kind, of_kind in predictions.verdicts.items():
-        for task, pair, verdict in of_kind:
-            shown = [one for one in verdict.examples if one.dropped is None]
-            people = {one.reviewer for one in verdict.examples}
-            assert len(shown) == (0 if kind == "zero-shot" else 5)
-            assert people == {verdict.reviewer} if kind == "personalized" else verdict.reviewer not in people
-            for one in verdict.examples:
-                given = ratings[one.item, str(one.reviewer)]
-                assert given["group"] != task.group
-                assert float(given["score"]) == one.score
-                assert one.dropped is not None or not is_near_duplicate(texts[one.item], pair.text)
-
-
-def test_the_prompts_say_just_what_the_traces_say_that_they_do(predictions: Predictions, texts: dict[str, str]) -> None:
-    recorded = {}
-    for _, pair, verdict in predictions.verdicts["personalized"] + predictions.verdicts["aggregate"]:
-        shown = [(texts[one.item], f"{one.score:g}") for one in verdict.examples if one.dropped is None]
-        recorded[verdict.call] = (pair.text, tuple(shown))
-    found: Counter[Any] = Counter()
-    for body in filter(examples_in, predictions.bodies):
-        shots = list(SHOT.finditer(examples_in(body)))
-        found[response_in(body), tuple((shot["text"], shot["score"]) for shot in shots)] += 1
-        assert not any(name in json.dumps(body) for name in ANNOTATORS)
-        assert {shot["who"] for shot in shots} in ({"reviewer 1"}, {"reviewer 2"}, {"reviewer 2", "reviewer 3"})
-    assert found == Counter(recorded.values())
 
 
 # group_trip

@@ -39,33 +39,3 @@ def test_the_package_has_few_of_the_words_and_none_of_the_beginnings(capsys: pyt
 def test_a_planted_word_is_found(source: str, finding: str) -> None:
     (place,) = places(source)
     assert place.finding.startswith(finding)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "def embed(): ...",
-        "def _failed(): ...",
-        "def judged_cells(): ...",
-        "class C:\n    @property\n    def judged(self): ...",
-        "uses_model = restated = 1",
-        'def f():\n    """Return what was given."""',
-        "text = 'as it was said'",
-    ],
-)
-def test_plain_code_passes(source: str) -> None:
-    assert places(source) == []
-
-
-def test_a_rate_above_the_limit_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    often, seldom = tmp_path / "often.py", tmp_path / "seldom.py"
-    often.write_text("x = said\n" * 4 + "\n" * 9_996)
-    seldom.write_text("x = said\n" * 3 + "\n" * 9_997)
-    assert (main([str(often)]), main([str(seldom)])) == (1, 0)
-    assert "said 4.0" in capsys.readouterr().out
-
-
-def test_the_places_are_printed_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "module.py").write_text("\nx = said\n")
-    main(["-v", str(tmp_path)])
-    assert f"{tmp_path / 'module.py'}:2: said in said" in capsys.readouterr().out

@@ -1,16 +1,12 @@
 """Points of a reward: what every term and each of its parts gained, and lost against its best value.
 
-A penalty is best at 0. Printed points have four decimals and add up to the printed total (largest remainder): a rounded
-summand may differ from its own product by one unit of the last decimal.
+A penalty is best at 0.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from math import fsum, isclose, prod
 from typing import NamedTuple
-
-from pydantic import Field
 
 from jurygraph.display import format_line
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedVerdict, Leaf, Share
@@ -18,7 +14,8 @@ from jurygraph.messages import format_plain, shorten
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Number
 
-_UNITS = 10_000  # of a point
+_LEAST = 0.5e-4
+"""Points below this are printed as 0."""
 _P_MET = "P(met)"
 """How `native` begins where the score is the probability that a criterion is met."""
 _MAX_REASON = 300
@@ -30,9 +27,9 @@ class PointsLine(FrozenModel):
     """A summand of a reward or of a component: points = weight × shares × value, once for each of `names`.
 
     A share is a weight and the total that it is divided by. `lost` are the points up to the best value: 1, or 0 for a
-    penalty, whose signed weight is negative, or the value itself if it is better than that. `printed` are points and
-    lost as they are printed. `native` is the judge's own value on its scale; if `met` is set, it is the judge's answer,
-    and the value its P(met). `note` says how the value was computed, and `reason` why it is not the best.
+    penalty, whose signed weight is negative, or the value itself if it is better than that. `native` is the judge's own
+    value on its scale; if `met` is set, it is the judge's answer, and the value its P(met). `note` says how the value
+    was computed, and `reason` why it is not the best.
     """
 
     component: str
@@ -41,7 +38,6 @@ class PointsLine(FrozenModel):
     lost: Number
     value: Number
     weight: Number
-    printed: tuple[Number, Number] = Field((0.0, 0.0), exclude=True, repr=False)
     shares: tuple[Share, ...] = ()
     native: str | None = None
     met: bool | None = None
@@ -54,17 +50,18 @@ class PointsLine(FrozenModel):
         """Return True if a higher value means less reward."""
         return self.weight * prod(weight for weight, _ in self.shares) < 0
 
+    @property
+    def has_loss(self) -> bool:
+        """Return True if the points that were lost are printed as more than 0."""
+        return self.lost >= _LEAST
+
 
 class Points(NamedTuple):
-    """The lines of a reward, those that lost most first, and their totals: best - lost = total.
-
-    `printed` are best and total as they are printed.
-    """
+    """The lines of a reward, those that lost most first, and their totals: best - lost = total."""
 
     lines: tuple[PointsLine, ...]
     best: float
     total: float
-    printed: tuple[float, float]
 
     def __repr__(self) -> str:
         return format_line("Points", self._asdict().items())
@@ -73,46 +70,23 @@ class Points(NamedTuple):
 def count_points(terms: Iterable[ExplainedTerm], kappas: Mapping[str, float]) -> Points:
     """Return a line for every term that counts; `kappas` are the κ of rubrics, by component, as far as known."""
     counted = [one for one in terms if one.term.contribution is not None and one.term.weight]
-    gained = [one.term.contribution or 0.0 for one in counted]
-    best = [max(one.term.weight, 0.0, points) for one, points in zip(counted, gained, strict=True)]
-    total = _to_units(sum(gained))  # in the order of the decision, as the reward itself
-    best_total = _to_units(sum(map(Fraction, best)))
-    lost = _share_out(best_total - total, [high - points for high, points in zip(best, gained, strict=True)])
-    rows = zip(counted, best, _share_out(total, gained), lost, strict=True)
-    lines = [_term_line(*row, kappas.get(row[0].term.name)) for row in rows]
-    printed = best_total / _UNITS, total / _UNITS
-    return Points(tuple(sorted(lines, key=_by_cost)), sum(best), sum(gained), printed)
+    lines = [_term_line(one, kappas.get(one.term.name)) for one in counted]
+    total = sum(line.points for line in lines)  # in the order of the decision, as the reward itself
+    best = sum(line.points + line.lost for line in lines)
+    return Points(tuple(sorted(lines, key=_by_cost)), best, total)
 
 
 def _by_cost(line: PointsLine) -> tuple[float, float, Sequence[str]]:
-    points, lost = line.printed
-    return -lost, -points, line.names
+    """Return the sort key of a line; what is printed alike is ordered by name."""
+    return -round(line.lost, 4), -round(line.points, 4), line.names
 
 
-def _to_units(points: Fraction | float) -> int:
-    return round(Fraction(points) * _UNITS)
-
-
-def _share_out(total: int, points: Sequence[float]) -> list[int]:
-    """Return the points in units that add up to the total: each rounded down, or up if its remainder is large."""
-    exact = [Fraction(each) * _UNITS for each in points]
-    # an exact number of units, but for the rounding of floats, has no remainder
-    near = [Fraction(round(each)) if abs(each - round(each)) < Fraction(1, 10**6) else each for each in exact]
-    units = [each.__floor__() for each in near]
-    left = total - sum(units)
-    step = 1 if left > 0 else -1
-    # of equal remainders that of the largest, so that no loss of 0 becomes another
-    order = sorted(range(len(near)), key=lambda place: (step * (units[place] - near[place]), -near[place], place))
-    for place in order[: abs(left)]:
-        units[place] += step
-    return units
-
-
-def _term_line(one: ExplainedTerm, best: float, points: int, lost: int, kappa: float | None) -> PointsLine:
-    """Return the line of a term; `points` and `lost` are in units, as they are printed."""
+def _term_line(one: ExplainedTerm, kappa: float | None) -> PointsLine:
     term = one.term
     leaves = one.leaves
-    gained = one.term.contribution or 0.0
+    gained = term.contribution or 0.0
+    lost = max(term.weight, 0.0, gained) - gained
+    has_loss = lost >= _LEAST
     only = leaves[0] if len(leaves) == 1 else None
     verdicts = one.verdicts if only is None else only.verdicts
     notes = [] if one.is_judged else ["not judged"]
@@ -125,20 +99,19 @@ def _term_line(one: ExplainedTerm, best: float, points: int, lost: int, kappa: f
         component=term.name,
         names=(term.name,),
         points=gained,
-        lost=best - gained,
-        printed=(points / _UNITS, lost / _UNITS),
+        lost=lost,
         value=term.value or 0.0,
         weight=term.weight,
         shares=() if only is None else tuple(share for share in only.shares if share != (1.0, 1.0)),
         native=_native(only),
-        met=_met(only) if lost else None,
+        met=_met(only) if has_loss else None,
         note="; ".join(notes),
-        reason=describe_losses(verdicts) if lost and one.is_judged and (only or not leaves) else "",
-        parts=() if only else tuple(_part_lines(one, leaves, points, lost)),
+        reason=describe_losses(verdicts) if has_loss and one.is_judged and (only or not leaves) else "",
+        parts=() if only else tuple(_part_lines(one, leaves)),
     )
 
 
-def _part_lines(one: ExplainedTerm, leaves: Sequence[Leaf], points: int, lost: int) -> Iterator[PointsLine]:
+def _part_lines(one: ExplainedTerm, leaves: Sequence[Leaf]) -> list[PointsLine]:
     """Return a line for each part of a component; parts that are alike in everything but their names share one."""
     weight = one.term.weight
     groups: dict[tuple[object, ...], list[PointsLine]] = {}
@@ -161,17 +134,14 @@ def _part_lines(one: ExplainedTerm, leaves: Sequence[Leaf], points: int, lost: i
             reason="" if is_best else describe_losses(leaf.verdicts),
         )
         groups.setdefault((line.value, line.shares, line.native, line.met, line.note, line.reason), []).append(line)
-    gained = _share_out(points, [sum(line.points for line in group) for group in groups.values()])
-    losses = _share_out(lost, [sum(line.lost for line in group) for group in groups.values()])
-    rows = zip(groups.values(), gained, losses, strict=True)
-    yield from sorted((_merge(*row) for row in rows), key=_by_cost)
+    return sorted(map(_merge, groups.values()), key=_by_cost)
 
 
-def _merge(lines: Sequence[PointsLine], points: int, lost: int) -> PointsLine:
-    """Return lines that are alike as one; `points` and `lost` are in units, as they are printed."""
+def _merge(lines: Sequence[PointsLine]) -> PointsLine:
+    """Return lines that are alike as one."""
     names = tuple(sorted(line.names[0] for line in lines))
-    exact = {"points": fsum(line.points for line in lines), "lost": fsum(line.lost for line in lines)}
-    return lines[0].model_copy(update={"names": names, "printed": (points / _UNITS, lost / _UNITS), **exact})
+    sums = {"points": fsum(line.points for line in lines), "lost": fsum(line.lost for line in lines)}
+    return lines[0].model_copy(update={"names": names, **sums})
 
 
 def _leaf_names(leaves: Sequence[Leaf]) -> list[str]:

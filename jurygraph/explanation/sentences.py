@@ -104,9 +104,8 @@ def _point_sentences(explained: ExplainedTrace, points: Points) -> Iterator[str]
         notes = (*contrast_lines(one), *input_lines(one), *vote_lines(one, explained.decision.rule))
         yield from (f"  {shorten(text, _MAX_REASON)}." for text in notes)
     if points.lines:
-        best, gained = map(format_plain, points.printed)
-        losses = "".join(f" - {format_plain(one.printed[1])}" for one in points.lines if one.printed[1])
-        total = f"{best} at best{losses} = {gained}"
+        losses = "".join(f" - {format_plain(one.lost)}" for one in points.lines if one.has_loss)
+        total = f"{format_plain(points.best)} at best{losses} = {format_plain(points.total)}"
         yield f"Sum: {total}." if explained.trace.reward.value is not None else f"The sum would be {total}."
     absent = [name for name, one in terms.items() if one.term.contribution is None]
     weightless = [one for one in terms.values() if one.term.weight == 0 and one.term.name not in absent]
@@ -124,10 +123,9 @@ def _describe_value(one: ExplainedTerm) -> str:
 
 def _describe_line(line: PointsLine) -> str:
     """Describe a line so that its points follow from the numbers in it."""
-    gained, lost = line.printed
-    points = f"Lost {format_plain(lost)}"
-    if not lost and (gained > 0 or not line.is_penalty):
-        points = f"Gained {format_plain(gained)}"
+    points = f"Lost {format_plain(line.lost)}"
+    if not line.has_loss and (line.points > 0 or not line.is_penalty):
+        points = f"Gained {format_plain(line.points)}"
     answer = {True: " met, P(met)", False: " not met, P(met)", None: ""}[line.met]
     names = f"{'penalty ' if line.is_penalty else ''}{join_names(line.names)}"
     value = format_plain(line.value)

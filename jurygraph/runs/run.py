@@ -14,7 +14,6 @@ from jurygraph.display import Displayed, format_line
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.messages import describe_value, did_you_mean, require_type, shorten
 from jurygraph.runs.store import folder as run_folder
-from jurygraph.runs.store.atomic_files import remove_leftovers
 from jurygraph.runs.store.chain import Record
 from jurygraph.runs.store.header import Header, Origin, read_header
 from jurygraph.runs.store.ledger import Ledger, close_on_error
@@ -483,7 +482,6 @@ def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
     """Open the ledger in a folder; None where creating a run was stopped before it had a record."""
     path = folder / run_folder.LEDGER
     run_folder.refuse_links(folder)
-    remove_leftovers(folder)
     if not path.stat().st_size and (folder / run_folder.CONFIG).exists():
         raise TraceMismatch(
             f"{path}: is empty, but {run_folder.CONFIG} shows that there was a run; it has been changed"

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.cli.conftest import (
     CALL_LOGGING_EVALUATORS,
     LETTERS,
@@ -19,7 +17,6 @@ from tests.cli.conftest import (
     Command,
     folder_contents,
     read_calls,
-    run_command,
     traces,
 )
 
@@ -143,16 +140,3 @@ def test_what_is_no_other_run_is_refused(letters_folder: Path, run: Command):
     ended = run("score", "tasks.jsonl", "--out", "run", "--branch", "run")
     assert (ended.code, ended.out) == (2, "")
     assert folder_contents(letters_folder) == before
-
-
-def test_a_branch_works_from_another_folder_and_inside_the_old_run(
-    letters_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.chdir(tmp_path)
-    ended = run_command("score", "letters/tasks.jsonl", "--out", "letters/run/next", "--branch", "letters/run")
-    assert ended.code == 0, ended.err
-    assert "verdicts: 9 reused from letters/run, 0 requested" in ended.err
-    for folder in (letters_folder, letters_folder / "next"):
-        assert run_command("verify", folder).code == 0
-    assert run_command("erase", letters_folder, "--response", "letter/a").code == 0
-    assert run_command("verify", letters_folder / "next").code == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import LETTERS, SECRET, Command, folder_contents, write_project
+from tests.cli.conftest import SECRET, Command, folder_contents
 from tests.rows import all_rows
 
 PHONE, NAME = "0171 555 0100", "by Mrs Hollis"
@@ -76,45 +76,6 @@ def test_erasing_a_task_prints_the_counts(letters_folder: Path, run: Command):
     refused = run("rescore", letters_folder, "--out", "again", "--set", "scale=2")
     assert (refused.code, refused.out) == (2, "")
     assert "the texts of task 'letter' were erased, so its weights cannot be computed again" in refused.err
-
-
-def test_a_task_that_contains_the_text_is_named(tmp_path: Path, run: Command):
-    tasks = [{"id": "the task", "query": f"Answer this: {SECRET}", "responses": [{"id": "a", "text": SECRET}]}]
-    project = write_project(tmp_path / "p", tasks)
-    run("score", project / "tasks.jsonl", "--out", project / "run")
-    ended = run("erase", project / "run", "--response", "a")
-    assert ended.code == 1
-    assert "task 'the task'" in ended.err
-    assert files_with(project / "run", SECRET)
-    assert run("erase", project / "run", "--task", "the task").code == 0
-    assert files_with(project / "run", SECRET) == []
-
-
-def test_a_reason_about_the_erased_opponent_is_erased(tmp_path: Path, run: Command):
-    source = """\
-import jurygraph as jg
-
-
-class Read(jg.Deriver):
-    gives = "reading"
-
-    def derive(self, ask):
-        if "Quill" in ask.response.text:
-            raise ValueError("cannot read " + ask.response.text[:14])
-        return jg.Material(name="reading", response=ask.response.id, data="read")
-
-
-@jg.evaluator(scope="pair", pairs="unordered", needs=["reading"])
-def paired(task, first, second, reading):
-    return 0.5
-"""
-    tasks = [{**LETTERS[0], "responses": LETTERS[0]["responses"][:2]}]
-    config = "evaluators: [manners.paired]\nderivers: [manners.Read]\n"
-    project = write_project(tmp_path / "p", tasks, config, source)
-    run("score", project / "tasks.jsonl", "--out", project / "run")
-    assert files_with(project / "run", "Dear Mr Quill")
-    assert run("erase", project / "run", *RESPONSE).code == 0
-    assert files_with(project / "run", "Dear Mr Quill") == []
 
 
 @pytest.mark.parametrize("what", [RESPONSE, TASK], ids=["a response", "a task"])

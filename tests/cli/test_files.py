@@ -81,11 +81,3 @@ def test_an_export_follows_a_link_and_has_the_usual_mode(project: Path, run: Com
     umask = os.umask(0o022)
     os.umask(umask)
     assert stat.S_IMODE((project / "there" / "rewards.jsonl").stat().st_mode) == 0o666 & ~umask
-
-
-def test_the_draft_of_a_killed_command_is_removed_by_the_next_command(project: Path, run: Command) -> None:
-    assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 0
-    left = project / "run" / ".jurygraph-0123456789abcdef.draft"
-    left.write_text("a text of somebody")
-    assert run("show", project / "run").code == 0
-    assert not left.exists()

@@ -2,22 +2,16 @@
 
 import json
 import shlex
-import signal
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jurygraph.cli.render.summary import request_lines
 from jurygraph.prompts import load_prompt
-from jurygraph.runs.reports.estimate import CallCosts
 from tests.cli.conftest import Command, CommandResult, traces
-from tests.cli.test_interrupt import start_scoring
-from tests.models.judge_scripts import config, judge_reply, requested_items, rubric
-from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, reply_with, run_server, slow, status
-from tests.rows import all_rows
+from tests.models.judge_scripts import config, judge_reply, rubric
+from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, reply_with, run_server, status
 
 CALLS = 6
 """What the project needs: two for each of three responses, as four criteria fit into one."""
@@ -190,43 +184,6 @@ class TestBill:
         assert printed["calls"] == {"sent": sent, "cached": none, "carried": none, "replayed": none, "unanswered": none}
         assert printed["requests"] == none
 
-    @all_rows(
-        ("number", "cost", "unpriced", "shown"),
-        [
-            (0, 0.0, 0, "none by this command"),
-            (6, 0.0, 6, "6 by this command (cost unknown)"),
-            (6, 0.00001, 0, "6 by this command (at most under $0.0001)"),
-            (6, 0.5, 2, "6 by this command (at most $0.5000, and 2 of unknown cost)"),
-        ],
-    )
-    def test_a_cost_is_never_shown_as_more_certain_than_it_is(
-        self, number: int, cost: float, unpriced: int, shown: str
-    ) -> None:
-        assert request_lines(CallCosts(number, unpriced, cost)) == [f"requests: {shown}"]
-
-    @pytest.mark.exhaustive
-    def test_after_ctrl_c_no_request_is_sent_and_none_is_paid_twice(self, project: Project):
-        concurrency = 2
-
-        def script(body: dict[str, Any], number: int) -> Answer:
-            answer = score_by_length(body, number)
-            return slow(1.0, answer) if number <= concurrency else answer
-
-        with run_server(script) as server:
-            project.write_config(server.url, concurrency=concurrency)
-            process = start_scoring(project.folder, "run")
-            while server.count < concurrency:
-                assert process.poll() is None
-                time.sleep(0.01)
-            process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=60)
-            assert (process.returncode, server.count) == (130, concurrency), err
-            assert f"requests: {concurrency} by this command" in err
-            resumed = project.score("run")
-            assert (resumed.code, server.count) == (0, CALLS), resumed.err
-            project.score("whole")
-        assert project.rewards("run") == project.rewards("whole")
-
 
 NO_LIMIT = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
 
@@ -275,29 +232,6 @@ class TestFailures:
     @staticmethod
     def printed_retry_command(ended: CommandResult) -> str:
         return ended.err.partition("that may succeed now:  ")[2].splitlines()[0]
-
-    def test_only_the_three_most_frequent_failures_are_printed(self, project: Project, tmp_path: Path):
-        kinds = {"ann": status(500), "bob": status(429), "cas": status(400, body="two\nlines " + "x" * 500)}
-
-        def script(body: dict[str, Any], number: int) -> Answer:
-            shown = body["messages"][1]["content"]
-            if len(requested_items(body)) == 1 and "to cas." in shown:
-                return reply_with("a lot", finish="length")
-            return next(answer for name, answer in kinds.items() if f"to {name}." in shown)
-
-        with run_server(script) as server:
-            project.write_config(server.url, attempts=1)
-            printed = [line for line in project.score("run").err.splitlines() if "failed verdicts" in line]
-            written_forms = json.loads(project.score("run", "--json").out)["failures"]
-        assert [line.partition(" (")[0] for line in printed] == [
-            "failed verdicts: 5 of kind server",
-            "failed verdicts: 5 of kind rate-limit",
-            "failed verdicts: 4 of kind rejected",
-        ]
-        assert max(map(len, printed)) < 400
-        assert [(row["kind"], row["cause"], row["verdicts"]) for row in written_forms][3:] == [
-            ("truncated", "response", 1)
-        ]
 
     def test_failures_caused_by_a_response_have_no_retry_command(self, project: Project):
         with run_server(lambda body, number: reply_with("a lot", finish="length")) as server:

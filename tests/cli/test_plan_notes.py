@@ -34,10 +34,3 @@ def test_it_is_told_once_for_all_tasks_and_responses(run: Command, more: tuple[s
     told = [line for line in run("score", "tasks.jsonl", "--out", "run", *more).err.splitlines() if TOLD in line]
     assert len(told) == 1
     assert told[0].startswith(f"task 'none' and 1 more: 0 {TOLD}")
-
-
-@pytest.mark.usefixtures("project")
-def test_it_is_not_told_where_the_layers_keep_half_of_it(run: Command, project: Path) -> None:
-    tasks = (project / "tasks.jsonl").read_text().splitlines()
-    (project / "tasks.jsonl").write_text("\n".join(tasks[:1]))
-    assert TOLD not in run("score", "tasks.jsonl", "--out", "run").err

@@ -14,7 +14,6 @@ from tests.cli.conftest import (
     CommandResult,
     folder_contents,
     run_new_process,
-    traces,
     write_project,
 )
 from tests.rows import all_rows
@@ -86,18 +85,6 @@ def test_the_default_config_is_jury_yaml_next_to_the_tasks_or_in_the_current_fol
     assert "no jury.yaml next to the tasks or in the current folder" in ended.err
     monkeypatch.chdir(project)
     assert run("score", tasks, "--out", tmp_path / "run").code == 0
-
-
-def test_responses_can_be_in_a_file_of_their_own(project: Path, run: Command):
-    apart = [{"task": task["id"], **response} for task in TASKS for response in task["responses"]]
-    (project / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in apart))
-    bare = [{"id": task["id"], "query": task["query"]} for task in TASKS]
-    (project / "bare.jsonl").write_text("".join(json.dumps(line) + "\n" for line in bare))
-    together = run("score", project / "tasks.jsonl", "--out", project / "one")
-    answers = project / "answers.jsonl"
-    ended = run("score", project / "bare.jsonl", "--responses", answers, "--out", project / "two")
-    assert ended.out == together.out
-    assert traces(run, project / "one") == traces(run, project / "two")
 
 
 def test_a_dry_run_counts_the_questions_and_writes_nothing(project: Path, run: Command):
@@ -241,22 +228,6 @@ def test_too_many_infrastructure_failures_are_inconclusive(project: Path, run: C
     assert "inconclusive: 25.0% of the verdicts failed for infrastructure reasons" in ended.err
 
 
-def test_a_run_whose_evaluator_is_broken_stops_early_and_leaves_nothing(project: Path, run: Command):
-    """A wrong return is no fault of the infrastructure, nor of the responses."""
-    (project / "broken.py").write_text("def text(task, response):\n    return response.text\n")
-    (project / "jury.yaml").write_text("evaluators: [broken.text]\nreward: {text: 1.0}\n")
-    responses = [{"id": f"r{i}", "text": "please"} for i in range(12)]
-    for count, code, message in (
-        (12, 2, "evaluator 'broken.text' failed at each of its first 10 verdicts, with malformed: expected a"),
-        (9, 1, "evaluator errors: 9 of kind malformed (broken.text 9), for example: expected a Verdict, a number or a"),
-    ):
-        task = {"id": "t", "query": "?", "responses": responses[:count]}
-        (project / "tasks.jsonl").write_text(json.dumps(task))
-        ended = run("score", project / "tasks.jsonl", "--out", project / f"run-{count}")
-        assert (ended.code, message in ended.err) == (code, True), ended.err
-        assert (project / f"run-{count}").exists() is (code == 1)
-
-
 def test_without_a_model_its_verdicts_abstain_and_the_reward_has_a_note(project: Path, run: Command):
     (project / "jury.yaml").write_text(
         "evaluators: [manners.polite, manners.judge]\nreward: {polite: 0.9, judge: 0.1}\n"
@@ -267,19 +238,6 @@ def test_without_a_model_its_verdicts_abstain_and_the_reward_has_a_note(project:
         "4 judged + 1 set by empty-response + 3 abstained + 0 failed" in ended.out
     )  # an empty response needs no model
     assert "0.9000   0         2       0" in ended.out
-
-
-def test_a_limit_scores_the_first_tasks_and_the_others_can_follow(project: Path, run: Command, tmp_path: Path):
-    tasks = project / "tasks.jsonl"
-    first = run("score", tasks, "--out", project / "run", "--limit", 1).out
-    assert "= 4 requested" in first
-    assert first.splitlines()[-1] == "1 of 2 tasks (--limit)"
-    ended = run("score", tasks, "--out", project / "run")
-    assert "--limit" not in ended.out
-    assert "1 tasks are scored already" in ended.err
-    assert "= 8 requested" in ended.out
-    run("score", tasks, "--out", project / "whole")
-    assert traces(run, project / "run") == traces(run, project / "whole")
 
 
 BAD_INPUT = [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import CONFIG, EVALUATORS, Command, folder_contents, traces
+from tests.cli.conftest import CONFIG, EVALUATORS, Command, folder_contents
 from tests.sources.test_task_tables import ROWS, Rows, save_dataset
 
 NAMED = ("--prompt-column", "question", "--response-column", "answer")
@@ -62,22 +62,6 @@ def test_a_run_resumes_and_refuses_another_file_and_other_columns(folder: Path, 
     assert (changed.code, "response 'row-1' is another one now" in changed.err) == (2, True)
 
 
-def test_rubrics_of_a_table_are_judged(folder: Path, run: Command) -> None:
-    (folder / "rubric.yaml").write_text("evaluators: [criteria]\n")
-    (folder / "data.csv").write_text('question,answer,needs\nq,x,"It is kind.\nIt is short."\n')
-    command = ("score", "data.csv", *NAMED, "--rubric-column", "needs", "--config", "rubric.yaml", "--dry-run")
-    assert json.loads(run(*command, "--json").out)["questions"] == 2
-
-
-def test_an_empty_cell_in_a_response_column_is_an_empty_response(folder: Path, run: Command) -> None:
-    (folder / "two.csv").write_text("question;a;b\nq;x;\nr;;y\n")
-    named = ["--prompt-column", "question", "--response-column", "a", "--response-column", "b"]
-    scored = run("score", "two.csv", *named, "--out", "run")
-    assert scored.code == 0
-    found = [trace["response_id"] for trace in traces(run, folder / "run")]
-    assert found == ["row-1/a", "row-1/b", "row-2/a", "row-2/b"]
-
-
 def test_a_dry_run_writes_nothing_and_a_bad_table_neither(folder: Path, run: Command) -> None:
     before = folder_contents(folder)
     dry = run("score", "data.csv", *NAMED, "--out", "run", "--dry-run", "--json")
@@ -99,28 +83,3 @@ def test_a_saved_dataset_is_scored(folder: Path, run: Command) -> None:
     )
     refused = run("score", "--hf", "data", *NAMED, "--group-by", "question", "--out", "run")
     assert "the tasks file is data (" in refused.err
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ((), "expected TASKS or --hf DATASET_DIR, one of the two"),
-        (("data.csv", "--hf", "data.csv"), "expected TASKS or --hf DATASET_DIR, one of the two"),
-        (("--hf", "data.csv"), "--hf data.csv: is no folder; name one that `save_to_disk` wrote"),
-        (
-            ("data.csv", "--id-column", "id"),
-            "--prompt-column: is missing; a table needs a column of prompts and one of",
-        ),
-        (("data.csv", "--prompt-column", "question"), "--response-column: is missing; a table needs"),
-        (("data.csv", *NAMED, "--response-column", "answer"), "--response-column: is 'answer' again; give each"),
-        (("data.csv", *NAMED, "--response-column", "question"), "--response-column: is 'question', the column of prom"),
-        (
-            ("data.csv", *NAMED, "--response-column", "split", "--agent-column", "id"),
-            "--agent-column: names who wrote the one response of a row, and there are several; leave it out",
-        ),
-        (("data.csv", *NAMED, "--reference-column", "splt"), "data.csv, line 1: has no column 'splt'; did you mean sp"),
-    ],
-)
-def test_wrong_columns_are_refused(folder: Path, run: Command, words: tuple[str, ...], message: str) -> None:
-    refused = run("score", *words, "--out", "run")
-    assert (refused.code, refused.err.startswith(f"error: {message}")) == (2, True), refused.err

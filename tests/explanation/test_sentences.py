@@ -1,7 +1,5 @@
 """Views of an explained trace: every sentence and line follows from the trace and its decision."""
 
-from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -15,7 +13,6 @@ from jurygraph.explanation import Explanation
 from jurygraph.explanation.sentences import what_if_sentences
 from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.explanation.what_if import Change
-from jurygraph.messages import format_plain
 from jurygraph.schema import (
     RESPONSE_GATES,
     ComponentInput,
@@ -39,7 +36,6 @@ from jurygraph.schema import (
     Trace,
 )
 from tests.rows import all_rows
-from tests.steps import growth
 
 
 def finite(low: float, high: float) -> st.SearchStrategy[float]:
@@ -139,25 +135,20 @@ def test_each_term_is_weight_times_value_and_they_add_up():
 
 
 @given(st.lists(st.tuples(finite(-5, 5), finite(0, 1)), min_size=1, max_size=6))
-def test_printed_points_add_up_to_the_printed_sum(drawn: list[tuple[float, float]]):
+def test_points_are_weight_times_value_and_add_up_to_the_reward(drawn: list[tuple[float, float]]):
     terms = tuple(
         Term(name=f"t{place}", weight=weight, value=value, contribution=weight * value)
         for place, (weight, value) in enumerate(drawn)
         if weight
     )
-    explanation = Explanation(trace(reward(0.0, terms=terms)), Decision(specs=()), ())
-    points, sums = explanation.points, [line for line in explanation.sentences() if line.startswith("Sum")]
-    gained, lost = ([Decimal(str(line.printed[place])) for line in points.lines] for place in (0, 1))
-    best, total = (Decimal(str(number)) for number in points.printed)
-    assert best - sum(lost) == total == sum(gained)
-    assert lost == sorted(lost, reverse=True)
+    points = Explanation(trace(reward(0.0, terms=terms)), Decision(specs=()), ()).points
     for line in points.lines:
         exact = line.weight * line.value
         assert (line.points, line.lost) == (exact, max(line.weight, 0.0, exact) - exact)
-        assert max(abs(line.printed[0] - exact), abs(line.printed[1] - line.lost)) <= 1.001e-4
+    lost = [round(line.lost, 4) for line in points.lines]
+    assert lost == sorted(lost, reverse=True)
     assert points.total == sum(term.contribution or 0.0 for term in terms)
-    assert len(sums) == bool(terms)
-    assert all(line.endswith(f"= {format_plain(float(total))}.") for line in sums)
+    assert points.best - sum(line.lost for line in points.lines) == pytest.approx(points.total, abs=1e-9)
 
 
 def test_a_probability_has_the_answer_of_its_judge():
@@ -310,14 +301,6 @@ def test_a_pair_is_described_from_the_side_of_the_response_with_its_opponent():
 def component(name: str, combiner: str, *masses: tuple[str, float], **params: Any) -> ComponentSpec:
     inputs = {part: ComponentInput(questions=(part,), weights=(1.0,), input_weight=mass) for part, mass in masses}
     return ComponentSpec(name=name, weight=1.0, combiner=combiner, version="1", inputs=inputs, params=params)
-
-
-def component_sentences(
-    spec: ComponentSpec, parts: dict[str, float], value: float, *verdicts: RecordedVerdict
-) -> list[str]:
-    term = Term(name=spec.name, weight=spec.weight, value=value, contribution=value)
-    one = trace(reward(value, terms=(term,), parts={spec.name: parts}), *verdicts)
-    return explanation_sentences(one, Decision(specs=(spec,)))
 
 
 def test_a_panel_describes_how_its_votes_become_one_level():
@@ -610,31 +593,3 @@ def test_a_weight_set_by_a_judge_costs_nothing():
     decision = Decision(specs=(one.model_copy(update={"inputs": inputs}),))
     lines = points_of(explanation_sentences(decide(decision, weight, utility), decision))
     assert lines == ["Lost 0.5: adaptive 0.5 of 1, weight 1; ann 0.5 (weight 1) (utility/ann: u)."]
-
-
-def make_rubric(criteria: int) -> tuple[Trace, Decision]:
-    """Return a chain of criteria under GEAR: every other one is not fully met, and every third is not judged."""
-    names = [f"c{number}" for number in range(criteria)]
-    inputs = {name: ComponentInput(questions=(name,), weights=(1.0,)) for name in names}
-    params = {
-        "parents": list(range(criteria - 1)),
-        "children": list(range(1, criteria)),
-        "retention": [0.2] * (criteria - 1),
-        "inference": "exact",
-    }
-    component = ComponentSpec(name="rubric", weight=1.0, combiner="gear", version="1", inputs=inputs, params=params)
-    verdicts = [
-        verdict(name, status="abstained") if place % 3 == 2 else verdict(name, score=0.5 + place % 2 / 2)
-        for place, name in enumerate(names)
-    ]
-    term = Term(name="rubric", weight=1.0, value=0.25, contribution=0.25)
-    parts = {"rubric": dict.fromkeys(names, 0.25)}
-    return trace(reward(0.25, terms=(term,), parts=parts), *verdicts), Decision(specs=(component,))
-
-
-def test_a_rubric_of_four_times_as_many_criteria_takes_about_four_times_as_many_steps():
-    def make_explanation(criteria: int) -> Callable[[], object]:
-        found, decision = make_rubric(criteria)
-        return lambda: explanation_sentences(found, decision)
-
-    assert growth(make_explanation, 50) < 6

@@ -364,12 +364,3 @@ class TestForecast:
             expected, unread = self.forecast(tmp_path / "new", tasks, given_config, **more)
             assert (unread, expected["questions"], expected["model"]["worst"]["calls"]) == (0, 6, 0)
         assert server.count == before
-
-
-def test_a_trace_includes_the_read_profiles(run: Path) -> None:
-    with closing(Run.open(run)) as opened:
-        trace = opened.find_trace("t1/r0")
-        assert trace.plan is not None
-        assert trace.plan.digest == trace.plan_digest
-        assert trace == opened.find_trace("t1/r0")
-        assert trace.digest == next(one.digest for one in opened.traces() if one.response_id == "t1/r0")

@@ -13,7 +13,6 @@ from jurygraph.sources import read_tasks
 from tests.runs.sample_runs import (
     FULL_CONFIG,
     SIMPLE_CONFIG,
-    evaluator_config,
     make_tasks,
     score,
     trace_contents,
@@ -38,16 +37,6 @@ def test_plans_and_tasks_equal_those_of_the_jury(rich: Path, tasks: Path) -> Non
             assert run.task(task.id) == task
             assert run.plan_of(task.id) == jury.prepare(task)
             assert run.plan_of(task.id).digest == jury.prepare(task).digest
-
-
-def test_a_known_task_saves_reading_only_the_task_that_is_stored(rich: Path, tasks: Path) -> None:
-    run = Run.open(rich)
-    for task, _ in read_tasks(tasks):
-        plan = run.plan_of(task.id)
-        same = run.plan_of(task.id, known=task)
-        assert (same, same.digest) == (plan, plan.digest)
-        for other in (task.model_copy(update={"query": "q"}), task.model_copy(update={"metadata": {"n": 1.0}})):
-            assert run.plan_of(task.id, known=other).task_digest == task.content_digest != other.content_digest
 
 
 def test_every_trace_has_the_link_of_the_previous_record(plain: Path) -> None:
@@ -151,13 +140,3 @@ def test_a_run_killed_during_creation_is_not_a_run_yet(tmp_path: Path, tasks: Pa
             Run.open(folder)
         score(folder, tasks)
         assert Run.open(folder).is_closed
-
-
-def test_the_size_of_a_trace_does_not_grow_with_its_group(tmp_path: Path) -> None:
-    def largest(size: int) -> int:
-        tasks = write_tasks(tmp_path / f"{size}", make_tasks(tasks=1, size=size))
-        score(tmp_path / f"{size}" / "run", tasks, {"evaluators": [evaluator_config("place", scope="group")]})
-        with closing(Run.open(tmp_path / f"{size}" / "run")) as run:
-            return max(len(record.body) for record in run.ledger.records("trace"))
-
-    assert largest(100) < largest(10) + 100

@@ -62,16 +62,6 @@ def test_a_magic_number_overrides_the_suffix(form: str, name: str, tmp_path: Pat
 # What cannot be read
 
 
-def test_a_missing_file_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "t.csv") == ": there is no such file; name one that is there"
-    write(tmp_path / "places.csv", "name\na\n")
-    assert refusal(tmp_path / "palces.csv") == ": there is no such file; did you mean places.csv?"
-
-
-def test_a_folder_is_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path) == ": is a folder; name a file"
-
-
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "t.csv")
     assert refusal(tmp_path / "t.csv") == ": is not a regular file; name a file"

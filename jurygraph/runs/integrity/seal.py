@@ -27,21 +27,11 @@ _HINT = "make one with `openssl genpkey -algorithm ed25519 -out key.pem` or `ssh
 
 def load_private_key(path: Path) -> "Ed25519PrivateKey":
     """Return the private key in an unencrypted file. Raises `InputError` if there is none."""
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    content = _read_content(path)
-    openssh = b"OPENSSH PRIVATE KEY" in content
-    load = serialization.load_ssh_private_key if openssh else serialization.load_pem_private_key
-    try:
-        key = load(content, password=None)
-    except TypeError:
-        raise InputError(f"{path}: is encrypted, and passphrases are not supported; {_HINT}") from None
-    except (ValueError, UnsupportedAlgorithm):
-        raise InputError(f"{path}: contains no private key; {_HINT}") from None
+    key = _load_key(path)
     if not isinstance(key, Ed25519PrivateKey):
-        raise InputError(f"{path}: contains a key that is not Ed25519; {_HINT}")
+        raise InputError(f"{path}: contains no private Ed25519 key; {_HINT}")
     return key
 
 
@@ -50,33 +40,42 @@ def load_public_key(key: Path | str) -> str:
 
     Raises `InputError` if the file contains neither.
     """
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+    if re.fullmatch(_HEX_KEY, str(key)):
+        return str(key).lower()
+    loaded = _load_key(Path(key))
+    if isinstance(loaded, Ed25519PrivateKey):
+        loaded = loaded.public_key()
+    if not isinstance(loaded, Ed25519PublicKey):
+        raise InputError(f"{key}: contains no Ed25519 key; name the public key of the seal")
+    return loaded.public_bytes_raw().hex()
+
+
+def _load_key(path: Path) -> object:
+    """Return the key in a file, PEM or OpenSSH, whatever its kind; None without one."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    path = Path(key)
-    content = key.encode() if isinstance(key, str) and re.fullmatch(_HEX_KEY, key) else _read_content(path)
-    if re.fullmatch(_HEX_KEY.encode(), content.strip()):
-        return content.decode().strip().lower()
-    if b"PRIVATE KEY" in content:
-        return load_private_key(path).public_key().public_bytes_raw().hex()
-    load = serialization.load_ssh_public_key if content.startswith(b"ssh-") else serialization.load_pem_public_key
     try:
-        loaded = load(content)
-    except (ValueError, UnsupportedAlgorithm):
-        raise InputError(f"{path}: contains no public key; name the public key of the seal") from None
-    if not isinstance(loaded, Ed25519PublicKey):
-        raise InputError(f"{path}: contains a key that is not Ed25519; name the public key of the seal")
-    return loaded.public_bytes_raw().hex()
-
-
-def _read_content(path: Path) -> bytes:
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise InputError(f"{path}: is not a file; name the file of an Ed25519 key")
-    try:
-        return path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); name the file of an Ed25519 key") from None
+    if re.fullmatch(_HEX_KEY.encode(), content.strip()):
+        return Ed25519PublicKey.from_public_bytes(bytes.fromhex(content.decode()))
+    try:
+        if b"OPENSSH PRIVATE KEY" in content:
+            return serialization.load_ssh_private_key(content, password=None)
+        if b"PRIVATE KEY" in content:
+            return serialization.load_pem_private_key(content, password=None)
+        if content.startswith(b"ssh-"):
+            return serialization.load_ssh_public_key(content)
+        return serialization.load_pem_public_key(content)
+    except TypeError:
+        raise InputError(f"{path}: is encrypted, and passphrases are not supported; {_HINT}") from None
+    except (ValueError, UnsupportedAlgorithm):
+        return None
 
 
 KINDS_AFTER_HEAD = frozenset({"close", "erasure"})

@@ -1,20 +1,14 @@
-"""Write files atomically: into a replacement file with an unpredictable name, which then replaces the file.
+"""Write files atomically: into a replacement file with an unpredictable name, which then replaces the file."""
 
-A replacement file is locked while its writer runs. An unlocked one was left by a killed writer; it is removed by the
-next process that writes into that folder or opens the run in it.
-"""
-
-import fcntl
 import os
-import secrets
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import mkstemp
 
-_CREATE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_OPEN_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NAMES = f".jurygraph-{16 * '[0-9a-f]'}.draft"
+REPLACEMENT_NAMES = ".jurygraph-*.draft"
+"""Names of replacement files; a killed writer leaves its own behind."""
 
 
 def write_atomically(path: Path, content: bytes | Iterable[bytes], private: bool = True) -> None:
@@ -29,18 +23,19 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes], private: bool
 @contextmanager
 def open_replacement(path: Path, private: bool = True) -> Iterator[Path]:
     """Yield a new, empty file that replaces another one at the end, or is removed if an error is raised."""
-    remove_leftovers(path.parent)
+    prefix, _, suffix = REPLACEMENT_NAMES.partition("*")
     replacement = None
     try:
-        replacement, descriptor = _create_locked_replacement(path.parent)
+        descriptor, name = mkstemp(suffix, prefix, path.parent)
+        replacement = Path(name)
         try:
             yield replacement
             os.fsync(descriptor)
-            if not private:
-                replacement.chmod(_mode_of(path))
-            replacement.replace(path)
         finally:
             os.close(descriptor)
+        if not private:
+            replacement.chmod(_mode_of(path))
+        replacement.replace(path)
     except OSError as error:
         error.filename = str(path)  # the error names the replacement file, or no file if the disk is full
         error.filename2 = None
@@ -48,36 +43,6 @@ def open_replacement(path: Path, private: bool = True) -> Iterator[Path]:
     finally:
         if replacement is not None:
             replacement.unlink(missing_ok=True)
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Remove the replacement files of killed writers in a folder."""
-    with suppress(OSError):  # in an unreadable folder there is nothing that we could remove
-        for replacement in sorted(folder.glob(_NAMES)):
-            with suppress(OSError):  # a link or folder of that name, or of a running writer, is kept
-                _remove_unlocked(replacement)
-
-
-def _create_locked_replacement(folder: Path) -> tuple[Path, int]:
-    while True:
-        replacement = folder / f".jurygraph-{secrets.token_hex(8)}.draft"
-        descriptor = os.open(replacement, _CREATE_FLAGS, 0o600)
-        with suppress(OSError):  # without file locks, no process removes replacement files either
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if replacement.exists():
-            return replacement, descriptor
-        os.close(descriptor)  # another process removed it before it was locked
-
-
-def _remove_unlocked(replacement: Path) -> None:
-    descriptor = os.open(replacement, _OPEN_FLAGS)
-    try:
-        state = os.fstat(descriptor)
-        if stat.S_ISREG(state.st_mode) and state.st_uid == os.geteuid():
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its writer is running
-            replacement.unlink()
-    finally:
-        os.close(descriptor)
 
 
 def _mode_of(path: Path) -> int:

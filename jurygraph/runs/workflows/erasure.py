@@ -14,6 +14,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.models.cache import default_folder, erase_replies
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.atomic_files import REPLACEMENT_NAMES
 from jurygraph.runs.store.chain import MAX_TEXTS, Draft, Record, Text
 from jurygraph.runs.store.folder import discard_planning
 from jurygraph.runs.store.packing import read_shared_lists, responses_shown
@@ -81,6 +82,8 @@ class _Erasure:
         # before the ledger: once its texts are erased, the fragments to search for cannot be rebuilt
         result = self._erase_outside(fragments, erased, sorted({tasks[text_id // MAX_TEXTS] for text_id in kept}))
         discard_planning(self._run.folder)  # it holds texts too; tasks that are still to be planned repeat their calls
+        for leftover in self._run.folder.glob(REPLACEMENT_NAMES):
+            leftover.unlink()
         ledger.append(Draft("erasure", self._name, {"what": self._what, "reason": reason, "ids": erased}))
         ledger.erase(erased)
         ledger.commit()

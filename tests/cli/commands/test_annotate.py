@@ -12,7 +12,6 @@ import pytest
 from tests.agents.graph_annotator.annotator_replies import (
     annotator_script,
     asks_about_roles,
-    edge_reply,
     rubric_task,
     settings,
 )
@@ -189,14 +188,6 @@ def test_missing_answers_are_listed_exit_with_1_and_are_reported_by_score(run: C
     assert message in ended.err
 
 
-def test_rejected_edges_are_listed(run: Command, project: Path) -> None:
-    script = annotator_script(FOUND, ROLES, [edge_reply("facts", "nobody", "weak")])
-    with run_server(script) as careless:
-        ended = annotate(run, "--model", f"openai-compatible:{careless.url}#other")
-    assert ended.code == 0
-    assert "t0: rejected: facts -> nobody (weak): “nobody” is no criterion of the rubric" in ended.err
-
-
 def test_a_dry_run_estimates_the_requests_and_sends_nothing(run: Command, project: Path, server: Server) -> None:
     ended = annotate(run, "--dry-run")
     assert (ended.code, server.count) == (0, 0)
@@ -257,27 +248,6 @@ def test_edits_outside_the_graphs_are_not_overwritten(run: Command, project: Pat
     assert ended.code == 2
     assert "graphs.jsonl, line 1: task 't0' differs from that in TASKS in more than its graph" in ended.err
     assert (project / "graphs.jsonl").read_bytes() == before
-
-
-def test_the_graph_of_an_omitted_task_is_not_overwritten(run: Command, project: Path) -> None:
-    annotate(run)
-    lines = read(project / "graphs.jsonl")
-    ring = [{"parent": one, "child": other, "kind": "weak"} for one, other in (("facts", "rude"), ("rude", "facts"))]
-    lines["t0"]["rubric"]["edges"] += ring
-    write_lines(project / "graphs.jsonl", lines)
-    before = (project / "graphs.jsonl").read_bytes()
-    ended = annotate(run)
-    assert ended.code == 2
-    assert "graphs.jsonl: not overwritten, because line 1 was omitted: task 't0'" in ended.err
-    assert (project / "graphs.jsonl").read_bytes() == before
-
-
-def test_a_file_other_than_edges_from_is_not_overwritten(run: Command, project: Path) -> None:
-    annotate(run)
-    (project / "precious.jsonl").write_bytes((project / "graphs.jsonl").read_bytes())
-    ended = annotate(run, "--edges-from", "graphs.jsonl", out="precious.jsonl")
-    assert ended.code == 2
-    assert "precious.jsonl: exists, and --edges-from names another file" in ended.err
 
 
 # Scoring with a reviewed graph
@@ -370,23 +340,3 @@ def test_a_graph_that_does_not_fit_is_refused_with_file_line_and_field(
     ended = score(run, "--edges-from", graphs, out="other")
     assert ended.code == 2
     assert "line 2, field rubric.edges: lacks facts -> rude, which task 't1' defines itself" in ended.err
-
-
-@pytest.mark.landing
-def test_graphs_annotated_while_scoring_are_shown_verified_and_rescored(
-    run: Command, project: Path, server: Server
-) -> None:
-    (project / "rating.py").write_text(RATING)
-    content = settings(server.url, calls={"cache": True}, annotation={"domain": "writing"})
-    (project / "score.yaml").write_text(json.dumps({**content, "evaluators": ["rating.rating"]}))
-    lines = read(project / "tasks.jsonl")
-    del lines["bare"]
-    write_lines(project / "tasks.jsonl", lines)
-    ended = score(run)
-    assert ended.code == 0, ended.err
-    assert "calls: 4 answered by the model" in ended.out
-    assert value(run, "run") == pytest.approx((3 * 0.2 + 0.68 - 1) / 6)
-    assert "rubric graph: 2 edges, annotated by tiny" in run("show", "run", "--response", "t0/a").out
-    assert run("verify", "run", "--deep").code == 0
-    assert run("rescore", "run", "--out", "hard", "--set", "rubric.aggregation=hard-transitive").code == 0
-    assert value(run, "hard") == pytest.approx(-1 / 6)

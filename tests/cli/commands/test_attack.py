@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from jurygraph.schema import RESPONSE_GATES
 from tests.cli.conftest import Command, CommandResult
 from tests.models.judge_scripts import config
-from tests.models.server import Answer, Server, run_server, status
+from tests.models.server import Server, run_server, status
 from tests.rows import all_rows
 from tests.studies.attack.test_defences import ARMS
 from tests.studies.judges import AlwaysYes, Echo, Judge, LastInstruction, Yes
@@ -98,15 +98,6 @@ def test_the_tables_have_every_arm_every_kind_and_the_requests(project: Project,
     assert f"requests: {server.count} by this command" in ended.out
 
 
-@pytest.mark.exhaustive
-def test_the_same_command_sends_nothing_again(project: Project, server: Server):
-    first = project.attack("--json")
-    sent = server.count
-    again = project.attack("--json")
-    assert server.count == sent
-    assert json.loads(again.out) == {**json.loads(first.out), "requests": {"number": 0, "cost": 0.0, "unpriced": 0}}
-
-
 @pytest.mark.landing
 def test_json_has_every_arm_with_every_attack(project: Project):
     found = json.loads(project.attack("--json").out)
@@ -124,32 +115,6 @@ def test_a_met_threshold_prints_nothing_and_a_missed_one_exits_with_1(project: P
     ended = project.attack("--gate", "high<=1 and n>=1")
     assert ended.code == 1
     assert "threshold missed: high <= 1, but there is no high" in ended.err, "one task has no interval"
-
-
-@pytest.mark.landing
-@pytest.mark.parametrize(
-    ("tasks", "message"),
-    [
-        (1, "1 task: no intervals, because rates differ from task to task; name more with --tasks"),
-        (
-            4,
-            "4 tasks are too few for a rate: an attack that passes on none of them may still pass on up to 60% of such "
-            "tasks (95 %); name more with --tasks",
-        ),
-        pytest.param(6, None, marks=pytest.mark.exhaustive),
-    ],
-)
-def test_few_tasks_are_called_too_few(project: Project, tasks: int, message: str | None):
-    lines = [{**TASK, "id": f"cake {number}", "responses": []} for number in range(tasks)]
-    project.tasks.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    ended = project.attack("--suite", "null", "--json")
-    assert ended.code == 0, ended.err
-    found = json.loads(ended.out)
-    assert (found["honest"], found["arms"]["all"]["honest"]["verdicts"]["rate"]) == (0, None)
-    verdicts = found["arms"]["all"]["attacks"]["verdicts"]
-    assert verdicts["tasks"] == tasks
-    assert (verdicts["high"] is None) == (tasks == 1)
-    assert [line for line in ended.err.splitlines() if "task" in line] == ([message] if message else [])
 
 
 @pytest.mark.landing
@@ -203,36 +168,6 @@ def test_a_config_whose_evaluators_use_no_model_is_refused(tmp_path: Path, run: 
     ended = Project(tmp_path, run, server.url, evaluators=["maths.length"]).attack()
     assert ended.code == 2
     assert "jury.yaml, line 1, key evaluators: none is of layer model or residual" in ended.err
-
-
-@pytest.mark.landing
-def test_after_ctrl_c_the_study_continues_from_the_cache(
-    tmp_path: Path, run: Command, press_ctrl_c: Callable[[], None]
-):
-    def script(body: dict[str, Any], number: int) -> Answer:
-        if number == 20:
-            press_ctrl_c()
-        return Yes()(body, number)
-
-    with run_server(script) as server:
-        project = Project(tmp_path, run, server.url)
-        ended = project.attack()
-        assert (ended.code, ended.out) == (130, "")
-        assert "interrupted; run the same command again: it continues from the cache" in ended.err
-        sent = server.count
-        assert json.loads(project.attack("--json").out)["requests"]["number"] == server.count - sent
-        whole = server.count
-        assert project.attack().code == 0
-        assert server.count == whole
-
-
-def test_tasks_without_a_question_for_a_model_are_counted(project: Project):
-    bare = [{"id": f"tea {number}", "query": "How do I make tea?", "responses": []} for number in range(2)]
-    project.tasks.write_text("".join(json.dumps(task) + "\n" for task in (TASK, *bare)))
-    ended = project.attack("--suite", "null", "--json")
-    assert ended.code == 0, ended.err
-    assert "not attacked, because no model judges their responses: 2 of the tasks" in ended.err
-    assert json.loads(ended.out)["tasks"] == 1
 
 
 @pytest.mark.exhaustive

@@ -159,54 +159,6 @@ def test_the_tables_compare_two_runs(run: Command):
 
 
 @pytest.mark.usefixtures("stored_runs")
-def test_the_tables_fit_into_80_columns(run: Command):
-    tables = run("compare", "before", "after").out.partition("\n\nnote:")[0]
-    assert max(map(len, tables.splitlines())) <= 80
-
-
-@pytest.mark.usefixtures("stored_runs")
-def test_the_number_of_listed_flips_can_be_limited(run: Command):
-    listed = run("compare", "before", "after", "--flips", 1).out.splitlines()
-    assert "... and 1 more (--flips N lists N, --json all)" in listed
-    assert sum(line.endswith("met") for line in listed) == 1
-    assert "more (" not in run("compare", "before", "after", "--flips", 2).out
-    assert "decision" not in run("compare", "before", "after", "--flips", 0).out.partition("largest changes")[2]
-
-
-@pytest.mark.usefixtures("stored_runs")
-def test_without_changes_there_are_no_tables_of_changes(run: Command):
-    shown = run("compare", "before", "before").out
-    assert "met -> " not in shown
-    assert "largest changes" not in shown
-    assert "in both  to met" not in shown
-    assert "no verdict differs in 2 questions" in shown
-
-
-@pytest.mark.usefixtures("stored_runs")
-def test_the_judges_of_one_reviewer_are_next_to_each_other(run: Command):
-    table = run("compare", "aggregate", "personalized").out.split("\n\n")[4]
-    assert table.rstrip().splitlines() == [
-        "reviewer  dimension  first          second            n  mean first  mean second  mean |difference|",
-        "────────  ─────────  ─────────────  ────────────────  ─  ──────────  ───────────  ─────────────────",
-        "ann       appeal     aggregate (A)  personalized (B)  1      0.2500       1.0000             0.7500",
-    ]
-    (pair,) = json.loads(run("compare", "aggregate", "personalized", "--json").out)["constructors"]
-    assert (pair["first"], pair["second"], pair["runs"], pair["mean_distance"]) == (
-        "aggregate",
-        "personalized",
-        ["A", "B"],
-        0.75,
-    )
-
-
-@pytest.mark.usefixtures("stored_runs")
-def test_notes_come_last(run: Command):
-    *_, empty, note = run("compare", "hostile", "hostile").out.splitlines()
-    problem = "all rewards are of one task, and responses to one task are not independent draws"
-    assert (empty, note) == ("", f"note: the mean difference has no interval: {problem}")
-
-
-@pytest.mark.usefixtures("stored_runs")
 def test_texts_from_outside_are_escaped(run: Command):
     shown = run("compare", "hostile", "hostile too").out
     assert "\x1b" not in shown

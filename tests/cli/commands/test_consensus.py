@@ -122,23 +122,6 @@ def test_json_has_the_documented_fields_and_the_artifact_the_confusions(votes: P
         assert one["accuracy"] == pytest.approx((strict + lenient) / 2)
 
 
-@pytest.mark.landing
-def test_ranks_repeated_rows_abstentions_and_unread_columns_are_printed(votes: Path, run: Command) -> None:
-    table(votes, *[one | {"grup": "x"} for one in ROWS], ROWS[0] | {"grup": "x"}, ROWS[1] | {"label": "", "grup": "x"})
-    ended = run("consensus", votes, *MODEL)
-    lines = ended.out.splitlines()
-    assert next(line for line in lines if line.startswith("P(rank)")).split()[-2:] == ["1", "2"]
-    rows = table_rows(lines, "P(rank), items drawn too")
-    assert {row[0] for row in rows} == {"small", "large"}
-    assert all(float(row[1]) + float(row[2]) == pytest.approx(1.0, abs=0.011) for row in rows)
-    assert len(table_rows(lines, "with items drawn too (3 subsets)")) == 3
-    assert "labels: 49, items: 12, annotators: 4" in lines
-    assert [row[-1] for row in table_rows(lines, "agreement")][-2:] == ["1", "1"]
-    assert "rows that repeat an item and annotator: 1" in ended.err
-    assert "abstentions, left out: 1" in ended.err
-    assert "column 'grup' is not read; did you mean group?" in ended.err
-
-
 def test_the_same_votes_in_other_files_columns_and_words_give_the_same_answer(votes: Path, run: Command) -> None:
     plain = consensus_json(run, votes, *SCORES, "--preset", "converged")
     folder = votes.parent
@@ -154,44 +137,12 @@ def test_the_same_votes_in_other_files_columns_and_words_give_the_same_answer(vo
     assert words["agents"] == plain["agents"]
 
 
-@pytest.mark.exhaustive
-def test_the_number_of_processes_changes_no_number(votes: Path, run: Command) -> None:
-    alone = consensus_json(run, votes, *MODEL, "--refit", 3)
-    assert consensus_json(run, votes, *MODEL, "--refit", 3, "--jobs", 2) == alone
-
-
 def test_credit_gold_and_method_are_options(votes: Path, run: Command) -> None:
     table(votes.parent / "gold.csv", {"item": "i0", "agent": "large", "label": 1})
     answer = consensus_json(run, votes, *SCORES, "--method", "dawid-skene", "--values", "0,10", "--gold", "gold.csv")
     assert (answer["method"], answer["values"], answer["counts"]["gold"]) == ("dawid-skene", [0.0, 10.0], 1)
     assert answer["items"]["i0_large"] == {"posterior": [0.0, 1.0], "ambiguity": 0.0}
     assert answer["agents"]["small"]["score"] == answer["comparison"]["small"]["dawid_skene"]
-
-
-def test_a_panel_that_is_too_small_gets_the_majority_with_a_message(votes: Path, run: Command) -> None:
-    ended = run("consensus", votes, *SCORES, "--artifact", "confusions.json", "--json")
-    answer = json.loads(ended.out)
-    assert answer["method"] == "majority"
-    warning = next(one for one in answer["warnings"] if "majority vote, its ties shared" in one)
-    assert "stands in for agents and items" in warning
-    assert warning in ended.err
-    assert "confusions.json: not written, because the majority vote has no confusions" in ended.err
-    assert not Path("confusions.json").exists()
-    assert consensus_json(run, votes, *SCORES, "--method", "stableval")["method"] == "stableval"
-
-
-def test_the_sources_of_intervals_are_printed(votes: Path, run: Command) -> None:
-    for options, of_agents, is_refitted in (
-        (("--refit", 4), "t, with refits", True),
-        (("--refit", 0), "t over items", False),
-        (("--preset", "paper"), "resampled items", False),
-        (("--preset", "paper", "--refit", 10), "the paper's 10 refits", True),
-        (("--method", "majority", "--refit", 4), "t over items", True),
-    ):
-        ended = run("consensus", votes, "--jobs", 1, "--subsets", 0, "--preset", "converged", *options)
-        assert f"95 % ({of_agents})" in ended.out
-        assert ("95 % (refits)" in ended.out) == is_refitted
-        assert ("annotators have no intervals: " in ended.err) != is_refitted
 
 
 def test_without_agents_there_are_no_scores_and_a_message(votes: Path, run: Command) -> None:
@@ -201,16 +152,6 @@ def test_without_agents_there_are_no_scores_and_a_message(votes: Path, run: Comm
     assert (answer["agents"], answer["stability"]) == ({}, None)
     assert "no row has an agent: no scores of agents and no stability" in ended.err
     assert "agent " not in run("consensus", votes, *SCORES, "--compare").out
-
-
-def test_long_tables_are_shortened_and_missing_stability_has_a_reason(votes: Path, run: Command) -> None:
-    many = [one | {"annotator": f"{one['annotator']} {place}"} for place in range(4) for one in ROWS]
-    ended = run("consensus", table(votes, *many), *SCORES, "--preset", "converged")
-    lines = ended.out.splitlines()
-    assert "... and 6 more (--json)" in lines
-    assert "... and 2 more (--json)" in lines
-    assert "stability was not measured: no subsets were asked for" in ended.err
-    assert "rank sd" not in ended.out
 
 
 # Files

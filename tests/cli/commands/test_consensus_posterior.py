@@ -59,28 +59,6 @@ def test_json_has_the_documented_fields_and_the_artifact_the_mean_confusions(vot
         assert one["accuracy"] == pytest.approx((strict + lenient) / 2)
 
 
-def test_gold_credit_and_classes_apply(votes: Path, run: Command) -> None:
-    gold = [one | {"label": 1} for one in ROWS[::4]]
-    table(votes.parent / "gold.csv", *gold)
-    answer = posterior_json(run, votes, "--gold", "gold.csv", "--values", "0,10", "--classes", "0,1")
-    assert {(one["score"], one["low"], one["high"]) for one in answer["agents"].values()} == {(10.0, 10.0, 10.0)}
-    assert answer["counts"]["gold"] == 12
-
-
-@pytest.mark.landing
-def test_a_seed_gives_the_same_output_by_any_number_of_processes(votes: Path, run: Command) -> None:
-    first = posterior_json(run, votes, "--seed", 5)
-    ended = run("consensus", votes, *GIBBS[:-1], 2, "--seed", 5, "--json")
-    assert json.loads(ended.out) == first != posterior_json(run, votes)
-
-
-def test_without_agents_there_are_no_scores(votes: Path, run: Command) -> None:
-    few = ROWS[:16]
-    table(votes, *[{name: one[name] for name in ("item", "annotator", "label")} for one in few])
-    ended = run("consensus", votes, *GIBBS)
-    assert "no row has an agent: no scores of agents" in ended.err
-
-
 @all_rows(
     "options, wrong",
     [

@@ -74,19 +74,6 @@ def test_the_tables_have_the_amount_and_place_of_disagreement(run_with_steps: Pa
     assert ended.err.count("macrm: p assumes independent steps; 10 steps are needed to see if they are") == 1
 
 
-def test_without_steps_there_is_no_series(run_with_steps: Path, run: Command):
-    ended = run("study", "disagreement", "macrm")
-    assert ended.code == 0
-    assert "over steps" not in ended.out
-    assert all(line == line.rstrip() for line in ended.out.splitlines())
-    assert "correlation" in ended.out
-
-
-def test_a_step_can_be_a_number_of_tasks(run_with_steps: Path, run: Command):
-    found = json.loads(run("study", "disagreement", "macrm", "--every", 1, "--json").out)
-    assert [(one["step"], one["samples"]) for one in found["runs"][0]["steps"]] == [(1, 2), (2, 2), (3, 1)]
-
-
 def test_several_runs_are_compared_each_with_its_own_threshold(run_with_steps: Path, run: Command):
     run("rescore", "macrm", "--out", "other", "--set", "reward.format=2")
     same = json.loads(run("study", "disagreement", "macrm", "other", "--json").out)["runs"]
@@ -98,23 +85,6 @@ def test_several_runs_are_compared_each_with_its_own_threshold(run_with_steps: P
     assert [line.split()[0] for line in ended.out.splitlines()[2:4]] == ["macrm", "two"]
     assert "two: accuracy, steps, of 5 responses to 3 tasks" in ended.out
     assert "the runs have different components; choose common ones with --components" in ended.err
-
-
-def test_components_and_percentile_can_be_named(run_with_steps: Path, run: Command):
-    arguments = ("--components", "format, steps", "--percentile", 50, "--json")
-    (found,) = json.loads(run("study", "disagreement", "macrm", *arguments).out)["runs"]
-    assert found["components"] == ["format", "steps"]
-    assert found["percentile"] == 50.0
-    assert found["threshold"] == pytest.approx(0.1)
-    assert (found["split"]["high"], found["split"]["low"]) == (3, 2)
-
-
-def test_ties_between_high_and_low_are_reported(tmp_path: Path, run: Command):
-    project = write_project(tmp_path / "tied", [task("a", 1, *[(1.0, 0.0, 0.0)] * 3)], CONFIG)
-    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
-    ended = run("study", "disagreement", project / "run")
-    assert "1 High-div and 2 Low-div responses tie at D_pair 0.6667; ties are split by id" in ended.err
-    assert "accuracy and format are constant" in ended.out
 
 
 def test_a_plot_without_steps_is_refused_first(run_with_steps: Path, run: Command):
@@ -142,24 +112,3 @@ def test_wrong_input_is_refused_without_a_result(
     ended = run("study", "disagreement", "macrm", *arguments)
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
-
-
-def test_many_steps_are_shortened_except_in_json(tmp_path: Path, run: Command):
-    tasks = [task(f"t{place:02}", place, (place / 40, 0.0, 1.0)) for place in range(40)]
-    project = write_project(tmp_path / "long", tasks, CONFIG)
-    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
-    ended = run("study", "disagreement", project / "run", "--step-label", "step")
-    assert "... and 10 more (--json)" in ended.out
-    found = json.loads(run("study", "disagreement", project / "run", "--step-label", "step", "--json").out)
-    assert len(found["runs"][0]["steps"]) == 40
-
-
-def test_a_short_series_that_wanders_is_said_to_have_too_small_a_p(tmp_path: Path, run: Command):
-    levels = [0.1, 0.2, 0.5, 0.7, 0.9, 0.9, 0.8, 0.5, 0.3, 0.1, 0.1, 0.2, 0.4, 0.7, 0.8, 0.9]
-    tasks = [task(f"t{place:02}", place, (level, 0.5, 0.5)) for place, level in enumerate(levels)]
-    project = write_project(tmp_path / "wave", tasks, CONFIG)
-    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
-    ended = run("study", "disagreement", project / "run", "--step-label", "step")
-    assert "mean reward: p is too small for 16 steps with an autocorrelation of 0." in ended.err
-    reward = next(line.split() for line in ended.out.splitlines() if line.startswith("mean reward "))
-    assert 0.5 < float(reward[-3]) <= 0.98

@@ -72,25 +72,6 @@ def test_a_response_shows_its_scores_before_and_after_prerequisites(scored_proje
     assert "class k6,n3 suppressed" in honest  # the advice held to 0.9, and the thanks rest on it
 
 
-def test_a_rescored_run_shows_its_own_aggregation(scored_project: Path, run: Command):
-    assert run("rescore", "run", "--out", "flat", "--set", "rubric.aggregation=flat").code == 0
-    ended = run("graph", "--run", "flat", "--response", "bluff")
-    assert "p 0.90 #8594; q 0.90" in ended.out
-    assert "strong, not used" in ended.out
-    assert run("rescore", "run", "--out", "harder", "--set", "rubric.kappa=2").code == 0
-    assert "strong .04" in run("graph", "--run", "harder", "--response", "bluff").out
-
-
-def test_a_drawing_is_written_to_a_file_of_any_mermaid_suffix(scored_project: Path, run: Command):
-    ended = run("graph", "--run", "run", "--response", "bluff", "-o", "bluff.mmd")
-    assert (ended.code, ended.out, ended.err) == (0, "", "wrote bluff.mmd\n")
-    assert (scored_project / "bluff.mmd").read_text() == run("graph", "--run", "run", "--response", "bluff").out
-    assert run("graph", "--task", "tasks.jsonl", "-o", "drawn").code == 0
-    assert (scored_project / "drawn").read_text() == run("graph", "--task", "tasks.jsonl", "-o", "-").out
-    assert run("graph", "prepare", "-o", "prepare.mmd").code == 0
-    assert (scored_project / "prepare.mmd").read_text().strip() == run("graph", "prepare").out.strip()
-
-
 @all_rows(
     "options, text",
     [
@@ -133,10 +114,3 @@ def test_a_task_without_a_graph_to_draw_is_refused(scored_project: Path, run: Co
     ended = run("graph", "--task", "odd.jsonl", "--id", "t")
     assert ended.code == 2
     assert text in ended.err
-
-
-def test_a_task_that_was_erased_is_refused(scored_project: Path, run: Command):
-    assert run("erase", "run", "--task", "letter").code == 0
-    ended = run("graph", "--run", "run", "--response", "bluff")
-    assert ended.code == 2
-    assert "were erased" in ended.err

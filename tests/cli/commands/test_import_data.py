@@ -121,21 +121,6 @@ def test_wrong_input_is_one_error_and_writes_nothing(
     assert folder_contents(tmp_path) == before
 
 
-def test_files_of_a_run_are_not_overwritten(scored_once: Path, two_tasks: Path, run: Command) -> None:
-    before = folder_contents(scored_once)
-    ended = run("import", "judgebench", two_tasks, "--out", scored_once / "run.sqlite")
-    assert (ended.code, ended.out) == (2, "")
-    assert "is a file of the run;" in ended.err
-    assert folder_contents(scored_once) == before
-
-
-@all_rows("form", FORMATS)
-def test_the_output_is_never_suggested_as_the_missing_input(run: Command, tmp_path: Path, form: str) -> None:
-    ended = run("import", form, tmp_path / "xsum.jsonl", "--out", tmp_path / "xsums.jsonl")
-    assert ended.err.endswith("xsum.jsonl: there is no such file; name one that is there\n")
-    assert folder_contents(tmp_path) == {}
-
-
 # Benchmarks in their published formats
 
 
@@ -165,16 +150,6 @@ def test_omitted_data_is_counted_with_examples(run: Command, tmp_path: Path) -> 
         f"next: jurygraph score {tmp_path / 't.jsonl'} --config jury.yaml --out run",
     ]
     assert json.loads(ended.out)["notes"] == {what: 7, why: 1}
-
-
-def test_partly_answered_tasks_are_reported_with_advice(run: Command, tmp_path: Path) -> None:
-    source = write_lines(tmp_path / "in.jsonl", *HEALTHBENCH)
-    ended = run("import", "healthbench", source, "--out", tmp_path / "t.jsonl")
-    assert ended.err.splitlines() == [
-        "3 tasks with 4 responses",
-        "tasks without a response: 1; `score` needs one for each: import with --only answered, or with --only tasks to "
-        "score your own responses",
-    ]
 
 
 def test_only_answered_omits_tasks_without_a_response(run: Command, tmp_path: Path) -> None:
@@ -214,16 +189,6 @@ def test_votes_of_several_files_are_written_as_ratings(run: Command, tmp_path: P
     found = read_ratings(tmp_path / "ratings.jsonl")
     assert (len(found.rows), found.unread) == (11, {})
     assert {rating.agent for _, rating in found.rows} == {"CNN", "XSUM"}
-
-
-def test_an_invalid_later_file_of_votes_prevents_any_output(run: Command, tmp_path: Path) -> None:
-    cnn = write_lines(tmp_path / "cnn.jsonl", *CNN)
-    xsum = write_lines(tmp_path / "xsum.jsonl", {"article": "a"})
-    before = folder_contents(tmp_path)
-    ended = run("import", "qags", cnn, xsum, "--out", tmp_path / "ratings.jsonl")
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err == "error: xsum.jsonl, line 1, field summary_sentences: is missing; every summary needs it\n"
-    assert folder_contents(tmp_path) == before
 
 
 def test_real_queries_can_be_scored_from_the_command_line(run: Command, tmp_path: Path) -> None:

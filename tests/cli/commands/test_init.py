@@ -51,15 +51,6 @@ def test_every_template_is_named_in_the_help(run: Command):
     assert all(folder.name in text for folder in folders)
 
 
-def test_explain_quotes_the_wrong_step(tmp_path: Path, run: Command):
-    run("init", tmp_path / "jury")
-    run("score", tmp_path / "jury/tasks.jsonl", "--out", tmp_path / "run")
-    text = run("explain", tmp_path / "run", "--response", "train/hasty").out
-    (line,) = (line for line in text.splitlines() if "calculation" in line)
-    assert line.startswith("Lost 0.1667: ")
-    assert "80 / 2 = 30" in line
-
-
 def test_init_overwrites_nothing(tmp_path: Path, run: Command):
     (tmp_path / "jury.yaml").write_text("mine")
     ended = run("init", tmp_path)
@@ -92,14 +83,6 @@ def test_doctor_prints_names_of_keys_and_never_their_values(run: Command, monkey
         assert ended.code == 0
         assert "OPENAI_API_KEY" in ended.out
         assert "sk-do-not-show" not in ended.out + ended.err
-
-
-@pytest.mark.landing
-def test_doctor_runs_one_comparison_in_the_maths_worker(run: Command):
-    checks = {check["name"]: check for check in json.loads(run("doctor", "--json").out)["checks"]}
-    assert checks["maths worker"]["works"] is True
-    assert checks["write access"]["works"] is True
-    assert "openai-compatible:URL#model" in checks["models"]["detail"]
 
 
 @pytest.mark.usefixtures("without_maths_worker")

@@ -66,24 +66,6 @@ def test_a_pairwise_judge_of_judgebench_from_the_published_file_to_the_table(run
     assert ended.out.endswith("code         Coding    1 of 2 verdicts on the pair are missing\n")
 
 
-def test_rewards_of_rewardbench_with_a_failed_and_a_tied_task(scored_rewards: Path, run: Command):
-    ended = run("study", "preference", scored_rewards)
-    assert ended.code == 0
-    assert "decided by rewards; a tie is not right, a failed task is wrong" in ended.out
-    rows = {line[:9].strip(): line for line in ended.out.splitlines()}
-    assert rows["Chat"].split()[1:9] == ["2", "1", "0", "1", "0", "0", "1.0000", f"{100 / 195:.4f}"]
-    assert rows["Safety"].split()[5:9] == ["1", "0", "0.0000", "0.0000"]
-    assert rows["all"].split()[-1] == "-"
-    assert ended.out.endswith("3            Safety    the other response has no reward\n")
-    assert ended.err == "RewardBench: no accuracy of all: it is the mean of four categories, and one has no task\n"
-
-
-def test_without_a_task_that_counts_there_is_no_accuracy_of_all(tmp_path: Path, run: Command):
-    failed = [by_rewards(name, 0.9, "response", source="mmlu-pro-law") for name in ("1", "2")]
-    ended = run("study", "preference", score_tasks(tmp_path, failed), "--failed", "omit")
-    assert ended.err == "JudgeBench: no accuracy of all: all tasks failed\n"
-
-
 def test_json_has_every_row_and_the_rules(scored_rewards: Path, run: Command):
     options = ("--ties", "shared", "--failed", "omit", "--json")
     found = json.loads(run("study", "preference", scored_rewards, *options).out)

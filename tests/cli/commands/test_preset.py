@@ -31,9 +31,3 @@ def test_an_unknown_preset_is_refused_with_the_nearest(run: Command) -> None:
     ended = run("preset", "macrm-vanilla-5")
     assert ended.code == 2
     assert "did you mean macrm-vanilla-" in ended.err
-
-
-def test_an_unknown_preset_without_a_similar_name_is_refused_with_all_names(run: Command) -> None:
-    ended = run("preset", "nobody")
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err == f"error: unknown preset 'nobody'; known: {', '.join(PRESETS)}\n"

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from tests.agents.parser import (
     ANN,
     BEN,
     NEEDS,
-    ZOE,
     asks_about_tensions,
     constraint,
     constraints_reply,
@@ -162,21 +161,6 @@ class TestWritten:
         assert found["profiles"][0]["stakeholders"][1]["constraints"][0]["kind"] == "hard"
         assert (found["left_out"], found["requests"]["number"]) == ([], 0)
 
-    def test_tasks_with_constraints_have_no_line_and_responses_are_optional(self, project: Project, server: Server):
-        stakeholders = [{"id": "ann", "profile": ANN, "constraints": [{"id": "x", "kind": "hard"}]}]
-        alone = [project.line("t0", stakeholders=stakeholders), project.line("t1", ZOE), project.line("t2")]
-        for line in alone:
-            del line["responses"]
-        project.write(alone)
-        assert project.write_config(server.url).profiles().code == 0
-        assert ([line["task"] for line in project.lines], server.count) == (["t1"], 1)
-        assert project.lines[0]["stakeholders"][0]["constraints"][1]["text"] == "静かな部屋である。"
-        project.write(alone[:1])
-        ended = project.profiles()
-        assert (ended.code, (project.folder / "profiles.jsonl").read_bytes()) == (0, b"")
-        project.write([project.line("t0", stakeholders=stakeholders)])
-        assert project.score("run", *project.by_hand).code == 0, "such a file says nothing, and is none the worse"
-
 
 class TestNotWritten:
     def test_a_config_without_a_model_is_refused(self, project: Project, server: Server):
@@ -229,22 +213,6 @@ class TestNotWritten:
         assert run("profiles", tasks, "--out", project.folder / "run" / "config.yaml").code == 2
         assert folder_contents(project.folder / "run") == before_run
 
-    def test_an_interrupt_writes_nothing_and_prints_how_to_continue(
-        self, project: Project, press_ctrl_c: Callable[[], None]
-    ):
-        read = parser_script(tensions=TENSIONS)
-
-        def script(body: dict[str, Any], number: int) -> Answer:
-            if number == 3:
-                press_ctrl_c()
-            return read(body, number)
-
-        with run_server(script) as server:
-            ended = project.write_config(server.url, calls={"cache": True, "concurrency": 1}).profiles()
-        assert ended.code == 130
-        assert "interrupted; nothing was written. Run the same command again: it continues from the cache" in ended.err
-        assert not (project.folder / "profiles.jsonl").exists()
-
 
 class TestScoredBy:
     @pytest.fixture
@@ -265,14 +233,6 @@ class TestScoredBy:
         assert "tension between ann and ben: 1.5000, ann loves the sea, and it is dear" in second
         shown = run("show", read.folder / "run", "--response", "t0/a", "--json").out
         assert not re.search(r'"c1\b', shown)
-
-    def test_the_retry_command_names_the_profiles_file(self, read: Project):
-        line = read.line("t1", ANN, BEN)
-        line["responses"][0]["data"] = {"kind@ann": "infrastructure", "kind@ben": 0.5}
-        read.write([read.line("t0", ANN, BEN), line])
-        ended = read.score("run", *read.by_hand)
-        assert ended.code == 3
-        assert f"--profiles-from {read.folder}/profiles.jsonl" in ended.err
 
     def test_tasks_and_profiles_cannot_both_come_from_standard_input(
         self, read: Project, run: Command, monkeypatch: pytest.MonkeyPatch

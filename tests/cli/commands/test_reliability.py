@@ -94,31 +94,6 @@ def test_json_has_the_components_by_hand(sampled_run: Path, run: Command):
     }
 
 
-def test_with_one_response_for_each_task_only_samples_are_split(tmp_path: Path, run: Command):
-    tasks = [task(f"t{n}", ([n / 10, n / 10, 0.2], 0.5)) for n in range(6)]
-    project = write_project(tmp_path / "trips", tasks, CONFIG)
-    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
-    ended = run("study", "reliability", project / "run")
-    assert ended.code == 0
-    lines = [" ".join(line.split()) for line in ended.out.splitlines()]
-    assert "the variance is not split: one value for each task: what tasks and responses contribute" in ended.out
-    assert "to halve the interval: 17 tasks with 1 response each" in lines
-    check, judge = lines[-2:]
-    assert check == "check 6 - - - - - - -"
-    assert judge.startswith("judge 18 - 0.")
-
-
-def test_a_run_with_rewards_of_one_task_is_refused(tmp_path: Path, run: Command):
-    project = write_project(tmp_path / "trips", [TASKS[0]], CONFIG)
-    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
-    ended = run("study", "reliability", project / "run")
-    assert ended.code == 2
-    assert (
-        f"{project / 'run'}: has 2 rewards, of 1 task; score at least 2 tasks: every figure here is over tasks"
-        in ended.err
-    )
-
-
 def test_a_run_without_rewards_is_refused(tmp_path: Path, run: Command):
     project = write_project(tmp_path / "trips", [task("t", ("response", "response"))], CONFIG)
     run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")

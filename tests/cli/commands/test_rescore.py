@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.runs.workflows import rescoring
-from tests.cli.conftest import CONFIG, LETTERS, Command, change_ledger, folder_contents, read_calls
+from tests.cli.conftest import CONFIG, Command, folder_contents
 from tests.rows import all_rows
 
 
@@ -46,18 +45,6 @@ def test_json_gives_exact_numbers(scored_once: Path, run: Command, tmp_path: Pat
         "failed_before": 0,
         "failed_after": 0,
     }
-
-
-def test_rescoring_needs_no_evaluator_and_copies_no_text(letters_folder: Path, run: Command):
-    read_calls(letters_folder.parent)
-    (letters_folder.parent / "manners.py").unlink()
-    assert run("rescore", letters_folder, "--out", "again", "--set", "reward.echo=3").code == 0
-    assert run("verify", "again").code == 0
-    assert read_calls(letters_folder.parent) == []
-    content = b"".join(folder_contents(Path("again")).values())
-    for text in (response["text"] for task in LETTERS for response in task["responses"] if response["text"]):
-        assert text.encode() not in content
-    assert b"it says" not in content
 
 
 @all_rows(
@@ -115,18 +102,6 @@ def test_a_rescored_run_may_be_anywhere_and_works_from_any_current_folder(
     assert run("verify", tmp_path / "moved" / "run" / "inside").code == 0, "both were moved together"
 
 
-def test_an_interrupt_leaves_no_new_run(
-    scored_once: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    def interrupt(made: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(rescoring, "append_close_record", interrupt)
-    ended = run("rescore", scored_once, "--out", tmp_path / "new" / "again")
-    assert (ended.code, ended.out) == (130, "")
-    assert not (tmp_path / "new").exists()
-
-
 class TestOriginalRun:
     @pytest.fixture
     def again(self, scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -178,9 +153,3 @@ class TestOriginalRun:
             ended = run(command[0], again, *command[1:])
             assert (ended.code, ended.out) == (5, "")
             assert "is another run than the one that" in ended.err
-
-    def test_a_changed_reward_is_never_shown(self, again: Path, run: Command):
-        change_ledger(again, "UPDATE records SET body = replace(body, '1.0', '9.0') WHERE key = 'door/a'")
-        for command in (("show",), ("explain", "--response", "door/a"), ("export", "--to", "csv")):
-            ended = run(command[0], again, *command[1:])
-            assert (ended.code, ended.out) == (5, "")

@@ -102,13 +102,6 @@ def test_what_if_decides_again_with_one_verdict_changed(scored_folder: Path, run
     ]
 
 
-def test_many_what_ifs_report_their_progress(scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("jurygraph.cli.render.progress._MIN_SECONDS", 0.0)
-    lines = run("explain", scored_folder, "--what-if", "--status", "ok").err.splitlines()
-    assert lines == [f"deciding again: {place} of 4 responses ({place * 25}%)" for place in range(1, 5)]
-    assert run("explain", scored_folder).err == ""
-
-
 def test_explain_takes_many_responses_as_show_does(scored_folder: Path, run: Command):
     names = ["door/a", "door/b", "salt/a", "salt/b"]
     single = {name: run("explain", scored_folder, "--response", name).out for name in names}
@@ -129,32 +122,6 @@ def test_on_a_terminal_explain_breaks_lines_at_its_width(
     assert shown[2:4] == ["Lost 0.75: polite 0.25 of 1, weight 1", "  (counted, as in “please”)."]
     whole = run("explain", scored_folder, "--response", "salt/a").out
     assert " ".join(" ".join(shown).split()) == " ".join(whole.split())
-
-
-UNSURE = """
-import jurygraph as jg
-
-
-def kind(task, response):
-    return jg.Verdict(score=0.0, confidence=0.9)
-"""
-
-
-def test_show_and_explain_list_discarded_verdicts(tmp_path: Path, run: Command):
-    config = """
-evaluators: [{use: manners.kind, samples: 2}]
-components: {kind: {inputs: {kind: {verdicts_of: manners.kind, min_confidence: 0.95}}}}
-reward: {kind: 1.0}
-"""
-    project = write_project(tmp_path / "project", config=config, evaluators=UNSURE)
-    scored = run("score", project / "tasks.jsonl", "--out", project / "run")
-    assert "4 of 4 rewards failed" in scored.err
-    shown = run("show", project / "run", "--response", "salt/a").out
-    assert "kind, sample 2 of 2  0.0000" in shown
-    assert shown.count("discarded: confidence 0.9000 is below 0.9500") == 2
-    text = run("explain", project / "run", "--response", "salt/a").out
-    assert "kind (manners.kind), sample 2 scored 0, but confidence 0.9000 is below 0.9500." in text
-    assert "rror: " not in text
 
 
 def test_export_gives_jsonl_as_shown_and_csv_with_one_row_per_response(scored_folder: Path, run: Command):
@@ -239,33 +206,6 @@ def test_a_wrong_option_is_refused_with_what_there_is(
     ended = run(command[0], scored_once, *command[1:])
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
-
-
-def test_what_reads_a_stopped_run_reports_its_progress(project: Path, run: Command):
-    run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
-    ended = run("show", project / "run")
-    assert len(ended.out.splitlines()) == 4
-    expected = "1 of 2 tasks are scored so far; the same score command continues, without --limit if it has one\n"
-    possible = "highest possible reward: 1.0000; lowest: -0.5000\n"
-    assert ended.err == f"mean reward of 2 responses: 0.2500\n{possible}{expected}"
-    assert run("explain", project / "run").err == expected
-    assert run("export", project / "run", "--to", "csv").err == expected
-
-
-def test_a_pair_is_shown_from_the_side_of_the_response(project: Path, run: Command):
-    source = "import jurygraph as jg\n\n@jg.evaluator(scope='pair', pairs='unordered')\n"
-    source += "def better(task, first, second):\n    return 0.25\n"
-    (project / "manners.py").write_text(source)
-    (project / "jury.yaml").write_text("evaluators: [manners.better]\n")
-    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
-    assert "verdicts: 2 judged" in ended.out
-    expected = run("score", project / "tasks.jsonl", "--out", project / "other", "--dry-run", "--json").out
-    assert json.loads(expected)["verdicts"] == 2
-    shown = {name: run("show", project / "run", "--response", f"door/{name}").out for name in "ab"}
-    lines = sorted(line.strip() for text in shown.values() for line in text.splitlines() if "against" in line)
-    scores = {line.split()[2]: line.split()[3] for line in lines}
-    assert sorted(scores) == ["door/a", "door/b"]
-    assert sorted(scores.values()) == ["0.2500", "0.7500"]
 
 
 JUDGED_BY_MODEL = """

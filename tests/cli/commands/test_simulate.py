@@ -45,13 +45,6 @@ def test_propositions_are_printed_over_the_items(run: Command, tmp_path: Path, m
     assert (tmp_path / "shift.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_one_seed_has_no_standard_error_and_a_plot_has_only_what_was_simulated(run: Command, tmp_path: Path):
-    ended = run("study", "simulate", "gaps", "--seeds", 1, "--seed", 7, "--jobs", 1, "--plot", tmp_path / "gaps.svg")
-    assert ended.out.splitlines()[0] == "seed 7, and the paper's number"
-    assert 'id="axes_1"' in (tmp_path / "gaps.svg").read_text()
-    assert 'id="axes_2"' not in (tmp_path / "gaps.svg").read_text()
-
-
 def test_an_unknown_part_is_refused(run: Command):
     ended = run("study", "simulate", "lables")
     assert (ended.code, ended.out) == (2, "")

@@ -99,23 +99,6 @@ def test_json_has_every_statistic(run_with_edges: Path, run: Command):
     }
 
 
-def test_kinds_limits_the_edges_that_count(run_with_edges: Path, run: Command):
-    ended = run("study", "credit", run_with_edges, "--seeds", 0, "--kinds", "activation")
-    assert ended.code == 0
-    assert "cases: edges with a child that is met: activation" in ended.out
-    assert ended.out.splitlines()[5].split() == ["flat", "-", "-", "0.7000", "0.0000"]
-    assert "random graphs" not in ended.out
-    assert "tasks with a case: leakage 0, preservation 0" in ended.err
-
-
-def test_the_seed_determines_the_random_graphs(run_with_edges: Path, run: Command):
-    def credit_json(seed: int) -> str:
-        return run("study", "credit", run_with_edges, "--seeds", 2, "--seed", seed, "--json").out
-
-    assert credit_json(5) == credit_json(5)
-    assert credit_json(5) != credit_json(6)
-
-
 def test_the_plot_is_the_only_file_written(run_with_edges: Path, run: Command, tmp_path: Path):
     before = folder_contents(run_with_edges)
     assert run("study", "credit", run_with_edges, "--seeds", 0, "--plot", tmp_path / "credit.png").code == 0

@@ -8,16 +8,13 @@ from random import Random
 
 import pytest
 
-from jurygraph.agents.data_analyzer import SeriesSummary
 from jurygraph.cli.commands import watch
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.studies.monitor import series_table
 from tests.cli.conftest import Command, folder_contents, run_command, write_project
 from tests.rows import all_rows
 
 CONFIG = "evaluators: [manners.polite, manners.shaky]\nreward: {polite: 1.0, shaky: -0.1}\n"
 STEPS, TURN, ROWS = 60, 45, 12
-STATISTICS = ("mean", "sd", "least", "most", "last", "trend")
 
 
 def tasks(steps: int = STEPS, turn: int = TURN) -> list[dict]:
@@ -63,11 +60,6 @@ def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(declining_r
     assert "one false alarm is expected in 10000 steps" in lines[-1]
 
 
-def test_an_autocorrelation_that_rounds_to_zero_has_no_sign() -> None:
-    series = SeriesSummary(series="reward", steps=60, autocorrelation=-0.001, **dict.fromkeys(STATISTICS, 0.5))
-    assert series_table([series]).rows[0][-1] == "0.00"
-
-
 def test_json_has_a_line_for_each_alert_and_one_for_the_report(declining_run: Path, run: Command) -> None:
     ended = run("watch", declining_run, "--step-label", "step", "--json")
     *alerts, last = (json.loads(line) for line in ended.out.splitlines())
@@ -98,17 +90,6 @@ def test_rewards_that_depend_on_the_step_before_are_warned_of_unless_prewhitened
     assert plain.err.count("the mean length depends on the step before (autocorrelation 0.") == 1
     assert "use --prewhiten" in plain.err
     assert run("watch", folder, "--every", 1, "--prewhiten").err == ""
-
-
-@pytest.mark.landing
-def test_steps_by_number_and_by_label_agree_on_the_same_tasks(declining_run: Path, run: Command) -> None:
-    assert run("watch", declining_run, "--every", 1).out == run("watch", declining_run, "--step-label", "step").out
-
-
-def test_an_incomplete_step_is_not_counted(declining_run: Path, run: Command) -> None:
-    report = json.loads(run("watch", declining_run, "--every", 4, "--json").out.splitlines()[-1])["report"]
-    assert report["steps"] == 15
-    assert json.loads(run("watch", declining_run, "--every", 5, "--json").out.splitlines()[-1])["report"]["steps"] == 12
 
 
 @all_rows(
@@ -213,21 +194,6 @@ def test_without_following_the_steps_of_an_open_run_are_analyzed(unfinished_run:
 
 
 @pytest.mark.landing
-def test_erased_responses_keep_the_labels_of_other_tasks_and_are_counted(tmp_path: Path, run: Command) -> None:
-    """A task that lost one response keeps its step; tasks that lost all join the step before, the first the next."""
-    lines = tasks()
-    for response in (response for line in lines for response in line["responses"]):
-        response["text"] += response["id"]  # each text must be unique, because an erasure covers equal texts
-    declining_run = score_tasks(tmp_path, run, lines)
-    for what in (("--response", "t20/r3"), ("--task", "t30"), ("--task", "t01")):
-        assert run_command("erase", declining_run, *what).code == 0
-    ended = run("watch", declining_run, "--step-label", "step", "--json")
-    assert ended.code == 1
-    assert json.loads(ended.out.splitlines()[-1])["report"]["steps"] == STEPS - 2
-    assert f"{1 + 2 * ROWS} responses were erased; their rewards are used" in ended.err
-
-
-@pytest.mark.landing
 def test_a_run_that_does_not_exist_yet_or_is_being_planned_is_awaited(
     tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,18 +214,6 @@ def test_a_run_that_does_not_exist_yet_or_is_being_planned_is_awaited(
     followed = run("watch", folder, "--every", 1, "--follow")
     assert (len(seen), seen[:2], followed.code) == (3, [None, []], 1)
     assert followed.out == run("watch", folder, "--every", 1).out
-
-
-def test_a_run_that_never_appears_is_awaited_until_ctrl_c(
-    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(seconds: float) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(watch.time, "sleep", interrupt)
-    ended = run("watch", tmp_path / "never", "--follow")
-    assert (ended.code, ended.out) == (130, "")
-    assert "interrupted" in ended.err
 
 
 def test_an_impossible_run_is_not_awaited(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:

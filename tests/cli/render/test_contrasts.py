@@ -51,20 +51,3 @@ def test_a_contrast_gives_no_reason_for_lost_points(contrast_run: Path, run: Com
     text = run("explain", contrast_run, "--response", "right").out
     (line,) = (line for line in text.splitlines() if line.startswith("Lost"))
     assert line.startswith("Lost 0.3333: enhanced 0.3333 of 1, weight 0.5")
-
-
-def test_a_response_without_contrasts_has_the_reason(contrast_run: Path, run: Command) -> None:
-    text = run("explain", contrast_run, "--response", "wrong").out
-    assert "Not applicable, no effect: accuracy-of-contrasts, enhanced." in text
-    assert "because of no-variant: its answer is not known to be right" in text
-    assert "0 abstained, 0 failed, 1 not applicable" in text
-    assert "no-variant" not in run("show", contrast_run, "--columns", "gates").out
-    assert "gated" not in run("show", contrast_run, "--columns", "status").out
-
-
-def test_a_run_with_contrasts_can_be_verified_and_rescored(contrast_run: Path, run: Command, tmp_path: Path) -> None:
-    assert run("verify", contrast_run, "--deep").code == 0
-    ended = run("rescore", contrast_run, "--out", tmp_path / "other", "--set", "reward.enhanced=2")
-    assert ended.code == 0, ended.err
-    trace = json.loads(run("show", tmp_path / "other", "--response", "right", "--json").out)
-    assert trace["reward"]["value"] == pytest.approx(1 + 2 / 3)

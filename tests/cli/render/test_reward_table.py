@@ -171,67 +171,6 @@ def test_a_long_name_hides_no_column_that_fits_and_a_dash_is_no_agent(
     assert max(map(len, lines)) <= 72
 
 
-NEEDS_ALL = """
-
-class NeedsAll(jg.Combiner):
-    def combine(self, matrices, params):
-        (first, has_first), (second, has_second) = (matrix.mean() for matrix in matrices.values())
-        return jg.Component((first + second) / 2, has_first & has_second, {})
-"""
-
-
-def test_a_trace_marks_the_part_that_was_not_judged(tmp_path: Path, run: Command) -> None:
-    config = """
-evaluators: [manners.polite, manners.judge]
-components: {both: {combiner: mean, inputs: {polite: manners.polite, judge: manners.judge}}}
-reward: {both: 1.0}
-"""
-    project = write_project(tmp_path / "project", config=config, evaluators=EVALUATORS + NEEDS_ALL)
-    run("score", project / "tasks.jsonl", "--out", project / "run")
-    shown = run("show", project / "run", "--response", "door/a").out.splitlines()
-    assert "both consists of judge *0.0000, polite 1.0000" in shown
-    assert "* both: filled in by the failure rule; the judged part alone is 1.0000" in shown
-    assert run("show", project / "run", "--limit", 1).out.splitlines()[2].split()[-1] == "*0.5000"
-    (project / "jury.yaml").write_text(config.replace("combiner: mean", "combiner: manners.NeedsAll"))
-    run("score", project / "tasks.jsonl", "--out", project / "again")
-    shown = run("show", project / "again", "--response", "door/a").out.splitlines()
-    assert "* both: filled in by the failure rule; the judged part alone has no value" in shown
-
-
-WEAKEST = """
-
-def facts(task, response):
-    return jg.Verdict.not_applicable("no reference")
-
-
-class Weakest(jg.Combiner):
-    def combine(self, matrices, params):
-        means = {name: matrix.mean() for name, matrix in matrices.items()}
-        value = np.min([np.where(has_value, value, 1.0) for value, has_value in means.values()], axis=0)
-        present = np.any([has_value for _, has_value in means.values()], axis=0)
-        return jg.Component(value, present, {name: np.where(one[1], one[0], np.nan) for name, one in means.items()})
-"""
-
-
-@pytest.mark.parametrize("combiner", ["mean", "manners.Weakest"])
-def test_an_input_that_does_not_apply_has_no_part(combiner: str, tmp_path: Path, run: Command) -> None:
-    config = f"""
-evaluators: [manners.polite, manners.facts]
-components: {{both: {{combiner: {combiner}, inputs: {{polite: manners.polite, facts: manners.facts}}}}}}
-reward: {{both: 1.0}}
-"""
-    evaluators = f"import numpy as np\n{EVALUATORS}{WEAKEST}"
-    project = write_project(tmp_path / "project", config=config, evaluators=evaluators)
-    run("score", project / "tasks.jsonl", "--out", project / "run")
-    view = (project / "run", "--response", "door/a")
-    assert "both consists of facts -, polite 1.0000" in run("show", *view).out.splitlines()
-    assert json.loads(run("show", *view, "--json").out)["reward"]["parts"] == {"both": {"polite": 1.0}}
-    explained = run("explain", *view).out
-    assert "facts 0" not in explained
-    assert "Not applicable: facts (manners.facts): no reference." in explained
-    assert "bit for bit" in run("verify", project / "run").out
-
-
 def test_questions_and_labels_are_columns(tmp_path: Path, run: Command) -> None:
     marks: list[dict[str, object]] = [{"step": 9}, {"step": 10, "who": "ann"}, {"step": "late"}, {}]
     texts = ("please", "bad", "", "please please")
@@ -256,15 +195,3 @@ def test_questions_and_labels_are_columns(tmp_path: Path, run: Command) -> None:
     for name, hint in (("manners.polit", "did you mean manners.polite?"), ("label.whom", "did you mean label.who?")):
         ended = run("show", project / "run", "--columns", name)
         assert (ended.code, f"there is no column {name!r}; {hint}" in ended.err) == (2, True)
-
-
-def test_a_filled_in_value_is_marked_where_it_equals_the_judged_one(tmp_path: Path, run: Command) -> None:
-    inputs = "{a: {verdicts_of: manners.polite}, b: {verdicts_of: manners.judge}}"
-    config = f"{CONFIG}components: {{both: {{combiner: mean, inputs: {inputs}}}}}\n"
-    project = write_project(tmp_path / "project", config=config, evaluators=EVALUATORS)
-    run("score", project / "tasks.jsonl", "--out", project / "run")
-    table = {row[0]: row[1:] for row in rows(run("show", project / "run", "--columns", "polite,both").out)}
-    assert table["door/b"] == ["0.0000", "*0.0000"]
-    assert table["salt/b"] == ["0.0000", "0.0000"], "a gate gave these scores"
-    trace = run("show", project / "run", "--response", "door/b").out
-    assert "* both: filled in by the failure rule; the judged part alone is 0.0000" in trace

@@ -1,6 +1,5 @@
 """Ed25519 keys in the usual files, and messages for files without a key."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -50,10 +49,10 @@ def test_a_public_key_is_read_in_every_form(tmp_path: Path, content: bytes) -> N
     ("content", "wrong"),
     [
         (KEY.private_bytes(PEM, PKCS8, LOCKED), "is encrypted, and passphrases are not supported; make one with"),
-        (b"nothing", "contains no private key; make one with"),
-        (OTHER.private_bytes(PEM, PKCS8, NONE), "contains a key that is not Ed25519; make one with"),
+        (b"nothing", "contains no private Ed25519 key; make one with"),
+        (OTHER.private_bytes(PEM, PKCS8, NONE), "contains no private Ed25519 key"),
+        (KEY.public_key().public_bytes(SSH, serialization.PublicFormat.OpenSSH), "contains no private Ed25519 key"),
     ],
-    ids=["encrypted", "none", "another kind"],
 )
 def test_a_file_without_a_private_key_is_refused(tmp_path: Path, content: bytes, wrong: str) -> None:
     with pytest.raises(InputError, match=f"key: {wrong}"):
@@ -63,14 +62,14 @@ def test_a_file_without_a_private_key_is_refused(tmp_path: Path, content: bytes,
 @pytest.mark.parametrize(
     ("content", "wrong"),
     [
-        (b"nothing", "contains no public key; name the public key"),
-        (PUBLIC[:63].encode(), "contains no public key"),
-        (f"{PUBLIC}00".encode(), "contains no public key"),
-        (b"ssh-ed25519 AAAA", "contains no public key"),
-        (b"-----BEGIN PRIVATE KEY-----\n", "contains no private key"),
+        (b"nothing", "contains no Ed25519 key; name the public key"),
+        (PUBLIC[:63].encode(), "contains no Ed25519 key"),
+        (f"{PUBLIC}00".encode(), "contains no Ed25519 key"),
+        (b"ssh-ed25519 AAAA", "contains no Ed25519 key"),
+        (b"-----BEGIN PRIVATE KEY-----\n", "contains no Ed25519 key"),
         (
             OTHER.public_key().public_bytes(PEM, serialization.PublicFormat.SubjectPublicKeyInfo),
-            "contains a key that is not Ed25519; name the public key",
+            "contains no Ed25519 key",
         ),
     ],
 )
@@ -82,9 +81,7 @@ def test_a_file_without_a_public_key_is_refused(tmp_path: Path, content: bytes, 
 @pytest.mark.parametrize("read", [load_private_key, load_public_key])
 def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path, read: object) -> None:
     assert callable(read)
-    os.mkfifo(tmp_path / "pipe")
     for path, wrong in (
-        (tmp_path / "pipe", "pipe: is not a file; name the file of an Ed25519 key"),
         (tmp_path, r"cannot be read \(Is a directory\); name the file"),
         (tmp_path / "absent", r"absent: cannot be read \(No such file or directory\)"),
     ):

@@ -5,7 +5,7 @@ from ruamel.yaml import YAML
 
 from jurygraph.runs.store.folder import to_yaml
 
-WORDS = ("yes", "NO", "null", "~", "", " a", "a ", "a: b", "a #b", "- a", "1", "1e3", "0x1f", ".5", "2026-01-01", "e1")
+WORDS = "yes|NO|null|~|| a|a |a: b|a #b|- a|1|1e3|0x1f|0o17|.5|2026-01-01|e1".split("|")
 ODD = ("a\nb\n", "\ttab", "\u2028\x7f\x85\ufeff", 'say "a\\b"', "größer 😀", "'x'", "{a}", "%d", "@a", "a:", "<<", "=")
 NESTED = [[], {}, [[1], {"a": [{}, {"b": None}]}], True, -0.5, 1e-5, 1e300, 10**30]
 

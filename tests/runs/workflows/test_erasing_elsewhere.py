@@ -114,6 +114,7 @@ def test_leftovers_of_killed_processes_are_cleaned(scored: ScoredProject) -> Non
             shutil.copy(scored.run / name, scored.run.parent / name)
     for name in ("run.sqlite", "run.sqlite-wal"):
         shutil.copy(scored.run.parent / name, scored.run / name)
+    (scored.run / ".jurygraph-0123456.draft").write_text(SECRET)
     erase(scored.run, "response", "t/a", "")
     assert containing_files(SECRET, *scored.places) == []
 

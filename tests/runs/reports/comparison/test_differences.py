@@ -1,6 +1,6 @@
 """Paired differences of rewards: whole tasks are the independent units."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.runs.reports.comparison import compare
-from jurygraph.runs.reports.comparison.differences import paired_difference, sum_by_task
+from jurygraph.runs.reports.comparison.differences import sum_by_task
 from jurygraph.runs.reports.comparison.figures import ComparisonStatistics
 from jurygraph.schema import Trace
 from tests.runs.reports.comparison.traces import compare_deltas, compare_rewards, run, tenths, trace, unhurried
@@ -188,45 +187,6 @@ def test_a_response_passes_from_the_given_reward_on():
     pairs = [(0.7, 0.8), (0.9, 0.6)]
     assert [compare_rewards(pairs, passing=at).passed_a_only for at in (0.5, 0.6, 0.7, 0.9, 1.0)] == [0, 0, 1, 1, 0]
     assert compare_rewards(pairs, passing=0.7).pass_threshold == 0.7
-
-
-def simulated_deltas(tasks: int, per_task: int, icc: float, seed: int, replications: int) -> Iterator[Floats]:
-    """Yield differences [tasks, per_task] of two equal runs; `icc` is the correlation of responses to one task."""
-    rng = np.random.default_rng(seed)
-    for _ in range(replications):
-        shared, own = rng.normal(size=(tasks, 1)), rng.normal(size=(tasks, per_task))
-        yield np.sqrt(icc) * shared + np.sqrt(1 - icc) * own
-
-
-def rejected_share(test: Callable[[Floats], float | None], samples: Sequence[Floats]) -> float:
-    return float(np.mean([(p := test(sample)) is not None and p <= 0.05 for sample in samples]))
-
-
-def test_two_equal_runs_differ_significantly_in_one_case_of_twenty():
-    """10 tasks x 8 responses with an intra-class correlation of 0.7: tests of responses reject in 40 % of all cases."""
-    samples = list(simulated_deltas(tasks=10, per_task=8, icc=0.7, seed=0, replications=300))
-
-    def figure(name: str) -> Callable[[Floats], float | None]:
-        def p(deltas: Floats) -> float | None:
-            tasks = np.repeat(np.arange(len(deltas)), deltas.shape[1])
-            sums = {"mean": deltas.ravel(), "passes": np.sign(deltas.ravel())}
-            return paired_difference(np.zeros(deltas.size), sums[name], tasks).p
-
-        return p
-
-    assert rejected_share(lambda deltas: stats.wilcoxon(deltas.ravel()).pvalue, samples) > 0.3
-    for name in ("mean", "passes"):
-        assert rejected_share(figure(name), samples) < 0.09
-
-
-@pytest.mark.parametrize("tasks", [2, 5])
-def test_the_interval_covers_the_true_difference_with_few_tasks(tasks: int):
-    """The bootstrap interval covered 48 % with 2 tasks and 85 % with 5."""
-    found = [
-        paired_difference(np.zeros(deltas.size), deltas.ravel(), np.repeat(np.arange(tasks), 4)).estimate
-        for deltas in simulated_deltas(tasks, per_task=4, icc=0.3, seed=1, replications=400)
-    ]
-    assert np.mean([estimate.low <= 0 <= estimate.high for estimate in found]) > 0.92
 
 
 def test_sums_are_of_the_tasks_that_have_values():

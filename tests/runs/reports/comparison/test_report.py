@@ -5,7 +5,6 @@ import math
 import os
 import subprocess
 import sys
-import weakref
 from pathlib import Path
 
 import pytest
@@ -130,25 +129,4 @@ def test_another_process_gives_the_same_bits():
     assert there.strip() == str(here)
 
 
-@pytest.mark.landing
-def test_scipy_is_imported_only_by_comparing():
-    code = "import sys, jurygraph, jurygraph.runs.reports.comparison; sys.exit('scipy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
-
-
 # Large runs
-
-
-def test_traces_of_the_first_run_are_freed_before_the_second_is_read():
-    references = []
-
-    def first():
-        for one in run([0.5, 1.0]):
-            references.append(weakref.ref(one))
-            yield one
-
-    def second():
-        assert [one() for one in references] == [None, None]
-        yield from run([0.5, 1.0])
-
-    assert compare(first(), second()).paired == 2
