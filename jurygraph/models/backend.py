@@ -10,6 +10,7 @@ from typing import ClassVar
 from jurygraph.models.faults import ACCESS_KINDS, MAX_ERROR_BYTES, RETRYABLE, Fault
 from jurygraph.models.request import Reply, Request, SchemaMode
 from jurygraph.models.retries import retry_after
+from jurygraph.safety.fence import MARK_LENGTH
 from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import Price
 
@@ -46,13 +47,15 @@ class Backend(ABC):
 
     What is special about a backend is said here: it `costs_nothing`; its replies are not worth a cache, or no request
     contains all settings that they depend on (`is_cached` is false); it gives the replies of an earlier run
-    (`is_recording`); `calls.form` cannot be set, because of `fixed_form`.
+    (`is_recording`); `calls.form` cannot be set, because of `fixed_form`; the marks of its fences have `mark_length`
+    digits, which no request's digest depends on.
     """
 
     costs_nothing: ClassVar[bool] = False
     is_cached: ClassVar[bool] = True
     is_recording: ClassVar[bool] = False
     fixed_form: ClassVar[str] = ""
+    mark_length: ClassVar[int] = MARK_LENGTH
 
     provider: str
     endpoint: str | None = None

@@ -68,7 +68,7 @@ class JudgeClient:
     ) -> None:
         self.calls: dict[str, Call] = {} if calls is None else calls
         self.safety = safety
-        self._render_options = RenderOptions(safety.fence, safety.reminder, key)
+        self._render_options = RenderOptions(safety.fence, safety.reminder, key, gateway.backend.mark_length)
         self._gateway = gateway
         self._sink = sink
         self._parameters = parameters
@@ -91,7 +91,8 @@ class JudgeClient:
     @cached_property
     def fence(self) -> Fence:
         """The fence for text by others in your own messages (see `chat_request`)."""
-        return Fence(self._render_options.key, self._render_options.fence)
+        options = self._render_options
+        return Fence(options.key, options.fence, options.mark_length)
 
     @property
     def chat_model(self) -> "JudgeChatModel":

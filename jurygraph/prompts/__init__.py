@@ -16,7 +16,7 @@ from ruamel.yaml.error import YAMLError
 from jurygraph.display import format_line
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, first_validation_error, require_type
-from jurygraph.safety.fence import Fence
+from jurygraph.safety.fence import MARK_LENGTH, Fence
 from jurygraph.schema import FrozenModel, Message
 from jurygraph.schema.frozen_model import Id
 
@@ -38,12 +38,13 @@ _QUESTION = "question"  # the variable of a base prompt that holds the prompt ex
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """Options of rendering: `fence` puts foreign text inside a fence, made with `key`; `reminder` puts the question
-    after the response instead of before it."""
+    """Options of rendering: `fence` puts foreign text inside a fence, made with `key`, whose marks have `mark_length`
+    digits; `reminder` puts the question after the response instead of before it."""
 
     fence: bool = True
     reminder: bool = True
     key: bytes = b""
+    mark_length: int = MARK_LENGTH
 
 
 DEFAULT_OPTIONS = RenderOptions()
@@ -108,7 +109,7 @@ class Prompt(FrozenModel):
         return RenderedPrompt(rendered.messages, tuple(dict.fromkeys((*marks, *rendered.marks))))
 
     def _render_sections(self, manner: RenderOptions, variables: Mapping[str, Any]) -> RenderedPrompt:
-        fence = Fence(manner.key, manner.fence)
+        fence = Fence(manner.key, manner.fence, manner.mark_length)
         filled = {**variables, "fence": manner.fence, "reminder": manner.reminder, _FENCE: fence}
         messages = tuple(
             Message(role=cast(Any, role), content=template.render(filled))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jurygraph.safety.fence import Fence, fence_parts, project_key
+from jurygraph.safety.fence import SHORT_MARK_LENGTH, Fence, fence_parts, project_key
 
 NAMES = st.sampled_from(["task", "reference", "criterion", "response"])
 TEXTS = st.text(st.characters(codec="utf-8"))
@@ -61,13 +61,27 @@ def test_no_two_fences_share_a_mark(held: list[tuple[str, str]]) -> None:
     assert len(marks) == len(held)
 
 
-def test_a_text_that_contains_its_mark_gets_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody can write such a text while the mark is of 64 bits; of 4 bits every tenth one is."""
-    monkeypatch.setattr("jurygraph.safety.fence.MARK_LENGTH", 1)
+def test_a_text_that_contains_its_mark_gets_another() -> None:
+    """Nobody can write such a text while the mark is of 32 or 64 bits; of 4 bits every tenth one is."""
     for number in range(200):
         text = f"{number} 0123456789"
-        mark = fenced(text, "response").split("\n")[0].removeprefix("<<<response ")
+        [mark] = shown_by(Fence(mark_length=1), text)
         assert mark not in text
+
+
+@given(TEXTS | LIKE_FENCES, NAMES)
+def test_a_short_mark_is_not_in_the_text_either(text: str, name: str) -> None:
+    fence = Fence(b"a key", mark_length=SHORT_MARK_LENGTH)
+    enclosed = fence.enclose(text, name)
+    [mark] = fence.marks
+    assert len(mark) == SHORT_MARK_LENGTH
+    assert mark not in text
+    assert enclosed == f"<<<{name} {mark}\n{text}\n{name} {mark}>>>"
+
+
+def shown_by(fence: Fence, text: str) -> list[str]:
+    fence.enclose(text, "response")
+    return fence.marks
 
 
 # The project's key

@@ -54,7 +54,7 @@ async def judge_items(
     """
     reply_model = _reply_model(tuple((name, item.form.reply_model(compact)) for name, item in items.items()))
     prompt_variables = {**variables, "items": tuple(_show_item(*item) for item in items.items()), "compact": compact}
-    request = client.request(prompt, reply_model, prompt_variables, sample=sample, logprobs=not compact)
+    request = client.request(prompt, reply_model, prompt_variables, sample=sample, logprobs=True)
     rule = client.safety.evidence
     response_text = None if compact or rule == "off" else await aread_text(response)
 

@@ -19,23 +19,27 @@ from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault
 from jurygraph.models.probability import value_token_indices
 from jurygraph.models.request import Reply, Request, Token
+from jurygraph.safety.fence import SHORT_MARK_LENGTH
 
 _MAGIC = b"GGUF"
 _FIRST_LIMIT = 600.0  # seconds
 _PATIENCE = 4.0
 _LEAST_LETTERS = 40  # of a string in a reply
+_MOST_LETTERS = 240  # about three sentences: a small model that repeats itself writes up to the bound
 
 
 class Gguf(Backend):
     """A model in a GGUF file: `model` is the file's name, `endpoint` the SHA-256 of its bytes.
 
     `slots` requests are processed in parallel, and more wait; each has a context of `context` tokens for its prompt and
-    its reply together. It computes in `threads` threads; None means one for every available core but one.
+    its reply together. It computes in `threads` threads; None means one for every available core, and of more than
+    two all but one.
     """
 
     provider = "gguf"
     costs_nothing = True
     fixed_form = "a gguf model always follows a grammar"
+    mark_length = SHORT_MARK_LENGTH  # small models split each two or three digits into a token, which takes time
     # A grammar in the engine, and log probabilities of the model itself, before the grammar excludes tokens.
     capabilities = Capabilities("grammar", logprobs=True)
 
@@ -131,6 +135,12 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _usual_threads() -> int:
+    """Return the number of threads: a core is left to the rest of the process where there are more than two."""
+    cores = available_cores()
+    return cores if cores <= 2 else cores - 1
+
+
 def library() -> Any:
     """Return xllamacpp, imported at the first call. Raises `ConfigError` if it is not installed."""
     try:
@@ -143,12 +153,13 @@ def library() -> Any:
 def start_server(path: Path, hint: str, *, threads: int | None = None, key: str | None = None, **settings: Any) -> Any:
     """Return an engine whose loop runs. Raises `ConfigError`, with a `hint`, if it cannot load the model.
 
-    It computes in `threads` threads; None means one for every available core but one. `settings` are those of
+    It computes in `threads` threads; None means one for every available core, and of more than
+    two all but one. `settings` are those of
     xllamacpp's `CommonParams`.
     """
     parameters = library().CommonParams()
     parameters.model.path = str(path)
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads or max(1, available_cores() - 1)
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads or _usual_threads()
     parameters.api_keys = [key or token_urlsafe()]  # it listens on a local port, even if it is only used in process
     parameters.verbosity = -1  # prints nothing
     parameters.endpoint_metrics = True
@@ -202,7 +213,7 @@ def bound_strings(schema: dict[str, Any], max_tokens: Any) -> dict[str, Any]:
 def _share(schema: dict[str, Any], max_tokens: int) -> int:
     """Return the letters that each string may have; a token is taken for two."""
     count = _count_strings(schema, schema.get("$defs", {}))
-    return max(_LEAST_LETTERS, 2 * max_tokens // max(1, count))
+    return min(_MOST_LETTERS, max(_LEAST_LETTERS, 2 * max_tokens // max(1, count)))
 
 
 def _count_strings(part: Any, definitions: dict[str, Any]) -> int:

@@ -25,7 +25,7 @@ from jurygraph.runs.workflows.fragments import (
     erase_calls,
 )
 from jurygraph.runs.writable_run import WritableRun
-from jurygraph.safety.fence import MARK_LENGTH, fence_parts
+from jurygraph.safety.fence import MARK_LENGTH, SHORT_MARK_LENGTH, fence_parts
 from jurygraph.schema.frozen_model import iter_strings
 
 ErasureTarget = Literal["response", "task"]
@@ -146,7 +146,8 @@ class _Erasure:
         before_mark, after_mark = fence_parts(response, "response")
         found = set()
         for after_form in encoded_forms(after_mark) - {after_mark.encode()}:
-            fence = re.compile(re.escape(before_mark.encode()) + b"[0-9a-f]{%d}" % MARK_LENGTH + re.escape(after_form))
+            mark = b"[0-9a-f]{%d,%d}" % (SHORT_MARK_LENGTH, MARK_LENGTH)
+            fence = re.compile(re.escape(before_mark.encode()) + mark + re.escape(after_form))
             texts = self._ledger.texts_containing(after_form)
             found |= {text.id // MAX_TEXTS for text in texts if fence.search(text.content)}
         return found

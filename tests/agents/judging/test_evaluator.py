@@ -164,15 +164,30 @@ def test_a_judge_that_repeats_what_a_response_claims_gives_no_credit(parroted: s
 # Compact
 
 
-def test_a_compact_profile_asks_for_neither_reasons_nor_quotations_nor_log_probabilities() -> None:
+def test_a_compact_profile_asks_for_neither_reasons_nor_quotations() -> None:
     compact = {"use": "criteria", "params": {"profile": "compact"}}
     (trace,), (body,) = score_by_script(find_everything, rubric("a", "b"), responses("Dear Ann"), use=[compact])
     assert [list(item["properties"]) for item in items_of(body).values()] == [["met", "probability"]] * 2
     prompt_text = " ".join(message["content"] for message in body["messages"])
     assert "Give neither reasons nor quotations." in prompt_text
     assert "Give each `reason` first" not in prompt_text
-    assert {"logprobs", "top_logprobs"} & body.keys() == set()
     assert [(one.status, one.score, one.reason, one.evidence) for one in trace.verdicts] == [("ok", 0.9, "", ())] * 2
+
+
+def test_a_compact_score_comes_from_log_probabilities_if_the_server_gives_them() -> None:
+    tokens: list[tuple[str, float, dict[str, float]]] = [
+        ('{"criterion_1":{"met":', 0.0, {}),
+        ("true", math.log(0.6), {"true": math.log(0.6), "false": math.log(0.2), "null": math.log(0.1)}),
+        (',"probability":0.99}}', 0.0, {}),
+    ]
+    text = "".join(token for token, _, _ in tokens)
+    compact = {"use": "criteria", "params": {"profile": "compact"}}
+    (trace,), (body,) = score_by_script(
+        lambda *_: reply_with(text, logprobs=tokens), rubric("a"), responses("Dear Ann"), use=[compact]
+    )
+    (found,) = trace.verdicts
+    assert (found.score, found.native) == (pytest.approx(0.75), "P(met) from log probabilities")
+    assert (body["logprobs"], body["top_logprobs"]) == (True, 20)
 
 
 # Defences that are taken down
