@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import itertools
+import logging
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -120,6 +122,13 @@ class TestWaiting:
         assert pauses == pytest.approx([1.0, 2.0, 4.0, 8.0, 16.0])
         assert len(probes) == 6
 
+    def test_attempts_during_an_outage_do_not_count_as_attempts_of_a_request(self) -> None:
+        async def alone() -> AnsweredCall:
+            gateway = gateway_to(Server((0.0, 100.0)), breaker=CircuitBreaker(after=1))
+            return await gateway.ask(make_request(1))
+
+        assert run(alone()).call.attempts > 4
+
     def test_a_request_is_repeated_in_outages_as_often_as_it_may_be_tried(self) -> None:
         class Overloaded(CircuitBreaker):
             """Answers who may not be repeated."""
@@ -144,6 +153,31 @@ class TestWaiting:
 
         results = run(ask_all(gateway_to(Poison(), concurrency=1, breaker=CircuitBreaker(after=1, wait=100.0)), 3))
         assert [isinstance(result, AnsweredCall) for result in results] == [False, True, True]
+
+    def test_requests_to_a_server_that_answers_only_probes_end(self) -> None:
+        class Overloaded(Server):
+            """Answers who is alone, and nobody else."""
+
+            async def complete(self, request: Request, timeout: float) -> Reply:
+                is_alone = not self.in_flight
+                reply = await super().complete(request, timeout)
+                if is_alone:
+                    return reply
+                raise Fault("timeout", "no whole reply in time")
+
+        server = Overloaded()
+        results = run(ask_all(gateway_to(server, breaker=CircuitBreaker(after=2)), 200))
+        assert len(results) == 200
+        assert len(server.sent) <= 200 * (2 * RequestLimits().retries.attempts + 1)
+
+    def test_the_wait_is_announced_once(self, caplog: pytest.LogCaptureFixture) -> None:
+        with caplog.at_level(logging.WARNING):
+            run(ask_all(gateway_to(Server((0.0, 60.0))), 40))
+        assert [record.getMessage() for record in caplog.records] == [
+            "the model server has not answered for 1 s (refused): requests wait for up to 299 s more while one at a "
+            "time tries again; Ctrl-C stops, and the same command goes on",
+            "the model server answers again, after 62 s",
+        ]
 
 
 @pytest.mark.parametrize("kind", ["unauthorised", "unknown-model"])
@@ -200,6 +234,22 @@ class TestOpening:
 
         assert run(impatient()) == 0
 
+    def test_a_request_from_before_an_outage_is_no_evidence_of_another_one(self) -> None:
+        async def late() -> int:
+            breaker = CircuitBreaker(after=1)
+            sent_before = asyncio.create_task(breaker.call(fail_late))
+            await asyncio.sleep(0)
+            await fail(breaker)
+            await repeat(breaker, answer)
+            await sent_before
+            return breaker.outages
+
+        async def fail_late() -> None:
+            await asyncio.sleep(10.0)
+            raise Fault("connection", "planted")
+
+        assert run(late()) == 1
+
     @pytest.mark.parametrize(("settings", "found"), [({}, None), ({"may_repeat": False}, "connection")])
     def test_a_call_that_an_outage_ends_is_repeated_unless_it_may_not_be(
         self, settings: dict[str, bool], found: str | None
@@ -238,6 +288,30 @@ class TestGivingUp:
         assert "outage" in kinds(early)
         assert kinds(late) == set()
 
+    def test_a_probe_respects_retry_after(self) -> None:
+        server = Server((0.0, 50.0), fault=lambda: Fault("server", "503", 7.0))
+        run(ask_all(gateway_to(server, concurrency=4), 40))
+        probes = server.sent_while_away[8:]
+        assert all(later - earlier >= 7.0 for earlier, later in itertools.pairwise(probes))
+
+    @pytest.mark.parametrize(
+        ("wait", "ends"), [(300.0, "answers again, after 62 s"), (20.0, "for 20 s (refused): requests fail")]
+    )
+    def test_an_outage_is_timed_from_its_own_first_failure(
+        self, caplog: pytest.LogCaptureFixture, wait: float, ends: str
+    ) -> None:
+        async def late() -> list[AnsweredCall | Fault]:
+            await asyncio.sleep(1000.0)
+            return await ask_all(gateway_to(Server((1000.0, 1060.0)), breaker=CircuitBreaker(wait=wait)), 40)
+
+        with caplog.at_level(logging.WARNING):
+            faults = [result for result in run(late()) if isinstance(result, Fault) and result.kind == "outage"]
+        assert any(ends in record.getMessage() for record in caplog.records)
+        assert caplog.records[0].getMessage().startswith("the model server has not answered for 1 s (refused)")
+        # a question whose own pause before its next attempt, which is drawn at random, ends later is told a later time
+        assert all(re.match(r"the model server .* for 2\d s \(refused\);", str(fault)) for fault in faults)
+        assert bool(faults) == (wait == 20.0)
+
 
 class TestLimits:
     @pytest.mark.parametrize("moment", [0.2, FIRST_PAUSE, FIRST_PAUSE + 1e-9, 0.7])
@@ -260,6 +334,14 @@ class TestLimits:
         answers, ended = run(leave())
         assert answers == ["yes"] * 3
         assert ended < 3.0
+
+    def test_a_deadline_ends_the_wait_in_an_outage(self) -> None:
+        async def impatient() -> tuple[list[AnsweredCall | Fault], float]:
+            return await ask_all(gateway_to(Server((0.0, FOREVER))), 240, until=now() + 10.0), now()
+
+        results, ended = run(impatient())
+        assert kinds(results) == {"deadline"}
+        assert ended == pytest.approx(10.0)
 
 
 spans = st.lists(st.tuples(st.floats(0.01, 5.0), st.floats(0.01, 50.0)), max_size=5)
