@@ -6,7 +6,6 @@
 import csv
 import gzip
 import json
-import re
 import runpy
 import statistics
 import sys
