@@ -3,7 +3,6 @@
 import csv
 import gzip
 import json
-from itertools import permutations
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,8 +17,6 @@ from jurygraph.aggregation.agreement import (
     alpha_interval,
     classification,
     cohen_kappa,
-    jaccard_above_median,
-    jaccard_by_chance,
     krippendorff_alpha,
     strict_majority,
 )
@@ -173,7 +170,7 @@ def test_the_agreement_between_the_annotators() -> None:
     assert {pair: round(cohen_kappa(*both), 4) for pair, both in pairs.items()} == PUBLISHED["iaa_cohen"]
 
 
-# Krippendorff's alpha and Jaccard
+# Krippendorff's alpha
 
 
 def test_alpha_equals_the_krippendorff_package_on_random_ratings_with_gaps() -> None:
@@ -230,23 +227,6 @@ def test_the_interval_of_alpha_is_that_of_the_jackknife_over_items(level: AlphaL
     error = np.sqrt((len(paired) - 1) / len(paired) * ((without - estimate.value) ** 2).sum())
     assert (estimate.error, estimate.clusters) == (pytest.approx(error, abs=1e-12), len(paired))
     assert estimate.low < estimate.value < 1.0
-
-
-def test_jaccard_compares_what_each_rater_rates_above_the_own_median() -> None:
-    """Medians 2.5, 2.5 and 3: above are items 2 and 3; 1 and 3; none of the third rater's, who likes all alike."""
-    ratings = [[1, 2, 3, 4], [1, 5, 0, 4], [3, 3, 3, 3], [np.nan, 0, 1, 2]]
-    found = jaccard_above_median(ratings, least=3)
-    assert found[0, 1] == found[1, 0] == 1 / 3
-    assert found[0, 2] == 0.0
-    assert np.isnan(found[2, 2])
-    assert found[0, 3] == 1 / 2  # median 1 of three items: the last alone is above
-    assert np.isnan(jaccard_above_median(ratings, least=4)[0, 3])
-
-
-def test_the_jaccard_of_chance_is_the_mean_over_all_orders_of_the_items() -> None:
-    ratings = np.array([[1, 2, 3, 4, 5], [5, 1, 4, 0, 0]], dtype=np.float64)
-    every = [jaccard_above_median([ratings[0], list(order)], least=5)[0, 1] for order in permutations(ratings[1])]
-    assert jaccard_by_chance(ratings, least=5)[0, 1] == pytest.approx(np.mean(every), abs=1e-12)
 
 
 @all_rows(

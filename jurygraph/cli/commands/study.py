@@ -11,7 +11,10 @@ from jurygraph.cli.options import AsJson, AsMarkdown, PlotFile, RunFolder, StepL
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput, open_run
 from jurygraph.errors import InputError
+from jurygraph.inference.krippendorff import AlphaLevel
 from jurygraph.messages import did_you_mean
+from jurygraph.sources.ratings import read_ratings
+from jurygraph.studies import agreement as agreement_study
 from jurygraph.studies import disagreement as disagreement_study
 from jurygraph.studies import preference as preference_study
 from jurygraph.studies import reliability as reliability_study
@@ -66,6 +69,39 @@ def preference(
     with open_run(run) as (opened, advance):
         comparisons = preference_study.read_comparisons(opened, decided_by, advance)
     output.write(preference_study.report(comparisons, ties, failures))
+
+
+@study.command()
+def agreement(
+    ratings: Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")],
+    item: Annotated[str | None, option("C", "Column for `item`.")] = None,
+    reviewer: Annotated[str | None, option("C", "Column for `reviewer`.", "--reviewer", "--annotator")] = None,
+    score: Annotated[str | None, option("C", "Column for `score`.", "--score", "--label")] = None,
+    agent: Annotated[str | None, option("C", "Column for `agent`.")] = None,
+    level: Annotated[AlphaLevel, typer.Option(help="What the difference of two scores means.")] = "ordinal",
+    plot: PlotFile = None,
+    markdown: AsMarkdown = False,
+    json: AsJson = False,
+) -> None:
+    """Measure how far reviewers agree, for each dimension and domain.
+
+    Krippendorff's alpha counts every score, with a 95 % interval over items. The Jaccard similarity compares what two
+    reviewers with at least 10 common items rate above their own medians, beside that of selections by chance. A
+    reviewer's strictness is how far the others' scores on the same items are above the own ones. Levels: `nominal` for
+    codes of classes, `ordinal` for a scale, `interval` for numbers whose differences count.
+
+    Exit codes: 0 done; 2 invalid input, such as ratings of which no item has two.
+
+    \b
+    Example:
+        jurygraph study agreement ratings.csv
+        jurygraph study agreement votes.csv --item id --reviewer who --score stars --level interval
+    """
+    output = ReportOutput(json, markdown, plot, tuple(map(str, ratings)))
+    named = {"item": item, "reviewer": reviewer, "score": score, "agent": agent}
+    columns = {name: column for name, column in named.items() if column}
+    files = [read_ratings(path, columns) for path in ratings]
+    output.write(agreement_study.report(agreement_study.read_matrices(files), level))
 
 
 @study.command()

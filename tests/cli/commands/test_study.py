@@ -127,3 +127,14 @@ def test_a_run_without_a_rubric_is_refused(scored_folder: Path, run: Command):
     assert (ended.code, ended.out) == (2, "")
     assert "none of its 4 responses has a reward from a rubric with edges" in ended.err
     assert "tasks without a rubric that counts by its criteria: 2" in ended.err
+
+
+def test_agreement_of_reviewers(tmp_path: Path, run: Command) -> None:
+    rows = [f"i{n},{who},{(n * step) % 7}" for n in range(20) for who, step in (("a", 1), ("b", 1), ("c", 3))]
+    (tmp_path / "votes.csv").write_text("\n".join(["item,who,stars", *rows]) + "\n", encoding="utf-8")
+    columns = ("--reviewer", "who", "--score", "stars")
+    ended = run("study", "agreement", tmp_path / "votes.csv", *columns, "--json")
+    assert ended.code == 0
+    (part,) = json.loads(ended.out)["parts"]
+    assert (part["items"], part["ratings"], part["pairs"]) == (20, 60, 3)
+    assert run("study", "agreement", tmp_path / "votes.csv").code == 2

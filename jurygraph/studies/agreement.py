@@ -1,0 +1,228 @@
+"""Agreement of reviewers: in scores, in what each rates high, and how strict each one is.
+
+"Aggregate vs. Personalized Judges" finds that reviewers agree little in scores (Krippendorff's alpha), and more in
+which items are among their better ones (Jaccard). Where that is so, a judge for each reviewer has something to learn.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jurygraph.aggregation.agreement import (
+    alpha_interval,
+    krippendorff_alpha,
+)
+from jurygraph.arrays import Floats
+from jurygraph.display import format_number
+from jurygraph.errors import InputError
+from jurygraph.inference.krippendorff import AlphaLevel
+from jurygraph.inference.selections import jaccard_above_median, jaccard_by_chance
+from jurygraph.sources.ratings import Ratings
+from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
+
+__all__ = ["jaccard_above_median", "krippendorff_alpha", "read_matrices", "report"]
+
+LEAST_SHARED = 10
+"""Items that two reviewers must both have rated for their Jaccard similarity (the paper's choice)."""
+TENTATIVE = 0.667
+"""Below this alpha, not even tentative conclusions are drawn (Krippendorff 2004, 11.4.2)."""
+_FEW_ITEMS = 30
+_FEW_CODES = 3
+_MOST_NAMED = 5
+_MAX_REVIEWERS = 40
+_MAX_PARTS = 40
+
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RatingMatrix:
+    """The scores of one dimension, [reviewers, items], with NaN where a reviewer rated nothing.
+
+    `domain` is None for all domains together.
+    """
+
+    dimension: str | None
+    domain: str | None
+    reviewers: tuple[str, ...]
+    items: tuple[str, ...]
+    scores: Floats
+
+
+Cells = dict[tuple[str, str], float]
+"""Scores by reviewer and item."""
+
+
+def read_matrices(files: Sequence[Ratings]) -> list[RatingMatrix]:
+    """Return a matrix for each dimension, followed by those of its domains if it has several, sorted by names.
+
+    Ratings without a score are left out.
+
+    Raises:
+        InputError: a reviewer scored an item twice, or no item has scores of two reviewers.
+    """
+    scores: dict[str, dict[str, Cells]] = {}
+    location_of: dict[tuple[str, str, str], str] = {}
+    for file in files:
+        for place, rating in file.rows:
+            if rating.score is None:
+                continue
+            key = (rating.dimension or "", rating.reviewer, rating.key)
+            if key in location_of:
+                said = f"reviewer {rating.reviewer!r} has scored item {rating.key!r} in {location_of[key]}"
+                raise InputError(f"{file.path}, {place}: {said}; keep one of the scores")
+            location_of[key] = f"{file.path}, {place}"
+            by_domain = scores.setdefault(rating.dimension or "", {})
+            by_domain.setdefault(rating.domain or "", {})[rating.reviewer, rating.key] = rating.score
+    matrices = []
+    for dimension, by_domain in sorted(scores.items()):
+        together = {key: score for cells in by_domain.values() for key, score in cells.items()}
+        matrices.append(_to_matrix(dimension, "", together))
+        if len(by_domain) > 1:
+            matrices += [_to_matrix(dimension, domain or "none", cells) for domain, cells in sorted(by_domain.items())]
+    if not any((~np.isnan(one.scores)).sum(axis=0).max(initial=0) > 1 for one in matrices):
+        paths = ", ".join(file.path for file in files)
+        raise InputError(f"{paths}: no item has scores of two reviewers; agreement needs some that have")
+    return matrices
+
+
+def _to_matrix(dimension: str, domain: str, cells: Cells) -> RatingMatrix:
+    reviewers = tuple(sorted({reviewer for reviewer, _ in cells}))
+    items = tuple(sorted({item for _, item in cells}))
+    row_of = {name: row for row, name in enumerate(reviewers)}
+    column_of = {name: column for column, name in enumerate(items)}
+    scores = np.full((len(reviewers), len(items)), np.nan)
+    for (reviewer, item), score in cells.items():
+        scores[row_of[reviewer], column_of[item]] = score
+    return RatingMatrix(dimension or None, domain or None, reviewers, items, scores)
+
+
+def report(matrices: Sequence[RatingMatrix], level: AlphaLevel = "ordinal") -> Report:
+    """Return how far reviewers agree, for each dimension and domain.
+
+    The figures are the `level`, and `parts`, each with its `dimension` and `domain` (None for all together); `ratings`;
+    `items` with scores of two reviewers or more; `alpha` with its 95 % jackknife interval over items [`alpha_low`,
+    `alpha_high`]; `jaccard`, the mean over the `pairs` of reviewers with ten common items, and `jaccard_by_chance` for
+    selections of the same sizes; and `reviewers`, each with `ratings`, `spread` (standard deviation of the own scores),
+    and `strictness`: how far the mean of the others' scores on the same items is above the own mean, in units of the
+    ratings.
+    """
+    parts = [_measure_part(one, level) for one in matrices]
+    whole = [part for part in parts if part["domain"] is None]
+    rows = [
+        [
+            _part_name(one),
+            len(one["reviewers"]),
+            one["items"],
+            one["ratings"],
+            _alpha_cell(one),
+            one["pairs"],
+            one["jaccard"],
+            one["jaccard_by_chance"],
+        ]
+        for one in parts
+    ]
+    header = ("ratings", "reviewers", "items", "scores", "alpha (95 %)", "pairs", "Jaccard", "by chance")
+    sections: list[str | ReportTable] = [
+        f"agreement of reviewers; alpha is Krippendorff's, {level}; Jaccard compares what two reviewers rate above "
+        "their own medians",
+        ReportTable(header, rows, most=_MAX_PARTS),
+        *filter(None, map(_describe_pattern, whole)),
+    ]
+    for one in whole:
+        cells = [[each["reviewer"], each["ratings"], each["strictness"], each["spread"]] for each in one["reviewers"]]
+        title = f"reviewer of {_part_name(one)}"
+        sections.append(ReportTable((title, "scores", "strictness", "spread"), cells, most=_MAX_REVIEWERS))
+    plot = Plot("Krippendorff's alpha (95 %)", "bars", [_alpha_series(parts[:_MAX_PARTS])])
+    return Report({"level": level, "parts": parts}, sections, list(_notes(matrices, parts, level)), [plot])
+
+
+def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
+    given = ~np.isnan(matrix.scores)
+    estimate = alpha_interval(matrix.scores, level)
+    above = np.triu_indices(len(matrix.reviewers), 1)
+    similarities = jaccard_above_median(matrix.scores, LEAST_SHARED)[above]
+    chances = jaccard_by_chance(matrix.scores, LEAST_SHARED)[above]
+    defined = ~np.isnan(similarities)
+    has_pairs = bool(defined.any())
+    return {
+        "dimension": matrix.dimension,
+        "domain": matrix.domain,
+        "items": int(np.count_nonzero(given.sum(axis=0) > 1)),
+        "ratings": int(np.count_nonzero(given)),
+        "alpha": estimate and estimate.value,
+        "alpha_low": estimate and estimate.low,
+        "alpha_high": estimate and estimate.high,
+        "pairs": int(np.count_nonzero(defined)),
+        "jaccard": float(similarities[defined].mean()) if has_pairs else None,
+        "jaccard_by_chance": float(chances[defined].mean()) if has_pairs else None,
+        "reviewers": list(_measure_reviewers(matrix, given)),
+    }
+
+
+def _measure_reviewers(matrix: RatingMatrix, given: np.ndarray[Any, np.dtype[np.bool_]]) -> Iterator[Figures]:
+    sums = np.where(given, matrix.scores, 0.0).sum(axis=0)
+    counts = given.sum(axis=0)
+    for row, name in enumerate(matrix.reviewers):
+        own = matrix.scores[row, given[row]]
+        shared = given[row] & (counts > 1)
+        strictness = None
+        if shared.any():
+            others = (sums[shared] - matrix.scores[row, shared]) / (counts[shared] - 1)
+            strictness = float((others - matrix.scores[row, shared]).mean())
+        spread = float(own.std(ddof=1)) if len(own) > 1 else None
+        yield {"reviewer": name, "ratings": len(own), "strictness": strictness, "spread": spread}
+
+
+def _part_name(part: Figures) -> str:
+    return " · ".join(filter(None, (part["dimension"], part["domain"]))) or "all"
+
+
+def _alpha_cell(part: Figures) -> IntervalCell:
+    return IntervalCell(part["alpha"], part["alpha_low"], part["alpha_high"])
+
+
+def _alpha_series(parts: Sequence[Figures]) -> PlotSeries:
+    return PlotSeries.with_intervals("alpha", {_part_name(one): _alpha_cell(one) for one in parts})
+
+
+def _describe_pattern(part: Figures) -> str | None:
+    """Return whether the paper's pattern is there; None if one of the two figures is missing."""
+    alpha = part["alpha"]
+    jaccard = part["jaccard"]
+    if alpha is None or jaccard is None:
+        return None
+    is_low = alpha < TENTATIVE
+    is_coarse = jaccard > part["jaccard_by_chance"]
+    scores = f"alpha {format_number(alpha, 2)} is {'below' if is_low else 'not below'} {TENTATIVE}"
+    choices = f"Jaccard {format_number(jaccard, 2)} is {'above' if is_coarse else 'not above'} chance"
+    verdict = "the paper's pattern (little agreement in scores, more in what is rated high)"
+    there = "is there" if is_low and is_coarse else "is not there"
+    return f"{_part_name(part)}: {verdict} {there}: {scores}, {choices}"
+
+
+def _notes(matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: AlphaLevel) -> Iterator[str]:
+    reasons = {
+        "no alpha, as no item has two scores, or all scores of such items are equal": [
+            part for part in parts if part["alpha"] is None
+        ],
+        f"fewer than {_FEW_ITEMS} items, so that the interval of alpha is too narrow": [
+            part for part in parts if part["alpha"] is not None and part["items"] < _FEW_ITEMS
+        ],
+        f"no Jaccard, as no two reviewers have {LEAST_SHARED} common items, some of them above their medians": [
+            part for part in parts if part["jaccard"] is None
+        ],
+    }
+    for reason, concerned in reasons.items():
+        if concerned:
+            names = ", ".join(_part_name(part) for part in concerned[:_MOST_NAMED])
+            others = f" and {len(concerned) - _MOST_NAMED} more" if len(concerned) > _MOST_NAMED else ""
+            yield f"{reason}: {names}{others}"
+    for matrix in matrices:
+        codes = np.unique(matrix.scores[~np.isnan(matrix.scores)])
+        if matrix.domain is None and level != "nominal" and 1 < len(codes) <= _FEW_CODES:
+            listed = ", ".join(f"{code:g}" for code in codes)
+            name = matrix.dimension or "all"
+            yield f"{name}: {listed} are taken as an order; if they are codes of classes, use --level nominal"
