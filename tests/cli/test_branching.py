@@ -76,23 +76,6 @@ REFUSED = [
 ]
 
 
-def test_without_a_branch_the_run_is_refused_with_the_difference(letters_folder: Path, run: Command):
-    read_calls(letters_folder.parent)
-    before = folder_contents(letters_folder)
-    for name, content, message in REFUSED:
-        written = Path(name).read_text()
-        Path(name).write_text(content)
-        ended = run("score", "tasks.jsonl", "--out", "run")
-        Path(name).write_text(written)
-        assert (ended.code, ended.out) == (2, "")
-        assert message in ended.err
-        assert "use another --out, or --branch to request only what changed" in ended.err
-        assert ended.err.count("\n") == 1
-        assert len(ended.err) < 1000, "a long list of differences is shortened"
-    assert folder_contents(letters_folder) == before
-    assert read_calls(letters_folder.parent) == []
-
-
 def test_a_branch_requests_what_changed_and_prints_what_a_new_run_prints(letters_folder: Path, run: Command):
     read_calls(letters_folder.parent)
     before = folder_contents(letters_folder)

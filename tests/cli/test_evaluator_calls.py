@@ -1,16 +1,13 @@
 """Evaluators and derivers that make several calls: every call is listed with its verdict and on the bill, once."""
 
 import json
-import shutil
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Command, change_ledger, run_command, traces, write_project
+from tests.cli.conftest import Command, run_command, traces, write_project
 from tests.models.server import Answer, Server, reply_with, run_server, slow, status
 
 EVALUATORS = '''\
@@ -361,22 +358,6 @@ def test_each_way_through_a_run_keeps_the_calls(scored: Path, server: Server, ru
     assert [one["verdicts"] for one in traces(run, branched)] == [one["verdicts"] for one in found]
     assert run("verify", branched, "--deep").code == 0
     assert server.count == count
-
-
-def test_a_resumed_run_asks_nothing_again_and_lists_the_same_calls(scored: Path, server: Server, run: Command) -> None:
-    found, count, half = traces(run, scored), server.count, scored.with_name("half")
-    shutil.copytree(scored, half)
-    with closing(sqlite3.connect(half / "run.sqlite")) as ledger:
-        groups = [number for (number,) in ledger.execute("SELECT seq FROM records WHERE kind = 'group'")]
-    change_ledger(half, "DELETE FROM texts WHERE id >= ? << 20", groups[1])  # as if stopped after the first task
-    change_ledger(half, "DELETE FROM records WHERE seq >= ?", groups[1])
-    resumed = run("score", scored.parent / "tasks.jsonl", "--out", half, "--json")
-    assert resumed.code == 0, resumed.err
-    assert server.count == count
-    assert bill(resumed.out) == {"sent": len(listed(found))}
-    assert [[v.get("calls") for v in one["verdicts"]] for one in traces(run, half)] == [
-        [v.get("calls") for v in one["verdicts"]] for one in found
-    ]
 
 
 def test_show_prints_the_steps_of_a_graph_and_the_purposes_of_its_calls(scored: Path, run: Command) -> None:

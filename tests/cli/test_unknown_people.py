@@ -51,18 +51,6 @@ def test_a_weight_of_a_stakeholder_that_no_task_has_is_refused(project: Path, ru
     assert f"jury.yaml, line 3, key weights.fixed.benn: {problem}" in refused.err
 
 
-def test_a_run_of_some_tasks_knows_the_stakeholders_of_all(project: Path, run: Command) -> None:
-    assert run("score", "tasks.jsonl", "--out", "run", "--limit", "1").code == 0
-
-
-def test_another_weight_for_a_stakeholder_that_the_run_does_not_have_is_refused(project: Path, run: Command) -> None:
-    assert run("score", "tasks.jsonl", "--out", "run").code == 0
-    refused = run("rescore", "run", "--out", "run2", "--set", "weights.fixed.anne=3")
-    assert (refused.code, (project / "run2").exists()) == (2, False)
-    assert "weights.fixed.anne: no task has a stakeholder 'anne'; did you mean 'ann'?" in refused.err
-    assert run("rescore", "run", "--out", "run2", "--set", "weights.fixed.ann=3").code == 0
-
-
 @pytest.mark.usefixtures("without_maths_worker")
 def test_a_reviewer_who_is_not_in_the_history_is_refused(project: Path, run: Command) -> None:
     history = write_history(project, rows({"ann": (1, 2, 3), "ben": (3, 4, 5)}))

@@ -11,10 +11,12 @@ from typing import Any
 import jurygraph as jg
 from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.runs.integrity import verification
+from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
 from jurygraph.runs.integrity.seal import Seal
 from jurygraph.runs.integrity.verification import VerificationResult, verify
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.branch import open_reused_run
+from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.schema import Trace
 from jurygraph.sources import open_tasks
@@ -183,6 +185,19 @@ def verify_run(folder: Path, **expected: Any) -> VerificationResult:
     """Verify a run."""
     with closing(Run.open(folder)) as run:
         return verify(run, lambda count: None, **expected)
+
+
+def verify_deeply(folder: Path) -> DeepVerification:
+    """Verify the verdicts of a run."""
+    with closing(Run.open(folder)) as run:
+        return verify_deep(run, lambda count: None)
+
+
+def rescore_run(folder: Path, other: Path, *settings: str) -> Path:
+    """Rescore a run into another folder, and return that."""
+    with closing(Run.open(folder)) as run:
+        rescore(run, other, apply_settings(run.config, settings), lambda count: None)
+    return other
 
 
 def seal_run(folder: Path, key_file: Path) -> Seal:

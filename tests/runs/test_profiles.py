@@ -18,7 +18,6 @@ from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.branch import open_reused_run
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.schema.profile import READ_FROM_FILE
 from jurygraph.sources import open_tasks
@@ -212,25 +211,6 @@ class TestInterrupted:
             score_profiles(tmp_path / "run", tasks, cached)
             assert server.count - before == READS, "the others were not asked about again"
         assert verify_run(tmp_path / "run").closed
-
-
-class TestRescored:
-    def test_rescoring_equals_scoring_with_the_same_settings(
-        self, run: Path, server: Server, tasks: Path, tmp_path: Path
-    ) -> None:
-        requested = server.count
-        with closing(Run.open(run)) as opened:
-            other = apply_settings(opened.config, ["weights.temperature=0.5", "weights.beta=0.25"])
-            assert rescore(opened, tmp_path / "other", other, lambda count: None).changed == 6
-        assert server.count == requested
-        anew = profile_config(server, weights={"temperature": 0.5, "beta": 0.25})
-        score_profiles(tmp_path / "anew", tasks, anew)
-        assert read_rewards(tmp_path / "other") == read_rewards(tmp_path / "anew")
-        assert verify_run(tmp_path / "other").base is not None
-        with closing(Run.open(tmp_path / "other")) as opened:
-            assert {trace.plan_digest for trace in opened.traces()} == {
-                plan.digest for plan in read_plans(tmp_path / "anew").values()
-            }
 
 
 def write_profiles(folder: Path, edit: Callable[[list[dict[str, Any]]], object] = lambda lines: None) -> Path:

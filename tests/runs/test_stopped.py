@@ -9,13 +9,12 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError
-from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import apply_settings
 from jurygraph.sources import read_tasks
 from tests.models.judge_scripts import response_in
 from tests.models.server import Server
-from tests.runs.sample_runs import trace_contents, traces_of, verify_run, write_tasks
+from tests.runs.sample_runs import trace_contents, traces_of, verify_deeply, verify_run, write_tasks
 from tests.runs.test_calls import judge_config, run_session
 from tests.runs.workflows.test_rescoring import read_rewards, rescore_run
 
@@ -104,11 +103,6 @@ def test_rescored_stopped_responses_equal_scored_ones(
     assert read_rewards(tmp_path / "other") == [trace.reward.model_dump_json() for trace in given]
     if not changed:
         assert trace_contents(tmp_path / "other") == trace_contents(run)
-
-
-def verify_deeply(folder: Path) -> DeepVerification:
-    with closing(Run.open(folder)) as opened:
-        return verify_deep(opened, lambda count: None)
 
 
 def test_deep_verification_repeats_gates(run: Path) -> None:

@@ -163,20 +163,6 @@ def test_close_prints_the_head_and_the_run_is_open_no_more(stopped_run: Path, pr
     assert folder_contents(stopped_run) == before
 
 
-def test_a_run_stopped_before_its_first_reward_is_empty_and_valid(scored_folder: Path, run: Command, tmp_path: Path):
-    change_ledger(scored_folder, "DELETE FROM texts WHERE id >= 6 << 20")
-    change_ledger(scored_folder, "DELETE FROM records WHERE seq > 5")
-    assert run("verify", scored_folder).out.splitlines()[1] == "0 rewards recomputed from their verdicts, bit for bit"
-    rescored = json.loads(run("rescore", scored_folder, "--out", tmp_path / "again", "--json").out)
-    assert (rescored["responses"], rescored["mean_before"], rescored["mean_after"]) == (0, None, None)
-    assert run("verify", tmp_path / "again").code == 0
-    table = run("export", scored_folder, "--to", "csv").out
-    assert "component.polite" in table
-    assert table.count("\n") == 1
-    assert "0 traces, 6 records" in run("close", scored_folder).out
-    assert run("verify", scored_folder).code == 0
-
-
 class TestSeal:
     def test_seal_signs_the_head_and_verify_checks_the_signer(self, scored_folder: Path, run: Command, tmp_path: Path):
         signer = write_key(tmp_path / "mine.pem")

@@ -16,12 +16,9 @@ from jurygraph.sources import read_tasks
 from jurygraph.sources.importers import READERS
 from jurygraph.sources.ratings import read_ratings, read_votes
 from tests.cli.conftest import Command, folder_contents
-from tests.models.server import run_server
 from tests.rows import all_rows
 from tests.sources.importers.published import HEALTHBENCH, JUDGEBENCH, PLAWBENCH, REWARDBENCH, ROWS
 from tests.sources.importers.test_qags import CNN, XSUM
-from tests.sources.importers.test_scoring import eight
-from tests.sources.importers.test_writingbench import REAL
 
 
 @pytest.fixture
@@ -189,19 +186,6 @@ def test_votes_of_several_files_are_written_as_ratings(run: Command, tmp_path: P
     found = read_ratings(tmp_path / "ratings.jsonl")
     assert (len(found.rows), found.unread) == (11, {})
     assert {rating.agent for _, rating in found.rows} == {"CNN", "XSUM"}
-
-
-def test_real_queries_can_be_scored_from_the_command_line(run: Command, tmp_path: Path) -> None:
-    assert run("import", "writingbench", REAL, "--out", tmp_path / "tasks.jsonl").code == 0
-    ids = [task["id"] for task in parse_lines((tmp_path / "tasks.jsonl").read_text())]
-    answers = write_lines(tmp_path / "answers.jsonl", *({"id": f"{i}/a", "task": i, "text": "A story."} for i in ids))
-    with run_server(eight) as server:
-        config = {"model": f"openai-compatible:{server.url}#tiny", "evaluators": ["criteria"]}
-        (tmp_path / "jury.yaml").write_text(json.dumps(config))
-        where = ("--config", tmp_path / "jury.yaml", "--out", tmp_path / "run", "--responses", answers)
-        assert run("score", tmp_path / "tasks.jsonl", *where).code == 0
-    shown = [json.loads(line) for line in run("show", tmp_path / "run", "--json").out.splitlines()]
-    assert [trace["reward"]["value"] for trace in shown] == pytest.approx([7 / 9] * len(ids))
 
 
 RATED = """item,who,stars,text,agent,question

@@ -95,13 +95,6 @@ def test_every_prompt_can_be_rendered_from_json(run: Command, tmp_path: Path, na
     assert json.loads(ended.out) == [one.model_dump(mode="json") for one in messages]
 
 
-def test_kinds_have_the_form_of_a_config(run: Command, tmp_path: Path) -> None:
-    kinds = {"meals": {"name": "the restaurant", "day": {"about": "its number", "number": True}}}
-    ended = render(run, tmp_path, "extract", {**EXTRACT, "kinds": kinds})
-    assert ended.code == 0, ended.err
-    assert "- `name`: the restaurant\n- `day`: its number (a number)" in ended.out
-
-
 CANNOT = "cannot be rendered with these variables: "
 
 

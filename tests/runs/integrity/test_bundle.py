@@ -16,8 +16,7 @@ from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.bundle import export_bundle
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.rescoring import apply_settings, rescore
-from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, score, write_tasks
+from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, rescore_run, score, write_tasks
 from tests.runs.store.test_ledger import execute_sql
 
 OWN = ["README.txt", "verify.py", "config.yaml", "records.jsonl", "texts.jsonl", "traces.jsonl"]
@@ -27,12 +26,6 @@ def bundle(folder: Path, output: Path) -> Path:
     with closing(Run.open(folder)) as run:
         export_bundle(run, output, export_jsonl(run))
     return output
-
-
-def rescore_run(folder: Path, other: Path, *settings: str) -> Path:
-    with closing(Run.open(folder)) as run:
-        rescore(run, other, apply_settings(run.config, settings), lambda count: None)
-    return other
 
 
 def member(path: Path, name: str) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
+from jurygraph.runs.integrity.deep_verification import DeepVerification
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.chain import MAX_TEXTS, commitment
@@ -19,7 +19,7 @@ from tests.agents.extraction.extractor import read_perfectly, reader_script
 from tests.agents.extraction.plans import RECORDS, in_words, task_of_records
 from tests.models.server import run_server
 from tests.runs.integrity.test_verification import rewrite_chain
-from tests.runs.sample_runs import score, verify_run, write_tasks
+from tests.runs.sample_runs import score, verify_deeply, verify_run, write_tasks
 
 PLANS = [("40", "prose"), ("13", "bullets")]
 ASKED = {"evaluators": ["facts.confirmed", "checks.constraints"], "reward": {"confirmed": 1.0}}
@@ -63,11 +63,6 @@ def branch(_scored_run: tuple[Path, Path], run: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _isolate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-
-
-def verify_deeply(folder: Path) -> DeepVerification:
-    with closing(Run.open(folder)) as opened:
-        return verify_deep(opened, lambda count: None)
 
 
 def count_verdicts(folder: Path) -> int:

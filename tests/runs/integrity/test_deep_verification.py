@@ -6,7 +6,7 @@ import pytest
 
 from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
+from jurygraph.runs.integrity.deep_verification import DeepVerification
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import MAX_TEXTS, commitment
 from jurygraph.runs.workflows.erasure import erase
@@ -15,13 +15,18 @@ from tests.graphs.scripted import ScriptedEvaluator
 from tests.judges.pairwise.comparisons import LONGER, TASK, judge_script, longest
 from tests.models.server import run_server
 from tests.runs.integrity.test_verification import rewrite_chain
-from tests.runs.sample_runs import FULL_CONFIG, RECORDING, REQUESTED, RecordingEvaluator, make_tasks, score, write_tasks
+from tests.runs.sample_runs import (
+    FULL_CONFIG,
+    RECORDING,
+    REQUESTED,
+    RecordingEvaluator,
+    make_tasks,
+    rescore_run,
+    score,
+    verify_deeply,
+    write_tasks,
+)
 from tests.runs.store.test_ledger import execute_sql
-from tests.runs.workflows.test_rescoring import rescore_run
-
-
-def verify_deeply(folder: Path) -> DeepVerification:
-    return verify_deep(Run.open(folder), lambda count: None)
 
 
 def count_verdicts(folder: Path) -> int:

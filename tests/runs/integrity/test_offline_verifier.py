@@ -26,8 +26,8 @@ from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import canonical_json
 from tests.examples import at_most
 from tests.graphs.scenes import Scene, scenes
-from tests.runs.integrity.test_bundle import bundle, rescore_run
-from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, score, seal_run, write_tasks
+from tests.runs.integrity.test_bundle import bundle
+from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, rescore_run, score, seal_run, write_tasks
 
 SOURCE = Path(offline_verifier.__file__)
 COVERED = ("records.jsonl", "texts.jsonl", "config.yaml", "traces.jsonl")

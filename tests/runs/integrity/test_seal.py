@@ -20,9 +20,8 @@ from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.writable_run import close_run
 from jurygraph.schema import canonical_json
-from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, score, seal_run, verify_run, write_tasks
+from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, rescore_run, score, seal_run, verify_run, write_tasks
 from tests.runs.store.test_ledger import execute_sql
-from tests.runs.workflows.test_rescoring import rescore_run
 
 ENCODED, PRIVATE, PUBLIC = serialization.Encoding, serialization.PrivateFormat, serialization.PublicFormat
 OPEN = serialization.NoEncryption()

@@ -15,9 +15,10 @@ from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.chain import FIRST_LINK, Draft, link_of
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.rescoring import apply_settings, rescore
-from tests.runs.sample_runs import score, verify_run
+from tests.runs.sample_runs import rescore_run, score, verify_run
 from tests.runs.store.test_ledger import execute_sql
+
+CHANGED = "reward.same=0.25"
 
 
 def cells(path: Path) -> list[tuple[str, str, int, Any]]:
@@ -44,7 +45,7 @@ def with_one_byte_changed(value: Any, at: int) -> Any:
 @pytest.mark.exhaustive
 def test_a_changed_byte_in_any_cell_is_found(request, tmp_path: Path, name: str) -> None:
     folder = (
-        rescore_run(request.getfixturevalue("plain"), tmp_path / "rescored")
+        rescore_run(request.getfixturevalue("plain"), tmp_path / "rescored", CHANGED)
         if name == "rescored"
         else request.getfixturevalue(name)
     )
@@ -226,7 +227,7 @@ class TestMalformed:
 
     @pytest.mark.landing
     def test_a_run_that_refers_to_itself_is_damage(self, plain: Path, tmp_path: Path) -> None:
-        other = rescore_run(plain, tmp_path / "other")
+        other = rescore_run(plain, tmp_path / "other", CHANGED)
         run_id = Run.open(other).id
 
         def change(kind: str, key: str, content: Any) -> None:
@@ -282,15 +283,9 @@ class TestHead:
             verify_run(tmp_path / "run", expect_head=head)
 
 
-def rescore_run(folder: Path, other: Path) -> Path:
-    with closing(Run.open(folder)) as run:
-        rescore(run, other, apply_settings(run.config, ["reward.same=0.25"]), lambda count: None)
-    return other
-
-
 class TestRescoredRun:
     def test_a_change_in_the_base_is_found(self, plain: Path, tmp_path: Path) -> None:
-        other = rescore_run(plain, tmp_path / "other")
+        other = rescore_run(plain, tmp_path / "other", CHANGED)
         assert verify_run(other).base is not None
         execute_sql(
             plain / run_folder.LEDGER, "UPDATE texts SET content = x'00' WHERE id = (SELECT max(id) FROM texts)"
@@ -299,7 +294,7 @@ class TestRescoredRun:
             verify_run(other)
 
     def test_an_exchanged_base_is_found(self, plain: Path, tmp_path: Path, tasks: Path) -> None:
-        other = rescore_run(plain, tmp_path / "other")
+        other = rescore_run(plain, tmp_path / "other", CHANGED)
         shutil.rmtree(plain)
         with pytest.raises(InputError, match=r"refers to the verdicts of .*, which is not there"):
             verify_run(other)
@@ -308,7 +303,7 @@ class TestRescoredRun:
             verify_run(other)
 
     def test_a_cut_base_is_found(self, plain: Path, tmp_path: Path) -> None:
-        other = rescore_run(plain, tmp_path / "other")
+        other = rescore_run(plain, tmp_path / "other", CHANGED)
         execute_sql(plain / run_folder.LEDGER, "DELETE FROM records WHERE kind = 'close'")
         with pytest.raises(TraceMismatch, match="is not the one that"):
             verify_run(other)

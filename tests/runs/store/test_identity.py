@@ -11,17 +11,16 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
+from jurygraph.runs.integrity.deep_verification import DeepVerification
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import MAX_TEXTS
 from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.runs.workflows.erasure import erase
 from tests.models.server import Server, run_server, status
 from tests.models.tiny_gguf import CHAT, write_tiny
-from tests.runs.sample_runs import verify_run, write_tasks
+from tests.runs.sample_runs import rescore_run, verify_deeply, verify_run, write_tasks
 from tests.runs.store.test_ledger import execute_sql
 from tests.runs.test_calls import CALLS_EACH, judge_config, run_session, tasks_with_rubrics
-from tests.runs.workflows.test_rescoring import rescore_run
 
 
 @pytest.fixture
@@ -32,11 +31,6 @@ def tasks(tmp_path: Path) -> Path:
 def stored_identity(folder: Path) -> ModelIdentity | None:
     with closing(Run.open(folder)) as run:
         return run.header.model
-
-
-def verify_deeply(folder: Path) -> DeepVerification:
-    with closing(Run.open(folder)) as run:
-        return verify_deep(run, lambda count: None)
 
 
 def count_quotations(folder: Path) -> int:

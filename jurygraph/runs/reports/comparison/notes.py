@@ -8,7 +8,6 @@ import numpy as np
 
 from jurygraph.inference.clusters import LEVEL, Estimate, means_differ
 from jurygraph.inference.sign_flips import least_p
-from jurygraph.runs.reports.comparison.figures import PairedDifference
 from jurygraph.runs.reports.comparison.pairing import Side
 from jurygraph.runs.store.header import Header, changes, format_value
 from jurygraph.runs.store.packing import ERASED
@@ -96,25 +95,4 @@ def limits_of_tests(changed: Mapping[str, int], tasks: int) -> Iterator[str]:
         yield (
             f"{', '.join(names)} cannot fall below .05: {count} of the {tasks} tasks changed, so the least p is "
             f"2^(1 - {count}) = {least_p(count):g}"
-        )
-
-
-def limits_of_rows(rows: Sequence[PairedDifference], label: str, changed_tasks: int) -> Iterator[str]:
-    """Yield how many of the tests of a table cannot be significant, before Holm's adjustment or after it.
-
-    If the only row that changed did so in as many tasks as the rewards, `changed_tasks`, their note says it already
-    (`limits_of_tests`).
-    """
-    counts = [row.changed_tasks for row in rows if row.changed_tasks]
-    if not counts or counts == [changed_tasks]:
-        return
-    least = [least_p(count) for count in counts]
-    hopeless = sum(p > _SIGNIFICANT for p in least)
-    if hopeless:
-        rows_affected = f"{hopeless} of the {len(least)} {label} that changed"
-        yield f"the p of {rows_affected} cannot fall below .05: too few tasks changed"
-    if hopeless < len(least) and len(least) * min(least) > _SIGNIFICANT:
-        yield (
-            f"no Holm p of the {label} can fall below .05: with {len(least)} tests on so few tasks, the least is "
-            f"{len(least)} x {min(least):.4g} = {len(least) * min(least):.4g}"
         )

@@ -20,7 +20,6 @@ from jurygraph.runs.reports.comparison.figures import AgentDelta, Comparison, Re
 from jurygraph.runs.reports.comparison.margins import Margin, check_margins
 from jurygraph.runs.reports.comparison.notes import (
     failure_notes,
-    limits_of_rows,
     limits_of_tests,
     run_notes,
     task_notes,
@@ -122,8 +121,6 @@ def compare_responses(
             *failure_notes(*sides, ids),
             *task_notes(overall.estimate),
             *limits_of_tests(changed, overall.tasks),
-            *limits_of_rows(agents, "agents", overall.changed_tasks),
-            *limits_of_rows(questions, "questions", overall.changed_tasks),
         ),
     )
 
