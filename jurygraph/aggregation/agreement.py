@@ -1,16 +1,18 @@
 """Agreement of labels, numbers or strings: of two annotators beyond chance (Cohen's kappa, plain and weighted, with an
-interval), of predictions with the truth, and of a majority of votes."""
+interval), of several who did not rate all items (Krippendorff's alpha, and Jaccard of what each rated high), of
+predictions with the truth, and of a majority of votes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.arrays import Bools, Floats, Ints, total
+from jurygraph.arrays import Bools, Floats, Ints, as_floats, total
 from jurygraph.errors import PlanError
 from jurygraph.inference.agreement import kappa, kappa_estimate, label_table
 from jurygraph.inference.clusters import Estimate
+from jurygraph.inference.krippendorff import AlphaLevel, alpha, alpha_estimate
 
 Labels = NDArray[np.generic]
 Weights = Literal["equal", "linear", "quadratic"]
@@ -79,6 +81,113 @@ def kappa_interval(
     if clusters.shape != codes.shape:
         raise PlanError(f"tasks has shape {clusters.shape} and first {codes.shape}: give each item its task")
     return kappa_estimate(codes, other_codes, distances, clusters)
+
+
+def krippendorff_alpha(ratings: ArrayLike, level: AlphaLevel = "ordinal") -> float:
+    """Return Krippendorff's alpha: agreement of several raters beyond chance, for items that not all of them rated.
+
+    It is 1 for full agreement, 0 for agreement by chance, and below for systematic disagreement; NaN if no item has two
+    ratings, or all ratings of such items are equal. Items with one rating do not count.
+
+    Args:
+        ratings: [raters, items]: numbers, with NaN where a rater did not rate an item. Nominal ratings may be words,
+            with None for a gap.
+        level: `nominal` for labels without an order, `ordinal` for a scale whose steps need not be equal, `interval`
+            for numbers whose differences count.
+
+    Raises:
+        PlanError: another shape or level, an infinite number, or words that are not nominal.
+    """
+    return alpha(*_count_ratings(ratings, level), level)
+
+
+def alpha_interval(ratings: ArrayLike, level: AlphaLevel = "ordinal") -> Estimate | None:
+    """Return Krippendorff's alpha with its 95 % jackknife interval over the items; None where alpha is NaN.
+
+    The items count as drawn at random, the raters as given. Arguments and errors are those of `krippendorff_alpha`.
+    """
+    return alpha_estimate(*_count_ratings(ratings, level), level)
+
+
+def jaccard_above_median(ratings: ArrayLike, least: int = 10) -> Floats:
+    """Return the Jaccard similarity of the items that two raters each rated above their own median, [raters, raters].
+
+    A rater's median is that of all own ratings; the items are those that both rated. NaN for a pair with fewer than
+    `least` such items, and where neither rated any of them above the own median. Two raters who select by chance do not
+    have 0: if each selects half of many items, they have 1/3 (`jaccard_by_chance`).
+
+    Args:
+        ratings: [raters, items], with NaN where a rater did not rate an item.
+        least: least number of items that both rated.
+
+    Raises:
+        PlanError: another shape, or an infinite number.
+    """
+    return _compare_selections(_as_ratings(ratings), least, _jaccard)
+
+
+def jaccard_by_chance(ratings: ArrayLike, least: int = 10) -> Floats:
+    """Return the mean of `jaccard_above_median` if each rater selected as many items by chance, [raters, raters]."""
+    return _compare_selections(_as_ratings(ratings), least, _expected_jaccard)
+
+
+def _compare_selections(table: Floats, least: int, similarity: Callable[[Bools, Bools], float]) -> Floats:
+    given = ~np.isnan(table)
+    result = np.full((len(table), len(table)), np.nan)
+    medians = np.array([np.median(row[~np.isnan(row)]) if (~np.isnan(row)).any() else np.nan for row in table])
+    above = table > medians[:, None]
+    for first in range(len(table)):
+        for second in range(first, len(table)):
+            both = given[first] & given[second]
+            if np.count_nonzero(both) >= max(1, least):
+                result[first, second] = similarity(above[first, both], above[second, both])
+                result[second, first] = result[first, second]
+    return result
+
+
+def _jaccard(first: Bools, second: Bools) -> float:
+    either = np.count_nonzero(first | second)
+    return np.count_nonzero(first & second) / either if either else np.nan
+
+
+def _expected_jaccard(first: Bools, second: Bools) -> float:
+    """Return the mean Jaccard of random selections of these sizes: their overlap is hypergeometric."""
+    from scipy import stats
+
+    larger = max(np.count_nonzero(first), np.count_nonzero(second))
+    smaller = min(np.count_nonzero(first), np.count_nonzero(second))
+    if not larger:
+        return np.nan
+    overlap = np.arange(smaller + 1)
+    chances = stats.hypergeom.pmf(overlap, len(first), larger, smaller)
+    return float(chances @ (overlap / (larger + smaller - overlap)))
+
+
+def _as_ratings(ratings: ArrayLike) -> Floats:
+    table = as_floats("ratings", ratings)
+    if table.ndim != 2:
+        raise PlanError(f"ratings has shape {table.shape} where [raters, items] is needed")
+    if np.isinf(table).any():
+        raise PlanError("ratings has an infinite number: give NaN where a rater did not rate an item")
+    return table
+
+
+def _count_ratings(ratings: ArrayLike, level: AlphaLevel) -> tuple[Floats, Floats]:
+    """Return how often each item has each level, [items, V], and the levels in ascending order, [V]."""
+    if level not in get_args(AlphaLevel):
+        raise PlanError(f"level is {level!r}: one of {', '.join(get_args(AlphaLevel))} is needed")
+    values = np.asarray(ratings)
+    if level == "nominal" and values.dtype.kind in "UO":
+        words, codes = np.unique(["" if one is None else f"={one}" for one in values.ravel()], return_inverse=True)
+        numbers = np.where(words == "", np.nan, np.arange(float(len(words))))
+        values = numbers[codes].reshape(values.shape)
+    table = _as_ratings(values)
+    given = ~np.isnan(table)
+    levels, codes = np.unique(table[given], return_inverse=True)
+    items = np.nonzero(given)[1]
+    shape = (table.shape[1], len(levels))
+    counts = np.bincount(items * len(levels) + codes, minlength=shape[0] * shape[1]).reshape(shape)
+    return counts.astype(np.float64), levels
 
 
 class Classification(NamedTuple):

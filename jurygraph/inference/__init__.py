@@ -8,6 +8,7 @@
     series        autocorrelation, and trends of autocorrelated series (Mann-Kendall, Hamed-Rao)
     equivalence   non-inferiority, and the difference that a design can detect
     agreement     Cohen's kappa of two annotators, plain and weighted, with its interval
+    krippendorff  Krippendorff's alpha of several raters, with its interval
     variance      variance by level: tasks, responses, samples; correlation within a task; reliability of means
     bootstrap     resamples of whole clusters
     chains        convergence of Markov chains (R-hat) and effective numbers of their draws

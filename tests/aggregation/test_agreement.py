@@ -3,16 +3,28 @@
 import csv
 import gzip
 import json
+from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import krippendorff
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.aggregation.agreement import Classification, classification, cohen_kappa, strict_majority
+from jurygraph.aggregation.agreement import (
+    Classification,
+    alpha_interval,
+    classification,
+    cohen_kappa,
+    jaccard_above_median,
+    jaccard_by_chance,
+    krippendorff_alpha,
+    strict_majority,
+)
 from jurygraph.errors import PlanError
+from jurygraph.inference.krippendorff import AlphaLevel
 from tests.rows import all_rows
 
 DATA = Path(__file__).parents[1] / "data"
@@ -159,3 +171,93 @@ def test_garbage_counted_as_a_tie_gives_the_published_agreement() -> None:
 def test_the_agreement_between_the_annotators() -> None:
     pairs = {pair: [column(f"annotator{each}") for each in pair.split("-")] for pair in ("1-2", "1-3", "2-3")}
     assert {pair: round(cohen_kappa(*both), 4) for pair, both in pairs.items()} == PUBLISHED["iaa_cohen"]
+
+
+# Krippendorff's alpha and Jaccard
+
+
+def test_alpha_equals_the_krippendorff_package_on_random_ratings_with_gaps() -> None:
+    """200 matrices of 2 to 12 raters, 3 to 60 items and 2 to 9 levels, whole or uneven, with up to 80 % of gaps."""
+    rng = np.random.default_rng(0)
+    compared = 0
+    while compared < 200:
+        count = rng.integers(2, 10)
+        levels = np.sort(rng.normal(50.0, 20.0, count)) if compared % 2 else np.arange(count)
+        shape = (rng.integers(2, 13), rng.integers(3, 61))
+        ratings = rng.choice(levels, shape).astype(np.float64)
+        ratings[rng.random(shape) < rng.uniform(0.0, 0.8)] = np.nan
+        for level in get_args(AlphaLevel):
+            ours = krippendorff_alpha(ratings, level)
+            if np.isnan(ours):
+                break
+            assert ours == pytest.approx(krippendorff.alpha(ratings, level_of_measurement=level), abs=1e-12)
+        else:
+            compared += 1
+
+
+def test_alpha_of_krippendorffs_own_example_has_the_published_values() -> None:
+    """Four observers and twelve units (Krippendorff 2011, C)."""
+    gap = np.nan
+    ratings = [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, gap, gap, gap],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, gap, 3],
+        [gap, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, gap],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, gap],
+    ]
+    found = [krippendorff_alpha(ratings, level) for level in ("nominal", "ordinal", "interval")]
+    assert found == pytest.approx([0.743, 0.815, 0.849], abs=5e-4)
+    words = [[None if np.isnan(one) else f"level {one}" for one in row] for row in ratings]
+    assert krippendorff_alpha(words, "nominal") == pytest.approx(found[0], abs=1e-15)
+
+
+def test_alpha_is_not_a_number_where_nothing_can_differ() -> None:
+    assert np.isnan(krippendorff_alpha([[1.0, np.nan], [np.nan, 2.0]]))  # no item has two ratings
+    assert np.isnan(krippendorff_alpha([[1.0, 1.0, 3.0], [1.0, 1.0, np.nan]]))  # all that are compared are equal
+    assert alpha_interval([[1.0, 1.0], [1.0, 1.0]]) is None
+
+
+@pytest.mark.parametrize("level", get_args(AlphaLevel))
+def test_the_interval_of_alpha_is_that_of_the_jackknife_over_items(level: AlphaLevel) -> None:
+    rng = np.random.default_rng(1)
+    ratings = np.clip(rng.normal(0.0, 1.0, 40) + rng.normal(0.0, 0.7, (4, 40)), -2.0, 2.0).round()
+    ratings[rng.random((4, 40)) < 0.3] = np.nan
+    estimate = alpha_interval(ratings, level)
+    assert estimate is not None
+    assert estimate.value == krippendorff_alpha(ratings, level)
+    assert estimate.low is not None
+    paired = np.flatnonzero((~np.isnan(ratings)).sum(axis=0) > 1)
+    without = np.array([krippendorff_alpha(np.delete(ratings, item, axis=1), level) for item in paired])
+    error = np.sqrt((len(paired) - 1) / len(paired) * ((without - estimate.value) ** 2).sum())
+    assert (estimate.error, estimate.clusters) == (pytest.approx(error, abs=1e-12), len(paired))
+    assert estimate.low < estimate.value < 1.0
+
+
+def test_jaccard_compares_what_each_rater_rates_above_the_own_median() -> None:
+    """Medians 2.5, 2.5 and 3: above are items 2 and 3; 1 and 3; none of the third rater's, who likes all alike."""
+    ratings = [[1, 2, 3, 4], [1, 5, 0, 4], [3, 3, 3, 3], [np.nan, 0, 1, 2]]
+    found = jaccard_above_median(ratings, least=3)
+    assert found[0, 1] == found[1, 0] == 1 / 3
+    assert found[0, 2] == 0.0
+    assert np.isnan(found[2, 2])
+    assert found[0, 3] == 1 / 2  # median 1 of three items: the last alone is above
+    assert np.isnan(jaccard_above_median(ratings, least=4)[0, 3])
+
+
+def test_the_jaccard_of_chance_is_the_mean_over_all_orders_of_the_items() -> None:
+    ratings = np.array([[1, 2, 3, 4, 5], [5, 1, 4, 0, 0]], dtype=np.float64)
+    every = [jaccard_above_median([ratings[0], list(order)], least=5)[0, 1] for order in permutations(ratings[1])]
+    assert jaccard_by_chance(ratings, least=5)[0, 1] == pytest.approx(np.mean(every), abs=1e-12)
+
+
+@all_rows(
+    "ratings, level, message",
+    [
+        ([[1.0, 2.0]], "ratio", "level is 'ratio': one of nominal, ordinal, interval is needed"),
+        ([1.0, 2.0], "ordinal", r"ratings has shape \(2,\) where \[raters, items\] is needed"),
+        ([["bad", "good"]], "ordinal", "ratings holds <U4 where numbers are needed"),
+        ([[1.0, np.inf]], "interval", "ratings has an infinite number: give NaN where a rater did not rate an item"),
+    ],
+)
+def test_wrong_ratings_are_refused(ratings: Any, level: Any, message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        krippendorff_alpha(ratings, level)
