@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from jurygraph.aggregation.pairwise import Position, bradley_terry, flips, outcomes, position
+from jurygraph.aggregation.pairwise import MOST_ROUNDS, Position, bradley_terry, flips, outcomes, position
 from jurygraph.errors import PlanError
 from tests.examples import at_most
 from tests.rows import all_rows
@@ -119,6 +119,10 @@ def games(draw: Callable[[st.SearchStrategy[Any]], Any]) -> np.ndarray:
 priors = st.sampled_from([0.01, 0.1, 0.5, 1.0, 3.0])
 
 
+def total_order(size: int) -> np.ndarray:
+    return np.triu(np.ones((size, size)), 1)
+
+
 @settings(max_examples=at_most(60), deadline=None)
 @given(games(), st.sampled_from([0.1, 0.5, 2.0]))
 def test_the_strengths_are_the_mode_of_the_posterior(wins: np.ndarray, prior: float) -> None:
@@ -150,6 +154,25 @@ def test_a_response_that_was_never_compared_has_strength_1() -> None:
     alone = bradley_terry([[0, 2, 0], [1, 0, 0], [0, 0, 0]]).strength
     assert alone[2] == pytest.approx(1.0, abs=1e-11)
     assert bradley_terry(np.zeros((0, 0))).strength.tolist() == []
+
+
+@all_rows("prior", [0.01, 0.1, 1.0, 100.0])
+@all_rows("size", [2, 8, 64])
+@all_rows("wins", [total_order, lambda n: np.diag(np.ones(n - 1), 1)])
+def test_a_response_that_wins_everything_converges_quickly(
+    wins: Callable[[int], np.ndarray], size: int, prior: float
+) -> None:
+    found = bradley_terry(wins(size), prior)
+    assert found.converged
+    assert found.rounds < MOST_ROUNDS / 2
+    assert (np.diff(found.strength) <= 1e-12).all()
+    assert found.strength[0] > 1.0 > found.strength[-1]
+
+
+@pytest.mark.landing
+def test_the_limit_of_rounds_stops_without_convergence() -> None:
+    found = bradley_terry(total_order(64), 1e-6)
+    assert (found.converged, found.rounds) == (False, MOST_ROUNDS)
 
 
 def test_the_same_bits_in_any_layout() -> None:
@@ -211,3 +234,16 @@ def test_llmbars_counts_in_both_orders(entry: dict[str, str]) -> None:
     assert published["equal"] == share(found.consistent + lost_twice)
     assert found.pairs == found.consistent + found.flips
     assert found.decided == 2 * found.pairs
+
+
+def test_llmbars_position_bias() -> None:
+    """The counts over all 27,235 pairs equal a count by other code."""
+    everything = [preferences_of(entry) for entry in ENTRIES]
+    first, second = (np.concatenate([each[order][each[2]] for each in everything]) for order in (0, 1))
+    limits = [pair for entry in ENTRIES for pair in zip(entry["orig"], entry["swap"], strict=True) if "-" not in pair]
+    found = position(first, second)
+    assert (found.pairs, found.flips) == (len(limits), sum(one != other for one, other in limits))
+    assert found.toward_first == limits.count(("1", "2"))
+    assert found.toward_second == limits.count(("2", "1"))
+    shown_first = sum((one == "1") + (other == "2") for one, other in limits)
+    assert found.preference_for_first == shown_first / (2 * len(limits))

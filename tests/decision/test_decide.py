@@ -361,6 +361,14 @@ def test_drop_criterion_drops_it_for_the_whole_group_with_a_note() -> None:
         assert any("met@y was dropped for the whole group" in note for note in reward.notes)
 
 
+def test_a_dropped_criterion_is_told_however_little_it_weighs() -> None:
+    plan = make_plan(DROP, task(criterion("x"), criterion("y", 1e-12)))
+    answers: dict[Any, Verdict | float] = {("met@x", "a"): 0.5, ("met@y", "a"): INFRASTRUCTURE_FAILURE}
+    reward = decide_rewards(plan, answers, "a")["a"]
+    assert (reward.status, reward.value) == ("degraded", 0.5)
+    assert any("met@y was dropped for the whole group" in note for note in reward.notes)
+
+
 def test_drop_criterion_drops_a_penalty_rather_than_fail_the_reward() -> None:
     plan = make_plan(DROP, RUBRIC)
     answers = {

@@ -270,6 +270,11 @@ def test_a_component_with_unsuitable_inputs_is_refused(own: Any, message: str) -
         make_plan(config, task())
 
 
+def test_a_spec_knows_the_combiner_that_it_names() -> None:
+    plan = make_plan({"evaluators": [evaluator_use("tone")]}, task())
+    assert {type(spec.implementation) for spec in plan.decision.specs} == {Mean}
+
+
 # DecompR, Table 4: one hard constraint, two soft and so on, so that d = (5, 1, 3); û as given.
 TABLE_4 = [("a", 5, 0.40), ("b", 1, 0.95), ("c", 3, 0.80)]
 

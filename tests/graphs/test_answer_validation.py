@@ -1,5 +1,6 @@
 """Whatever user code gives or raises is taken in as a verdict or material: nothing of it stops a run."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any, NoReturn
@@ -293,6 +294,11 @@ def test_a_failure_names_the_last_line_of_the_users_own_code(tmp_path: Path) -> 
     assert str(tmp_path) not in failure.message
 
 
+@pytest.mark.parametrize("path", ["/usr/lib/site-packages/library.py", "<string>", jg.__file__, json.__file__])
+def test_a_failure_names_no_line_of_a_library_or_without_a_file(path: str) -> None:
+    assert failure_of_module(Path(path), "def ask(value): raise ValueError('wrong')").message == "wrong"
+
+
 def validation_error() -> ValidationError:
     with pytest.raises(ValidationError) as caught:
         Verdict.model_validate({"score": "none"})
@@ -333,3 +339,22 @@ def test_a_quotation_beyond_the_limits_is_not_searched_and_stays_unverified() ->
     found = [one.verified for one in trace.verdicts[0].evidence]
     assert found == [False, *[True] * 99, *[False] * 6]
     assert [one.quote for one in trace.verdicts[0].evidence] == [long, *[short] * 105]
+
+
+class Constant(Evaluator):
+    name = "constant"
+    verdict = Verdict(score=1.0, evidence=(Evidence(quote="yes"),))
+
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        return self.verdict
+
+
+def test_one_verdict_on_two_responses_is_verified_against_each() -> None:
+    responses = [Response(id=name, text=text) for name, text in (("a", "yes"), ("b", "no"), ("c", "no yes"))]
+    traces = score_responses({"evaluators": [f"{HERE}:Constant"]}, task(), *responses)
+    evidence = {verdict.about: verdict.evidence[0] for trace in traces for verdict in trace.verdicts}
+    assert {name: (each.verified, each.start) for name, each in evidence.items()} == {
+        "a": (True, 0),
+        "b": (False, None),
+        "c": (True, 3),
+    }

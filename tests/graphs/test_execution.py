@@ -9,8 +9,13 @@ from pydantic import BaseModel
 
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
 from jurygraph.schema import Material, RecordedVerdict, Response, TaskView, Trace, Verdict
-from tests.graphs.scripted import EXCEPTIONS, evaluator_use, find_verdict, jury, response, score_responses, task
+from tests.graphs.scripted import EXCEPTIONS, Broken, evaluator_use, find_verdict, jury, response, score_responses, task
 from tests.rows import all_rows
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("not even a message")
 
 
 def invalid(task: TaskView, response: Response) -> Any:
@@ -115,6 +120,21 @@ def test_a_task_that_cancels_itself_cancels_nothing_else(name: str) -> None:
         assert (failure.cause, failure.kind) == ("evaluator", "CancelledError")
 
 
+def unprintable(task: TaskView, response: Response) -> float:
+    raise Unprintable
+
+
+def long_winded(task: TaskView, response: Response) -> float:
+    raise RuntimeError("x" * 100_000)
+
+
+def test_an_error_without_a_message_or_with_a_huge_one_is_a_failed_verdict() -> None:
+    for trace in score_with_sibling(f"{HERE}.unprintable", f"{HERE}.long_winded", f"{HERE}.invalid"):
+        assert "no message" in find_verdict(trace, "odd0").reason
+        assert 0 < len(find_verdict(trace, "odd1").reason) < 1000
+        assert "number" in find_verdict(trace, "odd2").reason
+
+
 GIVEN: dict[str, Any] = {
     "nothing": None,
     "not a number": float("nan"),
@@ -174,6 +194,22 @@ def test_a_group_question_requires_one_verdict_for_each_response(what: Any) -> N
         verdict = find_verdict(trace, "odd")
         assert verdict.status == "failed"
         assert "2 verdicts" in verdict.reason
+
+
+def breaks_on_a(task: TaskView, response: Response) -> float:
+    if response.id == "a":
+        raise Broken
+    return 1.0
+
+
+async def breaks_on_a_later(task: TaskView, response: Response) -> float:
+    await asyncio.sleep(0)
+    return breaks_on_a(task, response)
+
+
+@pytest.mark.parametrize("name", ["breaks_on_a", "breaks_on_a_later"])
+def test_a_failing_response_affects_no_other(name: str) -> None:
+    assert [find_verdict(t, "odd0").status for t in score_with_sibling(f"{HERE}.{name}")] == ["failed", "ok"]
 
 
 class Waits(Evaluator):

@@ -229,6 +229,23 @@ def settled_comparison(*missing: Verdict) -> RecordedVerdict:
     return settled
 
 
+@pytest.mark.parametrize("others", [(), (Verdict(score=0.0),)], ids=["alone", "screened out"])
+def test_a_comparison_does_not_apply_to_the_only_remaining_response(others: tuple[Verdict, ...]) -> None:
+    settled = settled_comparison(*others)
+    assert (settled.status, settled.gated_by) == ("not_applicable", "group-of-one")
+    assert settled.reason == "there is nothing to compare with"
+
+
+@pytest.mark.parametrize("scope", ["pair", "group"])
+def test_no_pair_is_requested_if_all_responses_are_screened_out(scope: str) -> None:
+    use = {**evaluator_use("better", scope=scope), "when": {"question": "gate", "threshold": 0.5}}
+    survey = survey_of({"evaluators": [evaluator_use("gate"), use], "reward": {"gate": 1.0}})
+    given = [recorded_verdict(survey, "gate", name, 0.0) for name in "ab"]
+    work, _ = next_work(survey, 1, [response("a"), response("b")], [], given)
+    assert work.branches == []
+    assert [(v.about, v.gated_by) for v in work.settled_verdicts] == [("a", "gate"), ("b", "gate")]
+
+
 def test_a_missing_opponent_is_a_failure() -> None:
     settled = settled_comparison(Verdict(score=0.0), RESPONSE_FAILURE)
     assert settled.failure is not None

@@ -123,6 +123,22 @@ def test_an_evaluator_that_raises_outside_of_a_question_is_named_with_its_method
         score_task(evaluators=["planted.Asker"])
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (lambda: 5, "failed: TypeError: 'int' object is not iterable; fix it"),
+        (lambda: (1 / zero for zero in [0]), "failed: ZeroDivisionError"),
+        (lambda: ["polite"], "returns a str; return a list of `self.question"),
+    ],
+)
+def test_an_evaluator_that_returns_no_questions_is_named(
+    given: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(UserEvaluator, "questions", lambda self, view: given())
+    with pytest.raises(PlanError, match=rf"^`questions` of 'planted\.Asker' {message}"):
+        score_task(evaluators=["planted.Asker"])
+
+
 def test_all_evaluators_are_closed_though_one_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     closed: list[str] = []
 

@@ -26,6 +26,7 @@ from tests.models.server import (
     cut_off,
     hang,
     huge,
+    nobody,
     raw_body,
     reply_with,
     reset,
@@ -202,6 +203,12 @@ class TestTheKey:
 
 
 class TestTryingAgain:
+    def test_a_permanent_429_with_three_attempts_is_exactly_three_requests(self) -> None:
+        with run_server(lambda body, number: status(429, {"retry-after-ms": "0"})) as server:
+            fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request())), attempts=3)
+        assert server.count == 3
+        assert (fault.kind, fault.cause, fault.attempts) == ("rate-limit", "infrastructure", 3)
+
     @pytest.mark.parametrize(
         "fault",
         [
@@ -280,6 +287,13 @@ class TestTime:
             fault = with_gateway(server.url, both, concurrency=1)
         assert (fault.kind, fault.cause) == ("deadline", "infrastructure")
         assert [seen.body["messages"][0]["content"] for seen in server.requests] == ["first"]
+
+    @pytest.mark.parametrize("left", [-1.0, 0.0])
+    def test_after_the_deadline_nothing_is_sent(self, left: float) -> None:
+        with run_server(yes) as server:
+            fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request(), deadline_in(left))))
+        assert server.count == 0
+        assert fault.kind == "deadline"
 
     def test_a_caller_is_not_ended_by_the_earlier_deadline_of_another(self) -> None:
         async def both(gateway: Gateway) -> tuple[Fault, AnsweredCall]:
@@ -419,12 +433,44 @@ class TestBudget:
         assert {fault.kind for fault in faults} == {"budget"}
         assert "billed $0.0016" in str(faults[0])
 
+    def test_reasoning_that_only_the_total_counts_is_billed(self) -> None:
+        budget = Budget(max_cost=1.0)
+        with run_server(lambda body, number: raw_body(envelope(tokens_out=2, total=1000))) as server:
+            first = with_gateway(server.url, lambda gateway: gateway.ask(make_request()), budget=budget, price=PRICE)
+        assert (first.reply.tokens_in, first.reply.tokens_out) == (2, 998)
+        assert budget.spent == pytest.approx((2 * PRICE.input + 998 * PRICE.output) / 1_000_000)
+
     def test_a_reply_too_large_to_read_stops_all_sending(self) -> None:
         budget = Budget(max_cost=1.0)
         with run_server(lambda body, number: huge(9)) as server:
             results = with_gateway(server.url, request_64, budget=budget, price=PRICE, concurrency=1)
         kinds = [fault.kind for fault in results if isinstance(fault, Fault)]
         assert (server.count, kinds.count("too-large"), kinds.count("budget")) == (1, 1, 63)
+
+    def test_a_request_that_fits_after_others_end_is_sent(self) -> None:
+        one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
+        billed = (11 * PRICE.input + 7 * PRICE.output) / 1_000_000
+        budget = Budget(max_cost=one + 63 * billed)
+        with run_server(yes) as server:
+            results = with_gateway(server.url, request_64, budget=budget, price=PRICE)
+        assert server.count == 64
+        assert not any(isinstance(result, Fault) for result in results)
+        assert budget.spent == pytest.approx(64 * billed)
+
+    def test_a_deadline_ends_the_wait_for_others(self) -> None:
+        one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
+
+        async def second_too_late(gateway: Gateway) -> Fault:
+            first = asyncio.create_task(gateway.ask(make_request("1", answer=None, form="text")))
+            await server.wait_for(1)
+            second = fault_of(gateway.ask(make_request("2", answer=None, form="text"), deadline_in(0.1)))
+            late, _ = await asyncio.gather(second, pass_time_later(0.1))
+            first.cancel()
+            return late
+
+        with run_server(lambda body, number: hang()) as server:
+            late = with_gateway(server.url, second_too_late, budget=Budget(max_cost=1.5 * one), price=PRICE)
+        assert (late.kind, server.count) == ("deadline", 1)
 
     @pytest.mark.parametrize(
         ("answer", "billed"), [(cut_off(), 3.0), (status(429, {"retry-after-ms": "0"}), 0.0)], ids=["cut", "429"]
@@ -436,6 +482,13 @@ class TestBudget:
             with_gateway(server.url, lambda gateway: fault_of(gateway.ask(asked)), budget=budget, price=PRICE)
         assert budget.calls == server.count == 3
         assert budget.spent == pytest.approx(billed * most)
+
+    def test_a_refused_connection_costs_nothing(self) -> None:
+        budget = Budget()
+        ask = lambda gateway: fault_of(gateway.ask(make_request()))  # noqa: E731
+        with nobody() as closed:
+            fault = with_gateway(closed, ask, budget=budget, price=PRICE)
+        assert (fault.kind, budget.calls, budget.spent) == ("connection", 3, 0.0)
 
 
 class TestFullDisk:

@@ -1,6 +1,7 @@
 """Stored replies of the gateway, redaction of what it stores, and its shutdown."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.request import AnsweredCall, Reply, Request
 from jurygraph.models.retries import RetryPolicy
+from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Message
 from tests.models.test_gateway import Kept
 from tests.models.test_token_limit import Bills, make_request
@@ -54,6 +56,20 @@ def test_a_cached_reply_is_used_until_deleted(tmp_path: Path) -> None:
     assert with_gateway(forgotten, cache=Cache(tmp_path)) == ("cache", None)
 
 
+def test_an_entry_deleted_at_once_never_enters_the_cache(tmp_path: Path) -> None:
+    async def forgotten(gateway: Gateway) -> bool:
+        await gateway.ask(make_request())
+        gateway.drop_from_cache(make_request().digest)
+        await asyncio.sleep(0)
+        return gateway.reply_source(make_request()) is not None
+
+    assert not with_gateway(forgotten, cache=Cache(tmp_path))
+    with_gateway(lambda gateway: gateway.ask(make_request("closed at once")), cache=Cache(tmp_path))
+    assert with_gateway(sources_before_and_after, cache=Cache(tmp_path))[0] is None
+    kept = with_gateway(lambda gateway: _known(gateway, "closed at once"), cache=Cache(tmp_path))
+    assert kept, "what came last is put away when the gateway is closed"
+
+
 def test_a_cached_reply_is_recorded_like_a_new_one(tmp_path: Path) -> None:
     recorded: list[tuple[Request, Reply, float | None]] = []
     recorder = SimpleNamespace(add=lambda *given: recorded.append(given), close=lambda: recorded.append(("closed",)))  # type: ignore[arg-type]
@@ -79,6 +95,13 @@ def test_a_secret_is_redacted_wherever_a_server_echoes_it(field: str) -> None:
 
     answered = with_gateway(lambda gateway: gateway.ask(make_request()), backend=Echoes(1, 1))
     assert answered.reply == Reply.model_validate({"text": "yes", field: "it is [redacted]"})
+
+
+def test_a_redactor_that_is_given_decides_what_is_redacted() -> None:
+    backend = Bills(1, 1)
+    backend.reply = Reply(text=f"it is {SECRET}")
+    answered = with_gateway(lambda gateway: gateway.ask(make_request()), backend, redactor=Redactor((SECRET,)))
+    assert answered.reply.text == "it is [redacted]"
 
 
 def test_a_secret_in_a_fault_is_redacted_and_the_errors_behind_it_are_left_out() -> None:
@@ -117,6 +140,46 @@ def test_a_request_with_a_secret_is_sent_unchanged_and_stored_redacted(tmp_path:
     assert [(one.messages, one.model) for one in kept] == [(clean, request.model)] * 2
 
 
+def test_wait_for_pending_waits_for_failing_requests_too() -> None:
+    class Fails(Bills):
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            await asyncio.sleep(0.02 if "first" in request.messages[0].content else 0.04)
+            ended.append(request)
+            raise Fault("rejected", "no")
+
+    async def leave(gateway: Gateway) -> int:
+        asking = [asyncio.create_task(gateway.ask(make_request(text))) for text in ("first", "second")]
+        await asyncio.sleep(0)
+        for one in asking:
+            one.cancel()
+        await gateway.wait_for_pending()
+        return len(ended)
+
+    ended: list[Request] = []
+    assert with_gateway(leave, backend=Fails(1, 1)) == 2
+
+
+@pytest.mark.parametrize("how", ["left alone", "closed"])
+def test_an_abandoned_call_ends_silently(how: str) -> None:
+    class Fails(Bills):
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            await asyncio.sleep(0.01)
+            raise Fault("rejected", "no")
+
+    async def leave(gateway: Gateway) -> list[Any]:
+        complaints: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        asking = asyncio.create_task(gateway.ask(make_request()))
+        await asyncio.sleep(0)
+        asking.cancel()
+        await (gateway.close() if how == "closed" else asyncio.sleep(0.05))
+        await asyncio.sleep(0)
+        gc.collect()  # a task whose error nobody has read complains once it is gone
+        return complaints
+
+    assert with_gateway(leave, backend=Fails(1, 1)) == []
+
+
 def test_the_backend_is_closed_after_all_requests_have_ended() -> None:
     events: list[str] = []
 
@@ -141,6 +204,10 @@ def test_the_backend_is_closed_after_all_requests_have_ended() -> None:
 
     with_gateway(leave, backend=Lingers(1, 1))
     assert events == ["ended", "closed", "closed"]
+
+
+async def _known(gateway: Gateway, text: str) -> bool:
+    return gateway.reply_source(make_request(text)) is not None
 
 
 def test_a_call_records_its_request_its_model_and_its_cost() -> None:

@@ -52,6 +52,20 @@ def test_a_call_is_in_the_file_as_soon_as_it_is_added(path: Path) -> None:
         assert len(read_recording(path).calls) == 1
 
 
+def test_a_closed_recorder_appends_again(path: Path) -> None:
+    recorder = Recorder(path, Redactor([]))
+    for text in ("one", "two"):
+        recorder.add(request(text), Reply(text="yes"), None)
+        recorder.close()
+    assert len(read_recording(path).calls) == 2
+
+
+def test_a_call_is_recorded_once_even_by_two_recorders(path: Path) -> None:
+    record(path, request("a"), request("a"), request("b"))
+    record(path, request("b"), request("c"))
+    assert [json.loads(line)["request"]["messages"][0]["content"] for line in path.read_text().splitlines()] == [*"abc"]
+
+
 def test_no_secret_reaches_the_file(path: Path) -> None:
     asked = request(f"key {SECRET}", parameters={"user": SECRET}, answer={SECRET: {}}, endpoint=f"http://{SECRET}/v1")
     reply = Reply(
@@ -79,6 +93,15 @@ def test_a_torn_last_line_is_left_out_and_then_cut_off(tmp_path_factory: pytest.
     record(path, request("third"))
     assert path.read_bytes().startswith(whole)
     assert [call.request.messages[0].content for call in read_recording(path).calls.values()] == ["first", "third"]
+
+
+def test_a_last_line_without_a_newline_is_complete(path: Path) -> None:
+    record(path, request("a"))
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    held = read_recording(path)
+    assert (len(held.calls), held.torn) == (1, False)
+    record(path, request("b"))
+    assert len(read_recording(path).calls) == 2
 
 
 def broken(line: str) -> Iterator[tuple[str, str]]:

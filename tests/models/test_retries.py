@@ -82,6 +82,10 @@ class TestWaits:
         for number, wait in enumerate(waits):
             assert retry_after - 1e-6 <= wait <= retry_after + min(policy.first * 2**number, policy.longest) + 1e-6
 
+    def test_a_burst_with_the_same_retry_after_is_spread_out(self) -> None:
+        waits = [self.waits(RetryPolicy(), Fault("rate-limit", "429", 3.0)) for _ in range(20)]
+        assert len({round(wait, 6) for (wait,) in waits}) == 20
+
     @pytest.mark.parametrize("before", [0, 1])
     @pytest.mark.parametrize("kind", ["rate-limit", "server"])
     def test_a_longer_retry_after_fails_at_once_and_names_the_wait(self, before: int, kind: str) -> None:
@@ -127,3 +131,18 @@ class TestDeadline:
         provider = Provider(*(Fault("rate-limit", "429", retry_after) for retry_after in asked))
         run(tried(provider))
         assert all(at <= until + 1e-6 for at in provider.sent[1:])
+
+
+class TestCancellation:
+    def test_cancellation_while_waiting_ends_the_retries(self) -> None:
+        async def cancelled(provider: Provider) -> float:
+            asking = asyncio.create_task(call_with_retries(provider, RetryPolicy()))
+            await asyncio.sleep(1.0)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            return now()
+
+        provider = Provider(Fault("server", "503", retry_after=100.0))
+        assert run(cancelled(provider)) == 1.0
+        assert len(provider.sent) == 1

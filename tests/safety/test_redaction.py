@@ -66,6 +66,14 @@ def test_a_secret_in_base64_is_redacted_in_any_context(before: bytes, secret: st
         assert not redactor.has_secret_in(redactor.redact_text(encoded))
 
 
+def test_nothing_of_a_secret_in_base64_is_left_where_it_fills_its_letters() -> None:
+    secret = "sk-canary-0123456789-0123456789-0123"
+    assert len(secret) % 3 == 0
+    for before in (b"", b"abc"):
+        encoded = base64.b64encode(before + secret.encode()).decode()
+        assert Redactor([secret]).redact_text(encoded) == base64.b64encode(before).decode() + "[redacted]"
+
+
 def test_the_longer_of_nested_secrets_is_redacted() -> None:
     redactor = Redactor(["sk-canary", "sk-canary-0123456789"])
     assert redactor.redact_text("sk-canary-0123456789, sk-canary") == "[redacted], [redacted]"

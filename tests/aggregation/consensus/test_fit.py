@@ -112,6 +112,17 @@ class TestGold:
         assert fitted.gold.tolist() == [-1, 1, 0, 1]
         assert fitted.posterior[2:].tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
+    def test_annotators_start_from_their_labels_of_gold_items(self) -> None:
+        """Beside the near-identity confusions, which weigh one label a row."""
+        item, annotator, label = [0, 1, 2, 0, 1, 2, 3], [0, 0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 0, 1, 0]
+        fitted = consensus.fit(
+            item, annotator, label, "paper", n_classes=2, gold={0: 0, 1: 0, 2: 1}, diagonal=0.7, max_iter=1
+        )
+        prior = [3 / 4, 1 / 4]  # item 3 is of class 0 by its one vote
+        of_second = [[(0.7 + 1) / 3, (0.3 + 1) / 3], [0.3 / 2, (0.7 + 1) / 2]]
+        joint = prior[0] * of_second[0][0], prior[1] * of_second[1][0]
+        assert fitted.posterior[3, 0] == pytest.approx(joint[0] / sum(joint))
+
     @pytest.mark.parametrize(
         ("gold", "wrong"),
         [({"x": 0}, "gold: there is no item 'x'"), ({0: 7}, "gold: 7 of item 0 is none of the classes")],
@@ -152,3 +163,20 @@ def test_arguments_override_the_settings_of_the_preset() -> None:
     assert fitted.classes == [0, 1]
     assert consensus.fit(*rows).settings == preset
     assert consensus.fit(*rows, "paper").settings == consensus.PRESETS["paper"]
+
+
+def test_an_estimate_that_did_not_converge_has_a_warning() -> None:
+    item, annotator, label, _ = drawn(100, 3, 3, seed=4, right=0.5)
+    fitted = consensus.fit(item, annotator, label, max_iter=2)
+    assert not fitted.converged
+    assert any("not converged after 2 steps" in one for one in fitted.warnings)
+
+
+def test_paper_synthetic_starts_from_uniform_shares() -> None:
+    """Two of three say 1 of every item; the majority's shares would make class 0 impossible at once."""
+    rows = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4), np.tile([1, 1, 0], 4)
+    by_vote, uniform = (
+        consensus.fit(*rows, preset, n_classes=2, max_iter=1) for preset in ("paper", "paper-synthetic")
+    )
+    assert by_vote.posterior[0, 0] < 1e-8
+    assert uniform.posterior[0, 0] == pytest.approx(0.2)

@@ -63,6 +63,17 @@ def test_parts_are_numbered_by_their_labels_and_equal_ones_by_their_first_annota
     assert np.argsort(parts).tolist() == [*range(1, 40, 2), *range(0, 40, 2)]
 
 
+def test_repeated_rows_and_abstentions_do_not_change_the_depth() -> None:
+    item, annotator, label, _ = drawn(60, 3, 3, seed=2)
+    depth = panel(encode(item, annotator, label, range(3))).depth
+    assert depth == pytest.approx(180 / (3 * 6) * 1)
+    twice = (np.tile(one, 2) for one in (item, annotator, label))
+    assert panel(encode(*twice, range(3))).depth == pytest.approx(depth)
+    silent = [*item, 0, 1], [*annotator, "s", "t"], [*label, None, None]
+    assert panel(encode(*silent, range(3))).depth == pytest.approx(depth)
+    assert panel(encode(*silent, range(3))).parts.tolist() == [0, 0, 0, -1, -1]
+
+
 def test_annotators_with_fewer_labels_than_classes_are_named() -> None:
     item, annotator, label, _ = drawn(100, 4, 3, seed=2, right=0.8)
     assert warnings_of([*item, 0], [*annotator, 9], [*label, 0]) == ("fewer labels than classes: little is known of 9")

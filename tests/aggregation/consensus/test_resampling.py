@@ -126,6 +126,16 @@ def test_the_four_statistics_equal_those_of_single_subsets(items_of_d: int, own:
         assert figures.subsets == 7
 
 
+@pytest.mark.landing
+def test_processes_change_nothing_and_report_each_subset() -> None:
+    item, annotator, label, agent = panel()
+    reports: list[int] = []
+    one = consensus.ranking_stability(item, annotator, label, agent, subsets=6)
+    two = consensus.ranking_stability(item, annotator, label, agent, subsets=6, jobs=2, report=reports.append)
+    assert one == two
+    assert sum(reports) == 6
+
+
 class TestItemsDrawnToo:
     def test_five_equal_agents_look_stable_on_the_same_items_and_not_on_others(self) -> None:
         """Sixty prompts, ten annotators who are right nine times in ten, agents that are right six times in ten."""
@@ -165,6 +175,22 @@ class TestItemsDrawnToo:
         expected = _stability("abcd", np.array(scores), np.array([whole[name].score for name in "abcd"]))
         np.testing.assert_allclose(found[:5], expected[:5], atol=1e-6)
         assert found.ranks == expected.ranks
+
+    def test_agents_are_compared_on_the_same_prompts(self) -> None:
+        """Two agents with the same labels are always equal, unless each has items of its own."""
+        item, annotator, label, _ = drawn(30, 4, 3, seed=1)
+        rows = np.append(item, item + 30), np.tile(annotator, 2), np.tile(label, 2), np.repeat(["a", "b"], len(item))
+        settings: dict[str, Any] = {"subsets": 8, "with_items": True, "preset": "paper"}
+        together = consensus.ranking_stability(*rows, **settings, prompt=rows[0] % 30)["majority"]
+        apart = consensus.ranking_stability(*rows, **settings)["majority"]
+        assert together.ranks == {"a": (0.5, 0.5), "b": (0.5, 0.5)}
+        assert together.rank_sd == 0.0 < apart.rank_sd
+
+    def test_a_draw_without_a_label_ranks_nobody(self) -> None:
+        """Only one annotator labelled anything; the subset of the other has no label."""
+        rows = [0, 1, 2, 3, 0], ["x", "x", "x", "x", "y"], [0, 1, 1, 0, None], ["a", "b", "a", "b", "a"]
+        found = consensus.ranking_stability(*rows, subsets=10, fraction=0.5, with_items=True, classes=range(2))
+        assert all(sum(shares) == pytest.approx(1.0) for shares in found["stableval"].ranks.values())
 
 
 @given(st.integers(1, 5).flatmap(lambda agents: st.lists(score_rows(agents), min_size=1, max_size=5)))
@@ -253,6 +279,14 @@ class TestRefits:
             each = [[one[name].accuracy, one[name].leniency, one[name].strictness] for one in again if name in one]
             np.testing.assert_allclose(np.transpose(intervals), np.percentile(each, [2.5, 97.5], axis=0), atol=1e-6)
 
+    def test_an_annotator_whose_labels_are_all_right_is_not_known_exactly(self) -> None:
+        """Resamples of ten equal items are all alike."""
+        item, annotator = (one.ravel() for one in np.meshgrid(np.arange(10), np.arange(5), indexing="ij"))
+        fitted = consensus.fit(item, annotator, np.ones(50, dtype=int), classes=[0, 1])
+        low, high = consensus.refit_intervals(fitted, item % 2, resamples=5).annotators[0][0]
+        assert low < 0.5
+        assert high > 0.9
+
     def test_intervals_of_annotators_contain_those_with_the_classes_as_known(self) -> None:
         item, annotator, label, agent = panel(seed=2)
         fitted = consensus.fit(item, annotator, label)
@@ -269,6 +303,11 @@ class TestRefits:
         assert np.isnan(found.annotators[7]).all()
         assert np.isfinite(found.annotators[0]).all()
         assert list(found.agents) == ["a", "b", "c", "d"]
+
+    def test_gold_items_stay_gold(self) -> None:
+        item, annotator, label, agent = panel()
+        fitted = consensus.fit(item, annotator, label, gold=dict.fromkeys(range(60), 0))
+        assert consensus.refit_intervals(fitted, agent, resamples=3).agents == fitted.agent_scores(agent)
 
     def test_one_resample_is_refused(self) -> None:
         item, annotator, label, agent = panel()
