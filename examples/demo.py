@@ -1,6 +1,6 @@
-"""`make demo`: five examples in a few lines each. The whole output of every command is kept in `demo-run/*.txt`.
+"""`make demo`: six examples in a few lines each. The whole output of every command is kept in `demo-run/*.txt`.
 
-No model is needed: in the last example a scripted judge stands in for one.
+No model is needed: in one example a scripted judge stands in for one, in another the recorded replies of a small one.
 """
 
 import json
@@ -81,6 +81,7 @@ def main() -> None:
     rubric()
     monitor()
     panel()
+    real_judge()
     print(
         "\nThree things to try (after `source .venv/bin/activate`):"
         f"\n  jurygraph explain demo-run/maths --response {wrong} --what-if"
@@ -150,6 +151,22 @@ def panel() -> None:
     example.jurygraph("rescore", example.run, "--out", f"{example.run}-uniform", "--set", "weights.method=uniform")
     patterns = ("gets", "step 2 of 5")
     example.print_finding(*(find_line(explained, each) for each in patterns), find_line(verified, "recomputed"))
+
+
+def real_judge() -> None:
+    """Replay what a small model said of pairs, beside people."""
+    example = Example("real_judge", "pairs of responses, judged by a model of 135 million parameters, recorded.")
+    config = ["--config", "examples/real_judge/jury.yaml"]
+    model = ["--model", "replay:examples/real_judge/calls.jsonl.gz"]
+    example.jurygraph("score", "examples/real_judge/tasks.jsonl.gz", *config, *model, "--out", example.run)
+    script = ["examples/real_judge/summary.py"]
+    figures = example.execute(["python", *script], [sys.executable, *script])
+    agreed, constant = (
+        " ".join(find_line(figures, pattern).split()) for pattern in ("judge, in both orders", "^  always")
+    )
+    example.print_finding(
+        " ".join(find_line(figures, "shown first").split()), f"agrees with people: {agreed}; {constant}"
+    )
 
 
 def find_line(output: str, pattern: str) -> str:

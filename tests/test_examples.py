@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 from examples.group_trip import prose
+from examples.real_judge import summary
 from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
 from jurygraph.aggregation import gear
 from jurygraph.runs.run import Run
@@ -63,6 +64,7 @@ def content(path: Path) -> bytes:
 BUILDS: Mapping[str, tuple[Path, tuple[Path, ...], tuple[str, ...], tuple[str, ...]]] = {
     "build.py of group_trip": (TRIP, (DATA / "travelplanner" / "train.jsonl.gz",), ("jury.yaml",), ("tasks.jsonl.gz",)),
     "prose.py of group_trip": (TRIP, (), ("tasks.jsonl.gz",), ("prose.jsonl.gz",)),
+    "build.py of real_judge": (EXAMPLES / "real_judge", (), (), ("tasks.jsonl.gz",)),
     "build.py of reviewers": (REVIEWERS, (), (), ("ratings.csv.gz", "tasks.jsonl.gz", "texts.jsonl.gz")),
     "build.py of rubric": (
         RUBRIC,
@@ -424,3 +426,24 @@ def test_by_facts_and_checks_rewards_of_prose_are_bit_for_bit_those_of_the_plans
             told = of_prose.score(task.model_copy(update={"stakeholders": (*others, last)}), responses)
             known = of_data.score(*plans[task.id])
             assert [one.reward.model_dump_json() for one in told] == [one.reward.model_dump_json() for one in known]
+
+
+# real_judge
+
+
+def test_the_page_of_the_real_judge_says_what_its_record_shows() -> None:
+    folder = EXAMPLES / "real_judge"
+    facts = json.loads((folder / "recorded.json").read_text(encoding="utf-8"))
+    pairs = summary.read_pairs(folder / "calls.jsonl.gz")
+    assert len(pairs) == 200
+    assert "\n".join(summary.lines(pairs, facts)) in (folder / "README.md").read_text(encoding="utf-8")
+
+
+def test_both_orders_make_a_tie_of_a_preference_for_a_place() -> None:
+    """A judge that says A whatever it reads, and whose probabilities of A lean to the second response."""
+    place = summary.JudgedPair("i", "second", as_given="first", swapped="second", lean=(0.8 + 1 - 0.9) / 2)
+    assert (place.in_both_orders, place.by_letters) == ("tie", "second")
+    same = summary.JudgedPair("i", "first", as_given="first", swapped="first", lean=None)
+    assert (same.in_both_orders, same.by_letters) == ("first", None)
+    unusable = summary.JudgedPair("i", "first", as_given=None, swapped="first", lean=None)
+    assert unusable.in_both_orders is None

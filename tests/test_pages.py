@@ -247,6 +247,10 @@ PAGES = [
         may_fail="--out panel-run",
     ),
     Page(
+        "examples/real_judge/README.md",
+        skipped=lines_with("examples/real_judge/README.md", "examples.real_judge.record|other"),
+    ),
+    Page(
         "examples/reviewers/README.md",
         skipped=lines_with("examples/reviewers/README.md", "^cd |show|NAME|beside"),
         may_fail="--out my-reviewers",
