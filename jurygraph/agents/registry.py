@@ -106,18 +106,18 @@ def load_evaluators(config: Config) -> dict[str, Evaluator]:
 def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
     """Raise ConfigError for a judge that is not in `models`, or of no use, and for a model that no evaluator asks."""
     for place, use in enumerate(config.evaluators):
-        key = f"evaluators[{place}].judges"
-        for judge in use.judges:
+        key = f"evaluators[{place}].{'judges' if use.escalate is None else 'escalate'}"
+        for judge in use.all_judges:
             if judge not in config.models:
                 known = ", ".join(sorted(config.models)) or "none"
                 hint = did_you_mean(judge, config.models) or f"there are {known}; add it to `models`"
                 raise ConfigError(f"{key}: there is no model {judge!r}; {hint}")
-        if use.judges and not evaluators[use.known_as].uses_model:
+        if use.all_judges and not evaluators[use.known_as].uses_model:
             raise ConfigError(f"{key}: {use.known_as!r} asks no model, so leave them out")
-    used = {judge for use in config.evaluators for judge in use.judges}
+    used = {judge for use in config.evaluators for judge in use.all_judges}
     for name in config.models:
         if name not in used:
-            raise ConfigError(f"models.{name}: is in the `judges` of no evaluator; list it there, or leave it out")
+            raise ConfigError(f"models.{name}: is a judge of no evaluator; list it in `judges`, or leave it out")
 
 
 def load_derivers(config: Config) -> dict[str, Deriver]:

@@ -377,7 +377,7 @@ def _is_failed_by_rule(decision: Decision, table: VerdictTable) -> Bools:
 
 
 def _count(verdicts: Sequence[RecordedVerdict]) -> Counts:
-    statuses = [v.status for v in verdicts]
+    statuses = [v.status for v in verdicts if not v.superseded]
     return _counts(*(statuses.count(status) for status in ("ok", "abstained", "failed", "not_applicable")))
 
 

@@ -18,6 +18,7 @@ from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiner import ScoreMatrix
 from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, Status
 from jurygraph.schema.plan import SUBMITTED, VoteRule
+from jurygraph.schema.verdict import MET_THRESHOLD as MET_THRESHOLD
 from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES, Unsupported
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE = range(6)
@@ -31,8 +32,6 @@ counts questions that do not apply as zero. So it is no advantage to have none. 
 that its question does not apply. It may be discarded, and is a vote of a majority; else it is NOT_APPLICABLE.
 """
 INAPPLICABLE = (NOT_APPLICABLE, NO_VARIANTS, EXCLUDED)
-MET_THRESHOLD = 0.5
-"""The lowest score at which a criterion counts as met, and as found in a response, without an explicit decision."""
 
 _DOES_NOT_APPLY = -1.0
 """The value of a vote that a question does not apply; scores are in [0, 1]."""
@@ -52,7 +51,7 @@ class ScoreArrays(NamedTuple):
 
     `value` is the score, 0 where there is none; `met` the judge's own answer; `outcome` a code of this module, ABSENT
     where no verdict was requested; `confidence` the judge's confidence, 1 where there is none; `binary` where `met` is
-    all that the verdict says (see `is_binary`).
+    all that the verdict says (see `Verdict.is_binary`).
     """
 
     value: Floats
@@ -72,7 +71,7 @@ class ScoreArrays(NamedTuple):
         """Set the entries of one cell to a verdict."""
         self.value[cell], self.met[cell], self.outcome[cell] = score_entry(verdict)
         self.confidence[cell] = 1.0 if verdict.confidence is None else verdict.confidence
-        self.binary[cell] = is_binary(verdict.met, verdict.score, verdict.scale, verdict.native)
+        self.binary[cell] = verdict.is_binary
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,12 +284,6 @@ def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
     return score, met, ok_outcome(verdict.gated_by, verdict.unsupported)
 
 
-def is_binary(met: bool | None, score: float | None, scale: object, native: object) -> bool:
-    """Return whether a verdict only says if something is met, with what probability: no grade, and no tie."""
-    is_grade = isinstance(native, int | float) and not isinstance(native, bool)
-    return met is not None and score is not None and scale is None and not is_grade and met == (score >= MET_THRESHOLD)
-
-
 def ok_outcome(gated_by: str | None, unsupported: Unsupported | None) -> int:
     """Return the outcome of a verdict that is ok: STOPPED if it counts as the worst case, else OK."""
     return STOPPED if gated_by in RESPONSE_GATES or unsupported == "worst-case" else OK
@@ -308,6 +301,8 @@ def _place_verdicts(
     A verdict without a judgement (of a gate, say) fills the cells of every variant of its response.
     """
     for verdict in verdicts:
+        if verdict.superseded:
+            continue
         own_row = row[verdict.about]
         shown_variants = variants.get(verdict.about, {})
         if not verdict.responses:

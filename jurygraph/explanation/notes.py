@@ -31,18 +31,18 @@ def vote_lines(one: ExplainedTerm, rule: str) -> Iterator[str]:
         yield f"{one.term.name}: vote on {join_names(labels)}: {text}"
 
 
-def judge_lines(verdicts: Iterable[ExplainedVerdict]) -> Iterator[str]:
+def judge_lines(trace: Trace) -> Iterator[str]:
     """Return a line for each question that several judges answered: what each of them said."""
     answers: dict[str, dict[str, list[str]]] = {}
-    for one in verdicts:
-        judge = one.verdict.judge
-        if judge is not None:
-            said = one.verdict.status if one.score is None else f"{one.score:.4f}"
-            answers.setdefault(one.label, {}).setdefault(judge, []).append(said)
-    for label, by_judge in answers.items():
+    for one in trace.verdicts:
+        if one.judge is not None and one.about == trace.response_id:
+            said = one.status if one.score is None else f"{one.score:.4f}"
+            said += " (superseded)" if one.superseded else ""
+            answers.setdefault(one.question, {}).setdefault(one.judge, []).append(said)
+    for question, by_judge in answers.items():
         if len(by_judge) > 1:
             votes = (f"{judge} {', '.join(said)}" for judge, said in by_judge.items())
-            yield f"judges on {label}: {'; '.join(votes)}"
+            yield f"judges on {question}: {'; '.join(votes)}"
 
 
 def input_lines(one: ExplainedTerm) -> Iterator[str]:

@@ -37,7 +37,7 @@ def to_sentences(explained: ExplainedTrace, points: Points) -> list[str]:
         *_adjustment_sentences(explained),
         *(f"{line[0].upper()}{line[1:]}." for line in origin_lines(trace)),
         *(f"{line[0].upper()}{shorten(line[1:], _MAX_REASON)}." for line in materials),
-        *(f"{line[0].upper()}{shorten(line[1:], _MAX_REASON)}." for line in judge_lines(explained.verdicts)),
+        *(f"{line[0].upper()}{shorten(line[1:], _MAX_REASON)}." for line in judge_lines(trace)),
         *_stopped_sentences(stopped),
         *(f"Discarded: {_name(one)} scored {format_plain(one.score)}, but {discard_reason(one)}." for one in discarded),
         *_unsupported_sentences(explained.verdicts),

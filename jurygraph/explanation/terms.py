@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from jurygraph.agents.registry import BUILTIN_COMBINERS, installed_plugins, load_combiner
 from jurygraph.decision.combiner import Combiner, Component, Matrices
-from jurygraph.decision.table import is_binary
 from jurygraph.display import Displayed, is_filled_in
 from jurygraph.messages import format_plain
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
@@ -129,7 +128,7 @@ class Tally:
 def tally_votes(verdicts: Sequence[RecordedVerdict], scores: Sequence[float | None], use: ComponentInput) -> Tally:
     """Return the tally of a question's verdicts, with their scores as they count for the response."""
     voting = [
-        float(bool(verdict.met)) if use.has_judges and _votes_by_met(verdict) else score
+        float(bool(verdict.met)) if use.has_judges and verdict.is_binary else score
         for verdict, score in zip(verdicts, scores, strict=True)
         if (score is not None or verdict.status == "not_applicable")
         and not verdict.is_worst_case
@@ -144,10 +143,6 @@ def tally_votes(verdicts: Sequence[RecordedVerdict], scores: Sequence[float | No
     lost = failed + (discarded + abstained if use.vote == "all-seats" else 0)
     disputed = use.has_judges and 2 * votes <= seats and seats > 0 and not lost
     return Tally(len(verdicts), discarded, abstained, failed, unsupported, seats, leading, votes, disputed)
-
-
-def _votes_by_met(verdict: RecordedVerdict) -> bool:
-    return is_binary(verdict.met, verdict.score, verdict.scale, verdict.native)
 
 
 def _keeps_seat(verdict: RecordedVerdict) -> bool:
@@ -207,7 +202,8 @@ class ExplainedTrace:
         self.trace = trace
         self.decision = decision
         self.by_question: dict[str, list[RecordedVerdict]] = {}
-        for verdict in trace.verdicts:
+        self._counting = [verdict for verdict in trace.verdicts if not verdict.superseded]
+        for verdict in self._counting:
             self.by_question.setdefault(verdict.question, []).append(verdict)
         specs = {spec.name: spec for spec in decision.specs}
         self.verdicts = list(self._explain_verdicts(decision))
@@ -234,7 +230,7 @@ class ExplainedTrace:
         confidences = _lowest_confidence(decision.specs) | _lowest_confidence(decision.counting_specs)
         directions = _question_directions(decision)
         samples = {question: 1 + max(one.sample for one in group) for question, group in self.by_question.items()}
-        for verdict in self.trace.verdicts:
+        for verdict in self._counting:
             question = verdict.question
             score = self.score(verdict)
             confidence = confidences.get(question, 0.0)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import as_plan_error
@@ -156,9 +156,7 @@ def configure_questions(
             reason = f"depends on material {needs[0]!r}, which is derived from the response itself"
             hint = "leave `material` out, or ask one that reads the text"
             raise PlanError(f"evaluator {name!r} {reason}, so that it sees no variant; {hint}")
-        changes = {k: v for k in ("when", "samples", "material") if (v := getattr(uses[name], k)) is not None}
-        if uses[name].judges:
-            changes["judges"] = uses[name].judges
+        changes = _configured_changes(uses[name], question, f"evaluators[{list(uses).index(name)}]")
         if changes or needs != question.needs:
             question = question.model_copy(update={**changes, "needs": needs})
         if question.material != SUBMITTED and question.scope != "response":
@@ -173,6 +171,20 @@ def configure_questions(
         key = f"evaluators[{list(uses).index(question.evaluator)}]"
         _require_material(key, question.id, required_material(question), available)
     return ordered
+
+
+def _configured_changes(use: EvaluatorUse, question: Question, key: str) -> dict[str, Any]:
+    """Return the fields of a question that the config sets. Raises ConfigError if its judges can never disagree."""
+    changes: dict[str, Any] = {}
+    for field in ("when", "samples", "material", "escalate"):
+        if (value := getattr(use, field)) is not None:
+            changes[field] = value
+    if use.all_judges:
+        changes["judges"] = use.all_judges
+    votes = 2 if use.escalate is None else len(use.escalate.first) * changes.get("samples", question.samples)
+    if votes < 2 and use.escalate is not None and use.escalate.when == "disagree":
+        raise ConfigError(f"{key}.escalate: one judge cannot disagree; name several as `first`, or raise `samples`")
+    return changes
 
 
 def list_questions(

@@ -30,7 +30,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.plan import SUBMITTED, question_identity
+from jurygraph.schema.plan import SUBMITTED, Escalation, question_identity
 from jurygraph.schema.task import query_text
 from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT, VerdictKey
 
@@ -117,15 +117,34 @@ def next_work(
     verdicts: Sequence[RecordedVerdict],
     reused_results: ReusedResults = NO_REUSED_RESULTS,
 ) -> tuple[WaveWork, int]:
-    """Return the work of the first wave from `wave` on that has any, and the number of the wave after it."""
+    """Return the work of the first wave from `wave` on that has any, and the number of the wave after it.
+
+    What earlier waves left undecided, so that another judge is to be asked, comes first.
+    """
     by_name: dict[str, dict[str, Material]] = defaultdict(dict)
     for item in material:
         by_name[item.response][item.name] = item
     collector = _WorkCollector(survey, responses, verdicts, reused_results, by_name)
+    collector.add_escalations(wave)
     while wave < len(survey.waves) and not collector.work.branches:
         collector.add(wave)
         wave += 1
+        collector.add_escalations(wave)
     return collector.work, wave
+
+
+def mark_superseded(survey: Survey, verdicts: Sequence[RecordedVerdict]) -> Sequence[RecordedVerdict]:
+    """Return the verdicts; those of judges after whom another one was asked are marked."""
+    if not survey.escalated:
+        return verdicts
+    last = {question.id: question.escalate.then for question in survey.escalated if question.escalate}
+    asked = {verdict.key[:3] for verdict in verdicts if verdict.judge and verdict.judge == last.get(verdict.question)}
+    return [
+        verdict.model_copy(update={"superseded": True})
+        if verdict.key[:3] in asked and verdict.judge != last[verdict.question]
+        else verdict
+        for verdict in verdicts
+    ]
 
 
 @dataclass(slots=True)
@@ -182,22 +201,61 @@ class _WorkCollector:
             if outcome is not None
         )
         unsettled = [
-            EvaluatorTask(
-                question,
-                tuple(self._with_data(r, owner, question.needs) for r, owner in zip(shown, owners, strict=True)),
-                tuple(self._select_material(r, question.needs) for r in owners),
-                about,
-                sample,
-                judge,
-            )
+            self._task(question, shown, owners, about, sample, judge)
             for shown, owners, about in self._list_combinations(question, askable)
-            for judge in question.judges or (None,)
+            for judge in question.first_judges
             for sample in range(question.samples)
         ]
+        self._add_tasks(question, unsettled)
+
+    def _add_tasks(self, question: Question, unsettled: Sequence[EvaluatorTask]) -> None:
+        """Add the tasks of a question whose verdicts cannot be reused, and settle the others."""
         if self.reused_results.verdicts:
+            stamp = make_stamp(question, self.survey.views[question.view])
             unsettled = [task for task in unsettled if not self._reuse_verdicts(task, stamp)]
         if unsettled:
             self.work.evaluator_tasks.setdefault(question.branch, []).extend(unsettled)
+
+    def add_escalations(self, wave: int) -> None:
+        """Add the tasks of the last judge of the questions before a wave, where the first ones are not enough."""
+        if not self.survey.escalated:
+            return
+        known = {verdict.key: verdict for verdict in (*self.verdicts, *self.work.settled_verdicts)}
+        ids = {name for earlier in self.survey.waves[:wave] for name in earlier.questions}
+        for question in self.survey.escalated:
+            if question.id in ids:
+                self._escalate(question, known)
+
+    def _escalate(self, question: Question, known: Mapping[VerdictKey, RecordedVerdict]) -> None:
+        escalation = question.escalate
+        assert escalation is not None  # one of `Survey.escalated`
+        answered = [key for key in known if key.question == question.id and key.judge is not None]
+        askable = {name for key in answered for name in (key.about, *key.responses)}
+        unsettled = []
+        for shown, owners, about in self._list_combinations(question, [r for r in self.responses if r.id in askable]):
+            tasks = {
+                judge: [self._task(question, shown, owners, about, sample, judge) for sample in range(question.samples)]
+                for judge in (*escalation.first, escalation.then)
+            }
+            keys = [key for judge in escalation.first for task in tasks[judge] for key in task.keys]
+            is_answered = all(key in known for key in keys)
+            is_asked = tasks[escalation.then][0].keys[0] in known
+            if is_answered and not is_asked and _needs_other_judge(escalation, [known[key] for key in keys]):
+                unsettled += tasks[escalation.then]
+        self._add_tasks(question, unsettled)
+
+    def _task(
+        self,
+        question: Question,
+        shown: Sequence[Response],
+        owners: Sequence[Response],
+        about: tuple[str, ...],
+        sample: int,
+        judge: str | None,
+    ) -> EvaluatorTask:
+        responses = tuple(self._with_data(r, owner, question.needs) for r, owner in zip(shown, owners, strict=True))
+        material = tuple(self._select_material(r, question.needs) for r in owners)
+        return EvaluatorTask(question, responses, material, about, sample, judge)
 
     def _reuse_verdicts(self, evaluator_task: EvaluatorTask, stamp: "Stamp") -> bool:
         """Add the reused verdicts of a task, with the question's present identity; return False if one is missing."""
@@ -287,7 +345,9 @@ class _WorkCollector:
         is_mirrored = any(
             q.scope == "pair" and q.pairs == "unordered" for q in self.survey.questions if q.id == question
         )
-        for verdict in (*self.verdicts, *self.work.settled_verdicts):
+        for verdict in mark_superseded(self.survey, (*self.verdicts, *self.work.settled_verdicts)):
+            if verdict.superseded:
+                continue
             if verdict.question == question and verdict.about == response.id:
                 yield verdict
             elif verdict.question == question and is_mirrored and response.id in verdict.responses:
@@ -333,12 +393,24 @@ def make_stamp(question: Question, view: TaskView) -> Stamp:
     identity = question_identity(question, view.audience, view.member)
 
     def stamp(verdict: Verdict, key: VerdictKey) -> RecordedVerdict:
-        shown: dict[str, Any] = key._asdict()
+        shown: dict[str, Any] = {**key._asdict(), "superseded": False}
         if verdict.is_worst_case and _is_penalty(view):
             shown |= {"score": 1.0, "met": True}
         return _BLANK.model_copy(update={**vars(verdict), **identity, **shown})
 
     return stamp
+
+
+def _needs_other_judge(escalation: Escalation, verdicts: Sequence[RecordedVerdict]) -> bool:
+    """Return whether the first judges' verdicts on the same leave a question for the last one."""
+    if any(one.status in ("failed", "abstained") or one.is_worst_case for one in verdicts):
+        return True
+    if escalation.when == "unsure":
+        return any(one.score is not None and abs(one.score - 0.5) <= escalation.band for one in verdicts)
+    votes: dict[str, set[float | bool | None]] = defaultdict(set)
+    for one in verdicts:
+        votes[one.about].add(one.met if one.is_binary else one.score)
+    return any(len(found) > 1 for found in votes.values())
 
 
 def _worst_verdict(view: TaskView, gate: str, reason: str) -> RecordedVerdict:

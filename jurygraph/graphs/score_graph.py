@@ -16,7 +16,7 @@ from langgraph.types import Command
 from jurygraph.decision.decide import GroupVerdicts, compute_rewards_of_each
 from jurygraph.graphs.answer_validation import catch_errors
 from jurygraph.graphs.execution import GroupCalls, deriver_calls, evaluator_calls, make_calls
-from jurygraph.graphs.routing import WaveWork, next_work
+from jurygraph.graphs.routing import WaveWork, mark_superseded, next_work
 from jurygraph.graphs.state import BatchContext, PlannedGroup, RunContext, ScoreOutput, ScoreState
 from jurygraph.graphs.tracing import GroupFindings, build_traces
 from jurygraph.safety.evidence import search_off_loop
@@ -33,7 +33,7 @@ async def score_groups(groups: Sequence[PlannedGroup], context: BatchContext) ->
     nothing: list[Any] = [()] * len(groups)
     start = ScoreState(groups=groups, waves=[0] * len(groups), material=nothing, verdicts=nothing, errors={})
     waves = max((len(group.plan.survey.waves) for group in groups), default=0)
-    limit = RunnableConfig(recursion_limit=2 * waves + 10)
+    limit = RunnableConfig(recursion_limit=4 * waves + 10)  # a wave may be asked of a second judge
     output = await build().ainvoke(start, context=context, config=limit)
     outcomes: list[list[Trace] | BaseException] = output["outcomes"]
     return outcomes
@@ -106,14 +106,15 @@ async def _decide(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
     errors = state["errors"]
     contexts = runtime.context.groups
     decided = [number for number in range(len(groups)) if number not in errors]
-    inputs = [_decision_input(groups[number], state["verdicts"][number]) for number in decided]
+    verdicts = {number: mark_superseded(groups[number].plan.survey, state["verdicts"][number]) for number in decided}
+    inputs = [_decision_input(groups[number], verdicts[number]) for number in decided]
     rewards = compute_rewards_of_each(inputs, contexts[0].combiners)
     outcomes: dict[int, list[Trace] | BaseException] = dict(errors)
     for number, its_rewards in zip(decided, rewards, strict=True):
         if isinstance(its_rewards, Exception):
             outcomes[number] = its_rewards
         else:
-            found = GroupFindings(state["verdicts"][number], state["material"][number], its_rewards)
+            found = GroupFindings(verdicts[number], state["material"][number], its_rewards)
             outcomes[number] = catch_errors(partial(build_traces, groups[number], found, contexts[number]))
     return {"outcomes": [outcomes[number] for number in range(len(groups))]}
 
@@ -134,7 +135,7 @@ def _then_go_on(node: BranchNode) -> Callable[[ScoreState, Runtime[BatchContext]
 
     async def go_on(state: ScoreState, runtime: Runtime[BatchContext]) -> Command[str]:
         each = zip(state["groups"], state["waves"], strict=True)
-        has_waves = any(wave < len(group.plan.survey.waves) for group, wave in each)
+        has_waves = any(wave < len(group.plan.survey.waves) or group.plan.survey.escalated for group, wave in each)
         return Command(goto="route" if has_waves else "decide", update=await node(state, runtime))
 
     return go_on

@@ -46,7 +46,8 @@ def build_traces(group: PlannedGroup, found: GroupFindings, context: RunContext)
     plan = group.plan
     questions = plan.survey.questions
     calls = {**group.reused_results.calls, **context.calls}
-    statistics = group_statistics(questions, ((verdict.question, verdict.score) for verdict in found.verdicts))
+    counting = ((one.question, one.score) for one in found.verdicts if not one.superseded)
+    statistics = group_statistics(questions, counting)
     by_response = group_verdicts_by_response(questions, [r.id for r in group.responses], found.verdicts)
     material_of: dict[str, list[Material]] = defaultdict(list)
     for item in found.material:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from jurygraph.decision.table import is_binary
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import ExportTable, own_verdicts, to_text
 from jurygraph.safety.text_folding import UNSEEN
@@ -40,18 +39,16 @@ def export_votes(run: Run) -> Iterator[bytes]:
     quotation which they need, or that no judge gave.
     """
     for trace in run.traces():
-        for one in own_verdicts(trace):
+        for one in own_verdicts(trace, superseded=True):
             is_of_response = one.responses == (trace.response_id,)
             is_vote = one.status in ("ok", "abstained") and not one.is_worst_case
             if one.judge is None or not is_of_response or not is_vote:
                 continue
-            binary = is_binary(one.met, one.score, one.scale, one.native)
             vote = Vote(
                 item=f"{one.question} {trace.response_id}",
                 agent=trace.agent,
                 annotator=one.judge,
-                label=float(bool(one.met)) if binary else one.score,
-                dimension=one.subject,
+                label=float(bool(one.met)) if one.is_binary else one.score,
                 group=trace.task_id,
             )
             yield vote.model_dump_json(exclude_none=one.status == "ok").encode() + b"\n"

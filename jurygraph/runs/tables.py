@@ -28,13 +28,15 @@ IDENTITY = ("task_id", "response_id", "agent")
 
 _COUNTS = ("judged", "gated", "abstained", "failed", "not_applicable")
 _VERDICT = (
-    *("question", "evaluator", "layer", "subject", "stakeholder", "reviewer", "compared_with", "sample", "judge"),
-    *("score", "met", "native", "confidence", "status", "failure", "gated_by", "reason", "quote", "quotes", "call"),
+    *("question", "evaluator", "layer", "subject", "stakeholder", "reviewer", "compared_with", "sample"),
+    *("judge", "superseded", "score", "met", "native", "confidence", "status", "failure", "gated_by"),
+    *("reason", "quote", "quotes", "call"),
 )
 _KINDS: dict[str, Kind | None] = {
     **dict.fromkeys(("value", "coverage", "low", "high", "score", "confidence"), "double"),
     **dict.fromkeys((*_COUNTS, "sample", "quotes"), "int64"),
     "met": "bool",
+    "superseded": "bool",
     "native": None,  # as the judges give it: numbers, truth values or texts
 }
 """Types of the fixed columns that are not text."""
@@ -121,7 +123,7 @@ def read_table(
     values: dict[str, Kind | None] = {f"{kind}.{one}": "double" for kind, names in numbers.items() for one in names}
     given = [f"reason.{one}" for one in reasons]
     rewards = ("value", "status", "coverage", "low", "high", *values, *given, *_COUNTS)
-    fields = [one for one in _VERDICT if has_judges or one != "judge"]
+    fields = [one for one in _VERDICT if has_judges or one not in ("judge", "superseded")]
     names = (*IDENTITY, *(rewards if name == "rewards" else fields), *(("prompt", "response") if texts else ()))
     table = ExportTable({column: (_KINDS | values).get(column, "string") for column in names})
     with ExitStack() as on_error, require_temporary_space():
@@ -131,7 +133,7 @@ def read_table(
             if name == "rewards":
                 table.add(_reward_row(trace, questions, reasons) | shared)
             else:
-                for verdict in own_verdicts(trace):
+                for verdict in own_verdicts(trace, superseded=True):
                     table.add(_verdict_row(verdict, fields) | shared)
             report(1)
         on_error.pop_all()
@@ -147,9 +149,13 @@ def import_library(name: Literal["pandas", "pyarrow"]) -> Any:
         raise InputError(f"this needs {name}: pip install 'jurygraph[{extra}]'") from None
 
 
-def own_verdicts(trace: Trace) -> Iterator[RecordedVerdict]:
-    """Yield the verdicts about a trace's response, without those about the other response of a pair that it shares."""
-    return (verdict for verdict in trace.verdicts if verdict.about == trace.response_id)
+def own_verdicts(trace: Trace, superseded: bool = False) -> Iterator[RecordedVerdict]:
+    """Yield the verdicts about a trace's response, without those about the other response of a pair that it shares.
+
+    Those that another judge's superseded are left out, unless `superseded` is true.
+    """
+    own = (verdict for verdict in trace.verdicts if verdict.about == trace.response_id)
+    return (verdict for verdict in own if superseded or not verdict.superseded)
 
 
 def _describe(trace: Trace, response: Response | None, task: Task | None, texts: bool) -> Row:

@@ -22,7 +22,17 @@ from pydantic_core import CoreSchema
 
 from jurygraph.messages import describe_value
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit
-from jurygraph.schema.plan import Condition, GroupRule, Reduction, RewardGate, Rule, SkippedRule, VoteRule, Welfare
+from jurygraph.schema.plan import (
+    Condition,
+    Escalation,
+    GroupRule,
+    Reduction,
+    RewardGate,
+    Rule,
+    SkippedRule,
+    VoteRule,
+    Welfare,
+)
 from jurygraph.schema.purpose import PurposeConfig
 from jurygraph.schema.strict_json import iter_parts
 from jurygraph.schema.task import NO_TASK_DEFAULTS, NonNegative, TaskDefaults
@@ -116,7 +126,8 @@ class EvaluatorUse(_PluginUse):
     `material` is the material whose variants it judges, not responses; the default name then ends with `-of-MATERIAL`.
     With `isolate: process` it runs in a process of its own, which is killed at its time limit. `judges` are names of
     `models`: each answers every question in the place of `model`. `fold` makes one value of the answers to a question,
-    where an input does not say otherwise by a `reduce` other than `mean`.
+    where an input does not say otherwise by a `reduce` other than `mean`. With `escalate` the judge `then` is asked only
+    where those asked `first` are `unsure`, or `disagree`.
     """
 
     when: Condition | None = None
@@ -125,6 +136,18 @@ class EvaluatorUse(_PluginUse):
     isolate: Literal["process"] | None = Field(default=None, exclude_if=lambda isolate: isolate is None)
     judges: tuple[Id, ...] = Field(default=(), exclude_if=lambda judges: not judges)
     fold: Fold | None = Field(default=None, exclude_if=lambda fold: fold is None)
+    escalate: Escalation | None = Field(default=None, exclude_if=lambda escalate: escalate is None)
+
+    @property
+    def all_judges(self) -> tuple[str, ...]:
+        """Return the names of all models that it may ask by name, sorted."""
+        return self.judges if self.escalate is None else self.escalate.judges
+
+    @model_validator(mode="after")
+    def _refuse_judges_that_never_answer(self) -> Self:
+        if self.escalate is not None and self.judges and set(self.judges) != set(self.escalate.judges):
+            raise ValueError("`judges` are others than those of `escalate`; name the same, or leave `judges` out")
+        return self
 
     @field_validator("judges")
     @classmethod
@@ -435,6 +458,13 @@ class Config(CodeModel):
             return self.calls
         own = self.models[judge].calls
         return self.calls.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+
+    @property
+    def only_then(self) -> frozenset[str]:
+        """Return the names of the models that are asked only where others are not enough (`escalate`)."""
+        escalations = [use.escalate for use in self.evaluators if use.escalate is not None]
+        first = {name for use in self.evaluators for name in (use.escalate.first if use.escalate else use.judges)}
+        return frozenset({one.then for one in escalations} - first)
 
     @model_validator(mode="after")
     def _require_ascending_clip(self) -> Self:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, Field, JsonValue, PrivateAttr, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, PrivateAttr, field_validator, model_validator
 
 from jurygraph.schema.frozen_model import (
     Flag,
@@ -48,6 +48,35 @@ class Condition(FrozenModel):
     on: Literal["score", "native"] = "score"
 
 
+def _to_list(names: object) -> object:
+    return [names] if isinstance(names, str) else names
+
+
+class Escalation(FrozenModel):
+    """Ask the judges `first`, and the judge `then` only where they are not enough; its answers count in their place.
+
+    They `disagree` if two of their verdicts on the same differ (on met where this is all that they say, else on the
+    score), or if one is missing. They are `unsure` if a verdict is missing or lacks the quotation that it needs, or if
+    its score is at most `band` from 0.5.
+    """
+
+    first: Annotated[tuple[Id, ...], BeforeValidator(_to_list)] = Field(min_length=1)
+    then: Id
+    when: Literal["disagree", "unsure"]
+    band: Annotated[float, Field(strict=True, ge=0.0, le=0.5)] = 0.2
+
+    @model_validator(mode="after")
+    def _require_other_judge(self) -> Self:
+        if self.then in self.first or len(set(self.first)) < len(self.first):
+            raise ValueError("names a judge twice; `then` is another one than those of `first`")
+        return self
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """Return the names of all judges, sorted."""
+        return tuple(sorted({*self.first, self.then}))
+
+
 class Question(FrozenModel):
     """One question about every response (or pair, or group) of the task.
 
@@ -55,7 +84,8 @@ class Question(FrozenModel):
     judged instead of the submitted responses. `pairs` selects the pairs of a pair question: every ordered pair, or each
     pair once, whose verdict then counts as s for the first response and 1 - s for the second. A `standby` question is
     used only if no other question covers the same member of its audience and the same subject. `judges` are the models
-    that each answer it, by their sorted names; none means the config's `model`.
+    that each answer it, by their sorted names; none means the config's `model`. With `escalate` only some of them are
+    asked at first.
     """
 
     id: LongId
@@ -74,6 +104,12 @@ class Question(FrozenModel):
     params: dict[str, JsonValue] = Field(default_factory=dict)
     standby: Flag = Field(default=False, exclude_if=lambda standby: not standby)
     judges: tuple[Id, ...] = Field(default=(), exclude_if=lambda judges: not judges)
+    escalate: Escalation | None = Field(default=None, exclude_if=lambda escalate: escalate is None)
+
+    @property
+    def first_judges(self) -> tuple[str | None, ...]:
+        """Return the judges that are asked at first; None means the config's `model`, or no model."""
+        return (self.judges or (None,)) if self.escalate is None else self.escalate.first
 
     @property
     def seats(self) -> int:
@@ -114,6 +150,11 @@ class Survey(FrozenModel):
     questions: tuple[Question, ...]
     waves: tuple[Wave, ...]
     gates: tuple[ResponseGate, ...] = Field(default=(), exclude_if=lambda gates: not gates)
+
+    @cached_property
+    def escalated(self) -> tuple[Question, ...]:
+        """The questions that may be asked of another judge."""
+        return tuple(question for question in self.questions if question.escalate is not None)
 
     @cached_property
     def outline(self) -> "SurveyOutline":

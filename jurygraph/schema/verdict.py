@@ -25,6 +25,10 @@ NO_VARIANT = "no-variant"
 """Marks questions about the variants of a response of which none could be made: they do not apply."""
 
 
+MET_THRESHOLD = 0.5
+"""The lowest score at which a criterion counts as met, and as found in a response, without an explicit decision."""
+
+
 class Failure(FrozenModel):
     """The reason why a judgement is missing.
 
@@ -151,6 +155,11 @@ class Verdict(FrozenModel):
         """True if it counts as the worst case, in whatever direction its score counts."""
         return self.unsupported == "worst-case"
 
+    @property
+    def is_binary(self) -> bool:
+        """True if it only says whether something is met, with what probability: no grade, and no tie."""
+        return is_binary(self.met, self.score, self.scale, self.native)
+
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         shown = ("score", self.score) if self.status == "ok" else ("status", self.status)
         rest = ("reason", "met", "native", "scale", "confidence", "evidence", "unsupported", "failure", "call")
@@ -171,6 +180,12 @@ class Verdict(FrozenModel):
         """Return a verdict for a judgement that could not be made."""
         failure = Failure(cause=cause, kind=kind, message=message)
         return cls(status="failed", failure=failure, reason=message)
+
+
+def is_binary(met: bool | None, score: float | None, scale: object, native: object) -> bool:
+    """Return whether a verdict only says if something is met, with what probability: no grade, and no tie."""
+    is_grade = isinstance(native, int | float) and not isinstance(native, bool)
+    return met is not None and score is not None and scale is None and not is_grade and met == (score >= MET_THRESHOLD)
 
 
 class VerdictKey(NamedTuple):
@@ -217,11 +232,13 @@ class RecordedVerdict(Verdict, VerdictIdentity):
     """A verdict as traces contain it: the evaluator's judgement, with the fields that jurygraph adds.
 
     `gated_by` names what kept the evaluator from being called: a response gate, the question of the evaluator's `when`,
-    `group-of-one` where a comparison has no second response, or `no-variant` where there is no variant to judge.
-    `calls` are all model calls made for it, in the order of their requests, and `steps` those of a graph.
+    `group-of-one` where a comparison has no second response, or `no-variant` where there is no variant to judge. A
+    `superseded` verdict does not count, because another judge was asked after it (`Escalation`). `calls` are all model
+    calls made for it, in the order of their requests, and `steps` those of a graph.
     """
 
     gated_by: str | None = None
+    superseded: Flag = Field(default=False, exclude_if=lambda superseded: not superseded)
     calls: tuple[CallUse, ...] = Field(default=(), exclude_if=lambda calls: not calls)
     steps: tuple[Step, ...] = Field(default=(), exclude_if=lambda steps: not steps)
 

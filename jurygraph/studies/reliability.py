@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,20 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class RunScores:
-    """The rewards of a run, the scores of its questions, and the number of those left out, by reason."""
+    """The rewards of a run, the scores of its questions, and the number of those left out, by reason.
+
+    `judges` has the scores of each question that several judges answered, also of those that another one superseded.
+    """
 
     run: str
     rewards: Scores
     questions: tuple[Scores, ...]
     left_out: Mapping[str, int]
+    judges: "Mapping[str, JudgeScores]" = field(default_factory=dict)
+
+
+JudgeScores = Mapping[str, Mapping[str, Sequence[float]]]
+"""The scores of a question by response and judge: those of the judge's samples."""
 
 
 def read_scores(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> RunScores:
@@ -66,6 +75,7 @@ def read_scores(run: Run, advance: Callable[[int], None] = lambda tasks: None) -
     """
     rewards = Scores("reward")
     questions = {name: Scores(name) for name in run.questions()}
+    judges: _CollectedScores = {}
     left_out: Counter[str] = Counter()
     for group in run.group_records():
         for trace, _ in run.group(group):
@@ -73,6 +83,7 @@ def read_scores(run: Run, advance: Callable[[int], None] = lambda tasks: None) -
                 left_out["responses whose reward failed"] += 1
             else:
                 rewards.add(trace.reward.value, trace)
+            _add_judges(trace, judges)
             for verdict in own_verdicts(trace):
                 is_of_response = not verdict.responses or trace.response_id in verdict.responses
                 if not is_of_response or verdict.question not in questions:
@@ -90,7 +101,19 @@ def read_scores(run: Run, advance: Callable[[int], None] = lambda tasks: None) -
         hint = "score at least 2 tasks: every figure here is over tasks"
         raise InputError(f"{run.folder}: has {found}; {hint}")
     scored = tuple(one for one in questions.values() if one.values)
-    return RunScores(str(run.folder), rewards, scored, dict(sorted(left_out.items())))
+    return RunScores(str(run.folder), rewards, scored, dict(sorted(left_out.items())), judges)
+
+
+_CollectedScores = dict[str, dict[str, dict[str, list[float]]]]
+
+
+def _add_judges(trace: Trace, judges: _CollectedScores) -> None:
+    """Add the scores of each judge on a trace's response, by question, response and judge."""
+    for verdict in own_verdicts(trace, superseded=True):
+        is_of_response = verdict.responses == (trace.response_id,)
+        if verdict.judge is not None and is_of_response and verdict.score is not None and not verdict.is_worst_case:
+            of_response = judges.setdefault(verdict.question, {}).setdefault(trace.response_id, {})
+            of_response.setdefault(verdict.judge, []).append(verdict.score)
 
 
 def report(scores: RunScores) -> Report:
@@ -101,18 +124,21 @@ def report(scores: RunScores) -> Report:
     rewards = split_scores(scores.rewards)
     mean = _mean_reward(scores.rewards, rewards)
     questions = [split_scores(one) for one in scores.questions]
+    judges = [agreement_of_judges(name, found) for name, found in sorted(scores.judges.items())]
     notes = list(omission_notes(scores.left_out))
     if rewards["tasks"] < _FEW_TASKS:
         notes.append(f"{rewards['tasks']} tasks: with fewer than {_FEW_TASKS}, shares and intervals are rough")
     if not any(one["within_response"] for one in questions):
         notes.append("no question has several samples (`samples`): how far a judge would repeat a score is unknown")
     return Report(
-        {"run": scores.run, "mean": mean, "rewards": rewards, "questions": questions, "left_out": scores.left_out},
+        {"run": scores.run, "mean": mean, "rewards": rewards, "questions": questions, "left_out": scores.left_out}
+        | ({"judges": judges} if judges else {}),
         [
             f"{scores.run}: rewards of {rewards['responses']} responses to {rewards['tasks']} tasks",
             *_split_sections(rewards),
             *_mean_lines(mean, rewards),
             _question_table(questions),
+            *_judge_sections(judges),
         ],
         notes,
     )
@@ -154,6 +180,42 @@ def split_scores(scores: Scores) -> Figures:
         "within_response": correlations.get("response"),
         "why": None if found is not None else "one task" if tasks == 1 else _NOT_SPLIT,
     }
+
+
+def agreement_of_judges(question: str, scores: JudgeScores) -> Figures:
+    """Return the number and the mean of each judge's scores on a question, and how far the judges agree beyond chance.
+
+    `alpha` is Krippendorff's α of the scores as interval data (2004, chapter 11): 1 minus the mean squared difference
+    of two judges' scores on a response over that of any two scores. A judge's samples are averaged; a response that one
+    judge alone scored is left out. It is 1 for full agreement, 0 by chance, and None where no two scores differ.
+    """
+    units = [[fmean(of_judge) for of_judge in by_judge.values()] for by_judge in scores.values() if len(by_judge) > 1]
+    pooled = [score for unit in units for score in unit]
+    expected = _squared_differences(pooled) / (len(pooled) - 1) if pooled else 0.0
+    observed = math.fsum(_squared_differences(unit) / (len(unit) - 1) for unit in units)
+    of_judges: dict[str, list[float]] = {}
+    for by_judge in scores.values():
+        for judge, samples in by_judge.items():
+            of_judges.setdefault(judge, []).append(fmean(samples))
+    means = {judge: {"responses": len(of), "mean": fmean(of)} for judge, of in sorted(of_judges.items())}
+    alpha = 1.0 - observed / expected if expected > 0.0 else None
+    return {"name": question, "responses": len(units), "judges": means, "alpha": alpha}
+
+
+def _squared_differences(values: Sequence[float]) -> float:
+    """Return the sum of the squared differences of all ordered pairs: 2 n Σ (v - mean)²."""
+    mean = fmean(values)
+    return 2.0 * len(values) * math.fsum((value - mean) ** 2 for value in values)
+
+
+def _judge_sections(judges: Sequence[Figures]) -> Iterator[ReportTable]:
+    if judges:
+        rows = [
+            (one["name"], judge, of["responses"], of["mean"], one["alpha"])
+            for one in judges
+            for judge, of in one["judges"].items()
+        ]
+        yield ReportTable(("scores by judge", "judge", "responses", "mean", "α of all"), rows, most=_MAX_QUESTIONS)
 
 
 def _correlation(found: Estimate | None) -> Figures | None:

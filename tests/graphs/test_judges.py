@@ -140,7 +140,7 @@ def test_without_judges_a_question_has_the_digest_of_before() -> None:
         ({"judges": ["beest"]}, r"evaluators\[0\].judges: there is no model 'beest'; did you mean best\?"),
         ({"judges": ["best", "best"]}, "names 'best' twice"),
         ({"use": "maths.length", "judges": ["best"]}, "'maths.length' asks no model, so leave them out"),
-        ({}, "models.best: is in the `judges` of no evaluator"),
+        ({}, "models.best: is a judge of no evaluator"),
     ],
 )
 def test_judges_that_cannot_judge_are_refused(settings: Mapping[str, Any], message: str) -> None:
@@ -154,3 +154,84 @@ def test_two_judges_whose_requests_could_not_be_told_apart_are_refused() -> None
         score("mean", same)
     hot = {"model": same["b"], "calls": {"parameters": {"temperature": 1.0}}}
     assert len(score("mean", {"a": same["a"], "b": hot}, TEXTS[:1])[0].calls) == 2
+
+
+class TestEscalation:
+    """A dearer judge is asked where the first ones are not enough, and its answers count there."""
+
+    def score(self, first: Mapping[str, Any], then: Any, when: str, **settings: Any) -> tuple[Trace, ScriptedJudge]:
+        judges = {name: ScriptedJudge(answers, name) for name, answers in first.items()}
+        last = ScriptedJudge(then, "last")
+        use = {"use": "criteria", "escalate": {"first": list(judges), "then": "last", "when": when, **settings}}
+        models: Mapping[str, Any] = {**judges, "last": last}
+        with jg.Jury(models=models, evaluators=[use], rubric={"aggregation": "flat"}) as jury:
+            (trace,) = jury.score(TASK, ["A text."])
+        return trace, last
+
+    def test_an_unsure_judge_is_followed_by_another_on_that_question_alone(self) -> None:
+        first = {"tiny": {"It is clear.": 0.65, "It is kind.": 0.75, "It is rude.": 0.0}}
+        trace, last = self.score(first, {"It is": 1.0}, "unsure")
+        found = {(one.subject, one.judge): (one.score, one.superseded) for one in trace.verdicts}
+        assert found == {
+            ("clear", "last"): (1.0, False),
+            ("clear", "tiny"): (0.65, True),
+            ("kind", "tiny"): (0.75, False),
+            ("rude", "tiny"): (0.0, False),
+        }
+        assert len(last.requests) == 1
+        assert "It is kind." not in last.requests[0].messages[-1].content
+        assert trace.reward.value == (1.0 + 2 * 0.75) / 3
+        assert (trace.reward.coverage, trace.reward.counts.judged) == (1.0, 3)
+        narrow, unasked = self.score(first, {"It is": 1.0}, "unsure", band=0.1)
+        assert (len(narrow.verdicts), unasked.requests) == (3, [])
+
+    @pytest.mark.parametrize(
+        ("answer", "status"), [(UNUSABLE, "failed"), ({"met": None, "probability": None}, "abstained")]
+    )
+    def test_a_judge_without_an_answer_is_followed_and_costs_no_coverage(self, answer: Any, status: str) -> None:
+        trace, last = self.score({"tiny": {"It is": answer}}, {"It is": 0.75}, "unsure")
+        assert [one.status for one in trace.verdicts if one.superseded] == [status] * 3
+        assert (trace.reward.coverage, trace.reward.status, len(last.requests)) == (1.0, "ok", 1)
+
+    def test_only_judges_that_disagree_are_followed_by_another(self) -> None:
+        first = {
+            "a": {"It is clear.": 0.9, "It is kind.": 0.6, "It is rude.": 0.4},
+            "b": {"It is clear.": 0.7, "It is kind.": 0.3, "It is rude.": 0.1},
+        }
+        trace, last = self.score(first, {"It is": 1.0}, "disagree")
+        assert {one.subject for one in trace.verdicts if one.superseded} == {"kind"}
+        assert trace.reward.value == pytest.approx((0.8 + 2 * 1.0 - 0.25) / 3)
+        assert len(last.requests) == 1
+
+    def test_one_judge_that_cannot_disagree_and_judges_named_twice_are_refused(self) -> None:
+        with pytest.raises(ConfigError, match=r"evaluators\[0\].escalate: one judge cannot disagree"):
+            self.score({"a": {"It is": 1.0}}, {"It is": 1.0}, "disagree")
+        with pytest.raises(ConfigError, match="names a judge twice"):
+            self.score({"last": {"It is": 1.0}}, {"It is": 1.0}, "unsure")
+
+    def test_a_wave_that_depends_on_a_question_waits_for_its_last_judge(self) -> None:
+        tiny = ScriptedJudge({"It is": 0.6, "": {"met": True, "probability": 0.6}}, "tiny")
+        last = ScriptedJudge({"It is": 0.9}, "last")
+        escalate = {"first": "tiny", "then": "last", "when": "unsure"}
+        own = {"criteria": {"gate": "It is clear."}}
+        late = {"criteria": {"late": "It is kind."}}
+        uses = [
+            {"use": "criteria", "name": "gate", "params": own, "escalate": escalate},
+            {
+                "use": "criteria",
+                "name": "late",
+                "params": late,
+                "judges": ["tiny"],
+                "when": {"question": "gate/gate", "op": ">=", "threshold": 0.8},
+            },
+        ]
+        reward = {"gate": 1.0, "late": 1.0}
+        components = {
+            name: {"inputs": {name: {"verdicts_of": name, "if_skipped": "left-out"}}} for name in ("gate", "late")
+        }
+        with jg.Jury(
+            models={"tiny": tiny, "last": last}, evaluators=uses, reward=reward, components=components
+        ) as jury:
+            (trace,) = jury.score(jg.Task(id="t", query="Write."), ["A text."])
+        asked = {(one.subject, one.judge): one.status for one in trace.verdicts}
+        assert asked == {("gate", "tiny"): "ok", ("gate", "last"): "ok", ("late", "tiny"): "ok"}

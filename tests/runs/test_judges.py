@@ -1,7 +1,6 @@
 """Runs of several judges: resumed, branched, replayed, verified, decided again, compared and billed."""
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.runs.calls import CallStore
 from jurygraph.runs.export import export_votes
@@ -18,6 +18,8 @@ from jurygraph.runs.reports.comparison.report import compare_responses
 from jurygraph.runs.reports.comparison.responses import read_responses
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.sources import read_tasks
+from jurygraph.sources.ratings import read_votes
 from jurygraph.testing import ScriptedJudge
 from tests.runs.sample_runs import scored_session, traces_of, verify_run, write_tasks
 
@@ -155,17 +157,59 @@ def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(tmp_path
     score(tmp_path / "b", tasks, Clients(mild={"It is clear.": 0.3, "It is rude.": 0.4}).config())
     with closing(Run.open(tmp_path / "a")) as a, closing(Run.open(tmp_path / "b")) as b:
         compared = compare_responses(read_responses(a), read_responses(b))
-        votes = [json.loads(line) for line in export_votes(a)]
+        (tmp_path / "votes.jsonl").write_bytes(b"".join(export_votes(a)))
         with closing(a.read_table("verdicts")) as table:
             columns = table.columns
         text = "\n".join(a.explain("t0/0").sentences())
     moved = {row.question: row.to_unmet for row in compared.questions if row.largest_delta}
     assert moved == {"criteria@clear by mild": 6}
+    votes = [vote for _, vote in read_votes(tmp_path / "votes.jsonl").rows]
     assert len(votes) == 36
-    assert {(one["annotator"], one["label"]) for one in votes if one["dimension"] == "clear"} == {
+    assert {(one.annotator, one.label) for one in votes if "clear" in one.item} == {
         ("kind", 1.0),
         ("mild", 1.0),
         ("strict", 0.0),
     }
     assert "judge" in columns
-    assert "Judges on clear: kind 0.9000; mild 0.6000; strict 0.1000." in text
+    assert "Judges on criteria@clear: kind 0.9000; mild 0.6000; strict 0.1000." in text
+
+
+class TestEscalation:
+    def config(self, clients: Clients) -> dict[str, Any]:
+        config = clients.config()
+        escalate = {"first": ["kind", "mild"], "then": "strict", "when": "disagree"}
+        return {**config, "evaluators": [{"use": "criteria", "escalate": escalate}]}
+
+    def clients(self) -> Clients:
+        return Clients(mild={"It is clear.": 0.3, "It is rude.": 0.4})
+
+    def test_a_run_keeps_superseded_verdicts_and_is_verified_and_resumed_without_a_call(
+        self, tmp_path: Path, tasks: Path
+    ) -> None:
+        clients = self.clients()
+        summary = score(tmp_path / "run", tasks, self.config(clients))
+        assert clients.asked == {"kind": 6, "mild": 6, "strict": 6}
+        assert (summary.superseded, summary.judged) == (12, 6 + 12)
+        values = [one.reward.value for one in traces_of(tmp_path / "run")]
+        assert values == [pytest.approx((2 * 0.1 - 0.3) / 2)] * 6
+        verify_run(tmp_path / "run")
+        with Run.open(tmp_path / "run") as run:
+            deep = verify_deep(run, lambda count: None)
+            with closing(run.read_table("verdicts")) as table:
+                rows = [row for batch in table.batches() for row in batch]
+        assert deep.recomputed == 30
+        assert Counter(row["superseded"] for row in rows) == {True: 12, False: 18}
+        again = self.clients()
+        score(tmp_path / "branch", tasks, self.config(again), branch=tmp_path / "run")
+        assert again.asked == {"kind": 0, "mild": 0, "strict": 0}
+        for one, before in zip(traces_of(tmp_path / "branch"), traces_of(tmp_path / "run"), strict=True):
+            assert (one.reward, one.verdicts) == (before.reward, before.verdicts)
+
+    def test_a_dry_run_ranges_from_none_to_all_escalated(self, tmp_path: Path, tasks: Path) -> None:
+        clients = self.clients()
+        with jg.Jury.from_config(self.config(clients)) as jury:
+            estimate = jg.estimate_costs(jury, [(task, responses) for task, responses in read_tasks(tasks)])
+        cases = {name: [load.calls for load in loads] for name, loads in estimate.by_model.items()}
+        assert cases == {"kind": [6, 6, 12], "mild": [6, 6, 12], "strict": [0, 6, 12]}
+        assert (estimate.low.calls, estimate.worst.calls) == (12, 36)
+        assert sum(clients.asked.values()) == 0

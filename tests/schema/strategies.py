@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from jurygraph import schema
 from jurygraph.schema import FrozenModel, ParamsModel
+from jurygraph.schema.plan import Escalation
 
 Strategy = st.SearchStrategy[Any]
 FREE = frozenset(
@@ -173,6 +174,13 @@ def fitting_fields(draw: Any, model: type[FrozenModel]) -> dict[str, Any]:
     if model is schema.WeightsConfig:
         fixed = draw(st.dictionaries(ids, st.floats(0.1, 9.0), max_size=2))
         return {"fixed": fixed, "method": "fixed" if fixed else draw(st.sampled_from(["calibrated", "uniform"]))}
+    if model is Escalation:
+        names = draw(st.lists(ids, min_size=2, max_size=3, unique=True))
+        return {"first": tuple(names[1:]), "then": names[0]}
+    if model is schema.EvaluatorUse:
+        escalate = draw(st.none() | made(Escalation))
+        judges = () if escalate else draw(st.lists(ids, max_size=2, unique=True).map(tuple))
+        return {"judges": judges, "escalate": escalate}
     return {}
 
 

@@ -31,6 +31,8 @@ def result_lines(summary: "Summary") -> list[str]:
         lines.append(
             f"unsupported: {summary.unsupported.total()} of {summary.quotable} that need a quotation ({marks})"
         )
+    if summary.superseded:
+        lines.append(f"escalated: {summary.superseded} verdicts more are superseded by those of another judge")
     lines += discarded_lines(summary.discarded)
     if (tally := summary.canaries) is not None:
         lines.append(_canary_line(tally))
@@ -207,6 +209,8 @@ def estimate_lines(model: "CallEstimate") -> list[str]:
         costs = ("unknown" if load.cost is None else load.cost for load in cases)
         owner = "model" if name is None else f"judge {name}"
         rows += [[f"{owner}: calls", *(load.calls for load in cases)], [f"{owner}: US dollars", *costs]]
+    is_escalated = any(cases[1].calls and not cases[0].calls for cases in model.by_model.values())
+    range_note = ["low: no question is escalated; expected and worst: all are"] if is_escalated else []
     known = f"answered without a request: {model.from_cache} from the cache"
     known += f", {model.from_run} from recorded calls" if model.from_run else ""
-    return ["", *format_table(["model requests", "low", "expected", "worst"], rows), known, ASSUMPTIONS]
+    return ["", *format_table(["model requests", "low", "expected", "worst"], rows), *range_note, known, ASSUMPTIONS]

@@ -47,7 +47,7 @@ def trace_lines(
         *(escape_line(line, _MAX_LINE) for one in explanation.terms for line in contrast_lines(one)),
         *(escape_line(text, _MAX_LINE) for one in explanation.terms for text in input_lines(one)),
         *(escape_line(text, _MAX_LINE) for one in explanation.terms for text in vote_lines(one, rule)),
-        *(escape_line(text, _MAX_LINE) for text in judge_lines(explanation.verdicts)),
+        *(escape_line(text, _MAX_LINE) for text in judge_lines(trace)),
         *map(escape_line, origin_lines(trace)),
         *(escape_line(line, _MAX_LINE) for line in material_lines(trace)),
         "",

@@ -21,7 +21,6 @@ from jurygraph.decision.table import (
     VerdictTable,
     build_table,
     dropped_questions,
-    is_binary,
     ok_outcome,
     outcome_of,
 )
@@ -30,6 +29,7 @@ from jurygraph.runs.outline import StoredGroup, TraceOutline
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import Body, pack_reward
 from jurygraph.schema import Decision, SurveyOutline, Trace
+from jurygraph.schema.verdict import is_binary
 
 _BATCH_ROWS = 512  # larger batches do not fit into the CPU caches
 
@@ -50,7 +50,8 @@ def group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> VerdictTable
 def recompute_statistics(group: StoredGroup, outline: SurveyOutline) -> dict[str, Any]:
     """Return the statistics recomputed from a group's verdicts."""
     names = [question.id for question in outline.questions]
-    scored = ((names[v["question"]], v.get("score")) for trace in group.traces for v in trace.body["verdicts"])
+    verdicts = [v for trace in group.traces for v in trace.body["verdicts"] if not v.get("superseded")]
+    scored = ((names[v["question"]], v.get("score")) for v in verdicts)
     return group_statistics(outline.questions, scored)
 
 
@@ -66,7 +67,8 @@ def recompute_rewards(
         decision = decision_of(group)
         digests = outline.digest, decision.digest
         if digests not in independent:
-            independent[digests] = is_independent(decision, outline.questions, combiners)
+            is_plain = all(question.escalate is None for question in outline.questions)
+            independent[digests] = is_plain and is_independent(decision, outline.questions, combiners)
         # one verdict, such as a gate's, may represent all samples of a question: such groups are decided one by one
         expected = [place for place, question in enumerate(outline.questions) for _ in range(question.seats)]
         requested = ([verdict["question"] for verdict in trace.body["verdicts"]] for trace in group.traces)

@@ -9,7 +9,7 @@ discounts (batches, a provider's cache), and requests that depend on a reply whi
 
 import operator
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
@@ -66,10 +66,14 @@ class CallEstimate:
 
 
 class Estimator:
-    """Sums up requests, each once: those without a reply, and the numbers with one in the sink (of a run) or cache."""
+    """Sums up requests, each once: those without a reply, and the numbers with one in the sink (of a run) or cache.
 
-    def __init__(self, gateways: Gateways, sink: CallSink | None = None) -> None:
+    Models in `only_then` are asked only after others: the low case has none of their requests, the others all.
+    """
+
+    def __init__(self, gateways: Gateways, sink: CallSink | None = None, only_then: Collection[str] = ()) -> None:
         self._gateways = gateways
+        self._only_then = only_then
         self._sink = sink
         self._seen: set[int] = set()  # 64-bit hashes, which take less memory than millions of digests
         self._sums = {name: [[0, 0, 0] for _ in range(3)] for name in gateways}
@@ -90,6 +94,8 @@ class Estimator:
                 self._known[source] += 1
                 continue
             loads = _loads(request, gateway.limits.max_tokens)
+            if name in self._only_then:
+                loads = ((0, 0, 0), *loads[1:])
             self._sums[name] = [list(map(operator.add, *pair)) for pair in zip(self._sums[name], loads, strict=True)]
         return lacks_reply
 
@@ -244,7 +250,7 @@ async def _estimate_costs(jury: Jury, groups: Iterable[Group]) -> CallEstimate:
     if not jury.gateways:
         return CallEstimate()
     planner = Planner(jury)
-    estimator = Estimator(jury.gateways)
+    estimator = Estimator(jury.gateways, only_then=jury.config.only_then)
     for group in groups:
         task = jury.config.task_defaults.complete(group.task)
         plan = group.plan

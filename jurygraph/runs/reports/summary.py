@@ -160,6 +160,7 @@ class Summary:
     """Sums over the traces of a run. A verdict on an unordered pair is in two traces and counts once.
     A score without a judgement is `gated`, by the response gate that set it, and not `judged`. Of the `quotable`
     findings of models, which need a quotation from the response, those without one are `unsupported`, by effect.
+    Verdicts that are `superseded` by those of another judge count nowhere else.
 
     Groups may be added in any order: agents, failures and evaluators are listed in the order in which they first occur
     in the tasks, so `task_number` is to be set to the number of a group's task before its traces are added.
@@ -177,6 +178,7 @@ class Summary:
     abstained: int = 0
     failed_verdicts: int = 0
     not_applicable: int = 0
+    superseded: int = 0
     infrastructure_failures: int = 0
     lowest: str | None = None
     bill: Bill = field(default_factory=Bill)
@@ -234,6 +236,9 @@ class Summary:
         return is_first
 
     def _count_verdict(self, verdict: Content, question: Question, position: _Position, read_texts: ReadTexts) -> None:
+        if verdict.get("superseded"):
+            self.superseded += 1
+            return
         evaluator = question.evaluator
         status = verdict.get("status", "ok")
         is_gated = status == "ok" and "gated_by" in verdict

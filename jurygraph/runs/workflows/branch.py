@@ -13,7 +13,7 @@ from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import FrozenModel, Plan, RecordedVerdict, Response, Survey, Task, Trace, digest_of
 from jurygraph.schema.verdict import VerdictKey
 
-SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs", "judges"})
+SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs", "judges", "escalate"})
 """Scheduling fields of a question: if, by whom, how often, in which pairs it is judged. No verdict depends on them."""
 
 

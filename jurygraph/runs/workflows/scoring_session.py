@@ -182,7 +182,7 @@ class ScoringSession:
         self._refuse_unknown_stakeholders()
         gateways = self.jury.gateways
         expected = Forecast()
-        estimator = Estimator(gateways, self._known_calls) if gateways else None
+        estimator = Estimator(gateways, self._known_calls, self.jury.config.only_then) if gateways else None
         try:
             for task, group in self._source.pairs(self._first_unscored, self.limit, self._scored_later):
                 plan = await self._dry_run_plan(task, estimator)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from jurygraph.studies import reliability
-from jurygraph.studies.reliability import RunScores, Scores
+from jurygraph.studies.reliability import RunScores, Scores, agreement_of_judges
 from tests.studies.figures import Figures, figures_of
 
 
@@ -65,3 +65,21 @@ def test_rewards_that_are_all_equal_have_no_split_to_show() -> None:
     assert (found.rewards.within_task, [level.share for level in found.rewards.levels]) == (None, [None, None])
     assert (found.mean.low, found.mean.high, found.mean.effective, found.mean.detectable) == (None, None, None, None)
     assert (found.mean.halving.tasks, found.mean.halving.responses) == (None, None)
+
+
+def test_judges_agree_as_krippendorff_computes_it() -> None:
+    """The figures of Krippendorff's own example with missing values, as interval data (2011, section E): α = .849."""
+    ratings = {
+        "A": [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
+        "B": [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
+        "C": [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
+        "D": [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
+    }
+    scores = {
+        f"r{place}": {name: [float(of[place])] for name, of in ratings.items() if of[place] is not None}
+        for place in range(12)
+    }
+    found = agreement_of_judges("q", scores)
+    assert found["alpha"] == pytest.approx(0.849, abs=5e-4)
+    assert (found["responses"], found["judges"]["A"]) == (11, {"responses": 9, "mean": pytest.approx(19 / 9)})
+    assert agreement_of_judges("q", {"r": {"a": [0.5], "b": [0.5]}})["alpha"] is None

@@ -56,7 +56,7 @@ def from_trace(trace: Trace) -> ComparedResponse:
         reward=math.nan if trace.reward.value is None else trace.reward.value,
         plan=trace.plan_digest,
         group=trace.group,
-        samples=[_read_sample(vars(v), v.responses, v.about) for v in own if v.score is not None],
+        samples=[_read_sample(vars(v), v.responses, v.about) for v in own if v.score is not None and not v.superseded],
     )
 
 
@@ -104,7 +104,7 @@ def _read_samples(
         question = defaults[body["question"]]
         fields = {**question, **body, "question": question["question"]}
         shown = tuple(responses_shown(body, shared_lists)) if "responses" in body else own
-        if fields["score"] is not None:
+        if fields["score"] is not None and not fields["superseded"]:
             yield _read_sample(fields, shown, trace.response_id)
 
 
