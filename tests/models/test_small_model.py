@@ -91,7 +91,6 @@ def write(folder: Path, task: dict[str, Any], config: dict[str, Any]) -> None:
 
 def test_every_family_of_judges_finishes_and_its_replies_are_usable(project: Path) -> None:
     statuses: list[str] = []
-    calls: dict[str, float] = {}
     for name, (task_fields, config) in JOBS.items():
         write(project, task_fields, config)
         start = monotonic()
@@ -106,7 +105,6 @@ def test_every_family_of_judges_finishes_and_its_replies_are_usable(project: Pat
         assert not [problem for problem in problems if "infrastructure" in problem], name
         assert all(call.fault is None for call in sent.values()), name
         statuses += ["failed" if one.failure is not None else "usable" for one in results]
-        calls[name] = seconds / len(sent)
     assert statuses.count("usable") >= LEAST_USABLE * len(statuses)
 
 
