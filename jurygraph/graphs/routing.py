@@ -43,7 +43,7 @@ NOT_DERIVED = Failure(cause="infrastructure", kind="material", message="it was n
 class EvaluatorTask:
     """A judgement to make: the responses shown, their material, and the ids of submitted responses that it is about.
 
-    `judge` is the name of the model that is asked; None for the config's `model`, or for an evaluator without one.
+    `judge` is the name of the model that answers; None for the config's `model`, or for an evaluator without one.
     """
 
     question: Question
@@ -119,7 +119,7 @@ def next_work(
 ) -> tuple[WaveWork, int]:
     """Return the work of the first wave from `wave` on that has any, and the number of the wave after it.
 
-    What earlier waves left undecided, so that another judge is to be asked, comes first.
+    What earlier waves left undecided, for another judge to answer, comes first.
     """
     by_name: dict[str, dict[str, Material]] = defaultdict(dict)
     for item in material:
@@ -134,14 +134,16 @@ def next_work(
 
 
 def mark_superseded(survey: Survey, verdicts: Sequence[RecordedVerdict]) -> Sequence[RecordedVerdict]:
-    """Return the verdicts; those of judges after whom another one was asked are marked."""
+    """Return the verdicts; those of judges whose question another one got later are marked."""
     if not survey.escalated:
         return verdicts
     last = {question.id: question.escalate.then for question in survey.escalated if question.escalate}
-    asked = {verdict.key[:3] for verdict in verdicts if verdict.judge and verdict.judge == last.get(verdict.question)}
+    escalated = {
+        verdict.key[:3] for verdict in verdicts if verdict.judge and verdict.judge == last.get(verdict.question)
+    }
     return [
         verdict.model_copy(update={"superseded": True})
-        if verdict.key[:3] in asked and verdict.judge != last[verdict.question]
+        if verdict.key[:3] in passed_on and verdict.judge != last[verdict.question]
         else verdict
         for verdict in verdicts
     ]
@@ -239,8 +241,8 @@ class _WorkCollector:
             }
             keys = [key for judge in escalation.first for task in tasks[judge] for key in task.keys]
             is_answered = all(key in known for key in keys)
-            is_asked = tasks[escalation.then][0].keys[0] in known
-            if is_answered and not is_asked and _needs_other_judge(escalation, [known[key] for key in keys]):
+            has_last = tasks[escalation.then][0].keys[0] in known
+            if is_answered and not has_last and _needs_other_judge(escalation, [known[key] for key in keys]):
                 unsettled += tasks[escalation.then]
         self._add_tasks(question, unsettled)
 

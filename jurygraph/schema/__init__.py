@@ -27,6 +27,7 @@ from jurygraph.schema.plan import ComponentSpec as ComponentSpec
 from jurygraph.schema.plan import Condition as Condition
 from jurygraph.schema.plan import Decision as Decision
 from jurygraph.schema.plan import Derivation as Derivation
+from jurygraph.schema.plan import Escalation as Escalation
 from jurygraph.schema.plan import FormatGate as FormatGate
 from jurygraph.schema.plan import Plan as Plan
 from jurygraph.schema.plan import PrecisionShaping as PrecisionShaping

@@ -126,8 +126,8 @@ class EvaluatorUse(_PluginUse):
     `material` is the material whose variants it judges, not responses; the default name then ends with `-of-MATERIAL`.
     With `isolate: process` it runs in a process of its own, which is killed at its time limit. `judges` are names of
     `models`: each answers every question in the place of `model`. `fold` makes one value of the answers to a question,
-    where an input does not say otherwise by a `reduce` other than `mean`. With `escalate` the judge `then` is asked only
-    where those asked `first` are `unsure`, or `disagree`.
+    where an input does not say otherwise by a `reduce` other than `mean`. With `escalate` the judge `then` answers only
+    where those of `first` are `unsure`, or `disagree`.
     """
 
     when: Condition | None = None
@@ -425,7 +425,7 @@ class ModelUse(CodeModel, NamedModel):
 class Config(CodeModel):
     """The config of a jury. Unknown keys are refused; `reward` may be left out if there is one component.
 
-    `models` are further models, by the names that evaluators give in `judges`; all else is asked of `model`.
+    `models` are further models, by the names that evaluators give in `judges`; all else is for `model`.
     """
 
     code_field = "model"
@@ -461,7 +461,7 @@ class Config(CodeModel):
 
     @property
     def only_then(self) -> frozenset[str]:
-        """Return the names of the models that are asked only where others are not enough (`escalate`)."""
+        """Return the names of the models that answer only where others are not enough (`escalate`)."""
         escalations = [use.escalate for use in self.evaluators if use.escalate is not None]
         first = {name for use in self.evaluators for name in (use.escalate.first if use.escalate else use.judges)}
         return frozenset({one.then for one in escalations} - first)

@@ -84,8 +84,8 @@ class Question(FrozenModel):
     judged instead of the submitted responses. `pairs` selects the pairs of a pair question: every ordered pair, or each
     pair once, whose verdict then counts as s for the first response and 1 - s for the second. A `standby` question is
     used only if no other question covers the same member of its audience and the same subject. `judges` are the models
-    that each answer it, by their sorted names; none means the config's `model`. With `escalate` only some of them are
-    asked at first.
+    that each answer it, by their sorted names; none means the config's `model`. With `escalate` only some of them
+    answer first.
     """
 
     id: LongId
@@ -108,7 +108,7 @@ class Question(FrozenModel):
 
     @property
     def first_judges(self) -> tuple[str | None, ...]:
-        """Return the judges that are asked at first; None means the config's `model`, or no model."""
+        """Return the judges that answer first; None means the config's `model`, or no model."""
         return (self.judges or (None,)) if self.escalate is None else self.escalate.first
 
     @property
@@ -153,7 +153,7 @@ class Survey(FrozenModel):
 
     @cached_property
     def escalated(self) -> tuple[Question, ...]:
-        """The questions that may be asked of another judge."""
+        """The questions that another judge may get as well."""
         return tuple(question for question in self.questions if question.escalate is not None)
 
     @cached_property

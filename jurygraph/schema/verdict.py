@@ -207,7 +207,7 @@ class VerdictIdentity(FrozenModel):
     """The identity of a recorded verdict: its question, its evaluator, and the responses judged.
 
     `about` is the id of the response that the verdict belongs to. `responses` are the ids of all responses shown, in
-    order; empty if the evaluator was not called. `judge` is the name of the model, one of several that were asked.
+    order; empty if the evaluator was not called. `judge` is the name of the model, one of several.
     """
 
     question: str = ""
@@ -233,7 +233,7 @@ class RecordedVerdict(Verdict, VerdictIdentity):
 
     `gated_by` names what kept the evaluator from being called: a response gate, the question of the evaluator's `when`,
     `group-of-one` where a comparison has no second response, or `no-variant` where there is no variant to judge. A
-    `superseded` verdict does not count, because another judge was asked after it (`Escalation`). `calls` are all model
+    `superseded` verdict does not count, because another judge answered after it (`Escalation`). `calls` are all model
     calls made for it, in the order of their requests, and `steps` those of a graph.
     """
 

@@ -68,7 +68,7 @@ class CallEstimate:
 class Estimator:
     """Sums up requests, each once: those without a reply, and the numbers with one in the sink (of a run) or cache.
 
-    Models in `only_then` are asked only after others: the low case has none of their requests, the others all.
+    Models in `only_then` answer only after others: the low case has none of their requests, the others all.
     """
 
     def __init__(self, gateways: Gateways, sink: CallSink | None = None, only_then: Collection[str] = ()) -> None:
