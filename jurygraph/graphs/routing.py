@@ -138,9 +138,8 @@ def mark_superseded(survey: Survey, verdicts: Sequence[RecordedVerdict]) -> Sequ
     if not survey.escalated:
         return verdicts
     last = {question.id: question.escalate.then for question in survey.escalated if question.escalate}
-    escalated = {
-        verdict.key[:3] for verdict in verdicts if verdict.judge and verdict.judge == last.get(verdict.question)
-    }
+    by_last = [verdict for verdict in verdicts if verdict.judge and verdict.judge == last.get(verdict.question)]
+    passed_on = {verdict.key[:3] for verdict in by_last}
     return [
         verdict.model_copy(update={"superseded": True})
         if verdict.key[:3] in passed_on and verdict.judge != last[verdict.question]
