@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jurygraph.aggregation.agreement import krippendorff_alpha
 from jurygraph.display import format_interval, format_number
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, effective_size, ratio_interval, t_quantile
@@ -185,27 +186,20 @@ def split_scores(scores: Scores) -> Figures:
 def agreement_of_judges(question: str, scores: JudgeScores) -> Figures:
     """Return the number and the mean of each judge's scores on a question, and how far the judges agree beyond chance.
 
-    `alpha` is Krippendorff's α of the scores as interval data (2004, chapter 11): 1 minus the mean squared difference
-    of two judges' scores on a response over that of any two scores. A judge's samples are averaged; a response that one
+    `alpha` is Krippendorff's α of the scores as interval data; a judge's samples are averaged, and a response that one
     judge alone scored is left out. It is 1 for full agreement, 0 by chance, and None where no two scores differ.
     """
-    units = [[fmean(of_judge) for of_judge in by_judge.values()] for by_judge in scores.values() if len(by_judge) > 1]
-    pooled = [score for unit in units for score in unit]
-    expected = _squared_differences(pooled) / (len(pooled) - 1) if pooled else 0.0
-    observed = math.fsum(_squared_differences(unit) / (len(unit) - 1) for unit in units)
-    of_judges: dict[str, list[float]] = {}
-    for by_judge in scores.values():
-        for judge, samples in by_judge.items():
-            of_judges.setdefault(judge, []).append(fmean(samples))
-    means = {judge: {"responses": len(of), "mean": fmean(of)} for judge, of in sorted(of_judges.items())}
-    alpha = 1.0 - observed / expected if expected > 0.0 else None
-    return {"name": question, "responses": len(units), "judges": means, "alpha": alpha}
-
-
-def _squared_differences(values: Sequence[float]) -> float:
-    """Return the sum of the squared differences of all ordered pairs: 2 n Σ (v - mean)²."""
-    mean = fmean(values)
-    return 2.0 * len(values) * math.fsum((value - mean) ** 2 for value in values)
+    judges = sorted({judge for by_judge in scores.values() for judge in by_judge})
+    table = np.array([[fmean(by_judge.get(judge, [np.nan])) for by_judge in scores.values()] for judge in judges])
+    given = ~np.isnan(table)
+    means = {
+        judge: {"responses": int(np.count_nonzero(given[row])), "mean": fmean(table[row, given[row]])}
+        for row, judge in enumerate(judges)
+    }
+    alpha = krippendorff_alpha(table, "interval")
+    compared = int(np.count_nonzero(given.sum(axis=0) > 1))
+    figure = None if math.isnan(alpha) else alpha
+    return {"name": question, "responses": compared, "judges": means, "alpha": figure}
 
 
 def _judge_sections(judges: Sequence[Figures]) -> Iterator[ReportTable]:
