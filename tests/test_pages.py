@@ -149,7 +149,12 @@ def for_disagreement(folder: Path) -> None:
 
 
 def for_reliability(folder: Path) -> None:
+    """Solutions to maths problems, and which of the first 240 are correct."""
     score_example(folder, "maths/jury.yaml", "run")
+    tasks = [json.loads(line) for line in (ROOT / "examples/maths/tasks.jsonl").read_text("utf-8").splitlines()[:60]]
+    responses = [response for task in tasks for response in task["responses"]]
+    rows = [(one["id"], one["metadata"]["is_correct"], "maths.calculation") for one in responses]
+    write_table(folder / "people.csv", "id,target,question", rows)
 
 
 def for_graphs(folder: Path) -> None:

@@ -10,6 +10,7 @@
     agreement     Cohen's kappa of two annotators, plain and weighted, with its interval
     krippendorff  Krippendorff's alpha of several raters, with its interval
     selections    overlap of what two raters each rate high (Jaccard), beside chance
+    corrected     means of people's labels by few labels and many verdicts (PPI++, Rogan-Gladen)
     variance      variance by level: tasks, responses, samples; correlation within a task; reliability of means
     bootstrap     resamples of whole clusters
     chains        convergence of Markov chains (R-hat) and effective numbers of their draws

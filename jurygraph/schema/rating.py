@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from jurygraph.schema.frozen_model import FrozenModel, Id, LongId, Number, Unit
+from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, Unit
 
 Label = Number | Annotated[str, StringConstraints(min_length=1, max_length=512)]
 """A class label: a number or a word."""
@@ -57,6 +57,19 @@ class RatedText(Vote):
     text: str
     reason: str | None = None
     time: str | Number | None = None
+
+
+class JudgedLabel(FrozenModel):
+    """A person's label of a response, or of one `question` about it, to compare a judge with.
+
+    `target` is true or false, or a number in the judge's own units: 0 or 1, its scale, or a share.
+    """
+
+    id: Id
+    target: Flag | Number
+    question: LongId | None = None
+    reviewer: Id | None = None
+    split: str | None = None
 
 
 class Confusions(FrozenModel):

@@ -18,7 +18,16 @@ from pydantic_core import from_json
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, did_you_mean, quote, validate
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.rating import Confusions, Label, LabelledItem, RatedItem, RatedText, Rating, Vote
+from jurygraph.schema.rating import (
+    Confusions,
+    JudgedLabel,
+    Label,
+    LabelledItem,
+    RatedItem,
+    RatedText,
+    Rating,
+    Vote,
+)
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.table_rows import Row, is_csv, missing_column_error, read_rows
 
@@ -32,7 +41,7 @@ _ALIASES = {"reviewer": "annotator", "score": "label", "annotator": "reviewer", 
 _COLUMNS = {*Rating.model_fields, *Vote.model_fields}
 """Every column that RATINGS may have, read or not."""
 
-_TEXT_FIELDS = {"item", "agent", "reviewer", "annotator", "dimension", "domain", "group"}
+_TEXT_FIELDS = {"item", "agent", "reviewer", "annotator", "dimension", "domain", "group", "id", "question", "split"}
 NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -141,6 +150,22 @@ def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str,
     return labels
 
 
+def read_judged_labels(path: str | Path) -> FileRows[JudgedLabel]:
+    """Read people's labels of judged responses; `true`, `false` and numbers are targets in CSV, too.
+
+    Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice.
+    """
+    file = _read_models(Path(path), JudgedLabel, {})
+    places: dict[tuple[str | None, ...], str] = {}
+    for place, row in file.rows:
+        first = places.setdefault((row.id, row.question, row.reviewer), place)
+        if first != place:
+            problem = f"{quote(row.id)} has a label in {first} already"
+            hint = "keep one, or name who gave each in `reviewer`"
+            _refuse(f"{path}, {place}", Problem((file.columns["id"],), problem, hint))
+    return file
+
+
 def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, str]:
     """Read the texts of the items in a TEXTS file, by key; a text may be blank.
 
@@ -231,6 +256,8 @@ def _to_model(location: str, model: type[N], values: Row, columns: Mapping[str, 
     if csv:  # undo the escaping of exported tables
         if "score" in fields:
             fields["score"] = _parse_number(location, columns["score"], fields["score"])
+        if "target" in fields:
+            fields["target"] = _parse_target(location, columns["target"], fields["target"])
         fields |= {name: unescape_formulas(value) for name, value in fields.items() if isinstance(value, str)}
     nonempty = {name: value for name, value in fields.items() if value != "" or model.model_fields[name].is_required()}
     entry = validate(model, nonempty)
@@ -258,6 +285,16 @@ def _parse_number(location: str, column: str, text: str) -> float | None:
         hint = "write a number, such as 3 or 3.5, or leave it empty"
         _refuse(location, Problem((column,), f"is the text {quote(text)}", hint))
     return float(text)
+
+
+def _parse_target(location: str, column: str, text: str) -> float | bool:
+    word = text.strip().casefold()
+    if word in ("true", "false"):
+        return word == "true"
+    if NUMERAL.fullmatch(word) is None:
+        hint = "write a number, true or false; leave out rows without a label"
+        _refuse(location, Problem((column,), f"is the text {quote(text)}", hint))
+    return float(word)
 
 
 def _refuse(location: str, problem: Problem) -> NoReturn:

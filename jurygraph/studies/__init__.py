@@ -1,1 +1,2 @@
-"""Studies of juries and stored runs: attacks, consensus, credit, disagreement, monitoring, reliability, simulation."""
+"""Studies of juries and stored runs: attacks, consensus, credit, disagreement, judges, monitoring, reliability,
+simulation."""

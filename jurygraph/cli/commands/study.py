@@ -7,13 +7,16 @@ from typing import Annotated, Literal, get_args
 
 import typer
 
-from jurygraph.cli.options import AsJson, AsMarkdown, PlotFile, RunFolder, StepLabel, option
+from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.options import AsJson, AsMarkdown, Conditions, PlotFile, RunFolder, StepLabel, option
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput, open_run
+from jurygraph.cli.render.summary import print_missed_conditions
 from jurygraph.errors import InputError
 from jurygraph.inference.krippendorff import AlphaLevel
 from jurygraph.messages import did_you_mean
-from jurygraph.sources.ratings import read_ratings
+from jurygraph.runs.reports.gate import parse_threshold, split_conditions
+from jurygraph.sources.ratings import read_judged_labels, read_ratings
 from jurygraph.studies import agreement as agreement_study
 from jurygraph.studies import disagreement as disagreement_study
 from jurygraph.studies import preference as preference_study
@@ -125,6 +128,63 @@ def reliability(run: RunFolder, markdown: AsMarkdown = False, json: AsJson = Fal
     with open_run(run) as (opened, advance):
         scores = reliability_study.read_scores(opened, advance)
     output.write(reliability_study.report(scores))
+
+
+_GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
+_LABEL_COLUMN = "label."
+
+
+@study.command()
+def judge(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs.", show_default=False)],
+    labels: Annotated[str, option("F", "Labels of people: a file, or label.NAME of the responses.")],
+    split: Annotated[str | None, option("S", "Use the labels of this split only.")] = None,
+    need: Annotated[float | None, option("W", "Half-width for which labels are counted.", min=1e-6)] = None,
+    gate: Conditions = None,
+    markdown: AsMarkdown = False,
+    json: AsJson = False,
+) -> None:
+    """Measure judges against people.
+
+    A row of the labels has `id` (a response) and `target` (true, false, or a number in the judge's units), and may have
+    `question`, `reviewer` and `split`. A judge is a question with its evaluator and model; beside it stand a constant
+    and the length of the response. Then: calibration, the mean label as the judge gives it and corrected (PPI++,
+    Rogan-Gladen), paired differences of judges (Holm), and the disagreements, worst first. Intervals are over tasks.
+    Responses without a judgement are counted, never taken as wrong or right. No request is sent, and nothing is
+    written.
+
+    --gate takes conditions NAME OP NUMBER, joined by `,` or `and`, that every judge must meet: n, missing, failed,
+    abstained, accuracy, tpr, tnr, kappa, rank_correlation, pairwise, bias (each also with _low and _high), brier, ece.
+    A statistic that is missing fails.
+
+    Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid input, such as a label of an unknown response.
+
+    \b
+    Example:
+        jurygraph study judge run --labels people.csv
+        jurygraph study judge run --labels label.gold --need 0.02 --gate "tpr>=0.9, tnr>=0.9"
+    """
+    from jurygraph.studies import judge as judge_study
+
+    output = ReportOutput(json, markdown)
+    text = ",".join(gate) if gate else ""
+    conditions = split_conditions(text) if gate else []
+    thresholds = [parse_threshold(part, text, judge_study.GATE_NAMES, _GATE_EXAMPLE) for part in conditions]
+    given = None if labels.startswith(_LABEL_COLUMN) else read_judged_labels(labels)
+    judged = []
+    for folder in runs:
+        with open_run(folder) as (run, advance):
+            judged.append(judge_study.read_judgements(run, advance))
+    if given is None:
+        given = judge_study.labels_of_run(judged[0], labels.removeprefix(_LABEL_COLUMN))
+    report = judge_study.report(judge_study.join_labels(judged, given, split), need)
+    output.write(report)
+    missed = []
+    for one in report.figures["judges"]:
+        figures = judge_study.gate_values(one)
+        missed += [(each, figures[each.name]) for each in thresholds if not each.is_met(figures[each.name])]
+    print_missed_conditions(missed)
+    raise typer.Exit(ExitCode.SOME_FAILED if missed else ExitCode.DONE)
 
 
 @study.command()

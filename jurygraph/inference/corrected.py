@@ -1,0 +1,134 @@
+"""Means of people's labels that a judge's many verdicts and a few labels estimate together.
+
+PPI++ (Angelopoulos, Duchi & Zrnic 2023) adds to the mean of the labels what the judge says of the items without one:
+
+    θ = mean(y) + λ · (mean(f of the unlabelled) - mean(f of the labelled))
+
+The weight λ in [0, 1] has the least variance; a judge that follows no label has λ = 0. Rogan & Gladen (1978) turn the
+rate of a judge's positive verdicts into that of true ones by its true-positive and true-negative rates:
+
+    π = (p + TNR - 1) / (TPR + TNR - 1)
+
+Both intervals are the jackknife's over tasks, of λ as it is. Labels must be of items drawn at random.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from jurygraph.arrays import Floats, Ints
+from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval, t_quantile
+
+
+class LabelledSample(NamedTuple):
+    """Labels y [n] with a judge's predictions f [n], its predictions [N] for items without one, and their tasks.
+
+    Tasks are numbers from 0; both parts number the same tasks.
+    """
+
+    labels: Floats
+    predictions: Floats
+    tasks: Ints
+    others: Floats
+    other_tasks: Ints
+
+    def sums(self, values: Floats) -> Floats:
+        """Return the sum of values of the labelled items [n] by task, [G]."""
+        return np.bincount(self.tasks, values, minlength=self._count).astype(np.float64)
+
+    def other_sums(self, values: Floats) -> Floats:
+        """Return the sum of values of the items without a label [N] by task, [G]."""
+        return np.bincount(self.other_tasks, values, minlength=self._count).astype(np.float64)
+
+    @property
+    def _count(self) -> int:
+        return 1 + int(max(self.tasks.max(initial=-1), self.other_tasks.max(initial=-1)))
+
+
+def ppi_weight(sample: LabelledSample) -> float:
+    """Return λ of PPI++; 0 without items that have no label, or if all predictions are the same."""
+    every = np.concatenate([sample.predictions, sample.others])
+    if not len(sample.others) or not np.ptp(every):
+        return 0.0
+    shared = float(np.mean((sample.labels - sample.labels.mean()) * (sample.predictions - sample.predictions.mean())))
+    ratio = len(sample.labels) / len(sample.others)
+    return min(1.0, max(0.0, shared / ((1.0 + ratio) * float(every.var(ddof=1)))))
+
+
+def ppi_mean(sample: LabelledSample) -> Estimate:
+    """Return the mean label of all items by PPI++, with its 95 % interval over tasks.
+
+    The ends are None if the labels, or the verdicts without one, are all of one task.
+    """
+    weight = ppi_weight(sample)
+    sizes = sample.sums(np.ones(len(sample.labels)))
+    tasks = int(np.count_nonzero(sizes))
+    corrected = sample.labels - weight * sample.predictions
+    value, without = _mean_and_without(sample.sums(corrected), sizes)
+    if weight:
+        other_sizes = sample.other_sums(np.ones(len(sample.others)))
+        other, others_without = _mean_and_without(sample.other_sums(sample.others), other_sizes)
+        value += weight * other
+        without = without + weight * others_without
+    if tasks < 2 or not np.isfinite(without).all():
+        return Estimate(value, None, None, None, tasks)
+    return jackknife_interval(value, without, freedom=tasks - 1)._replace(clusters=tasks)
+
+
+def rogan_gladen(sample: LabelledSample) -> Estimate | None:
+    """Return the rate of true labels by Rogan and Gladen, within [0, 1], with its 95 % interval over tasks.
+
+    Labels and predictions are 0 or 1. None without labels of both kinds, or if TPR + TNR is at most 1: such a judge
+    says nothing. The ends are None if that is so without one of the tasks.
+    """
+    positive = sample.labels == 1.0
+    said = sample.predictions == 1.0
+    columns = [positive, positive & said, ~positive, ~positive & ~said, np.ones(len(said)), said]
+    counts = np.array([sample.sums(np.asarray(column, dtype=np.float64)) for column in columns])  # [6, G]
+    counts[4] += sample.other_sums(np.ones(len(sample.others)))
+    counts[5] += sample.other_sums(sample.others)
+    totals = counts.sum(axis=1)
+    value = float(_true_rate(totals))
+    if math.isnan(value):
+        return None
+    tasks = int(np.count_nonzero(counts[0] + counts[2]))
+    without = np.asarray(_true_rate(totals[:, None] - counts))
+    if tasks < 2 or np.isnan(without).any():
+        return Estimate(min(1.0, max(0.0, value)), None, None, None, tasks)
+    found = jackknife_interval(value, without, freedom=tasks - 1)
+    ends = [None if end is None else min(1.0, max(0.0, end)) for end in (found.low, found.high)]
+    return Estimate(min(1.0, max(0.0, value)), ends[0], ends[1], found.error, tasks)
+
+
+def labels_needed(sample: LabelledSample, half_width: float) -> int | None:
+    """Return how many labels would give the interval of `ppi_mean` this half-width, with labels like these.
+
+    The verdicts without a label stay as many. None where no number does, or where these labels cannot tell.
+    """
+    weight = ppi_weight(sample)
+    rest = ratio_interval(
+        sample.sums(sample.labels - weight * sample.predictions), sample.sums(np.ones(len(sample.labels)))
+    )
+    others = ratio_interval(sample.other_sums(sample.others), sample.other_sums(np.ones(len(sample.others))))
+    fixed = weight * ((others.error if others is not None else 0.0) or 0.0)
+    left = (half_width / t_quantile(math.inf)) ** 2 - fixed**2
+    if rest is None or not rest.error or left <= 0.0:
+        return None
+    return math.ceil(len(sample.labels) * rest.error**2 / left)
+
+
+def _mean_and_without(sums: Floats, sizes: Floats) -> tuple[float, Floats]:
+    """Return Σ sums / Σ sizes, and the same without each cluster, [G]; NaN where nothing is left."""
+    rest = sizes.sum() - sizes
+    without = np.divide(sums.sum() - sums, rest, out=np.full(len(sums), np.nan), where=rest > 0.0)
+    return float(sums.sum() / sizes.sum()), without
+
+
+def _true_rate(counts: Floats) -> Floats:
+    """Return π from counts of positives, true ones, negatives, true ones, all and those said, [6, ...]; else NaN."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tpr = counts[1] / counts[0]
+        tnr = counts[3] / counts[2]
+        rate = (counts[5] / counts[4] + tnr - 1.0) / (tpr + tnr - 1.0)
+        return np.where(tpr + tnr > 1.0, rate, np.nan)

@@ -1,0 +1,16 @@
+"""Agreement of judges with people: what a judge said of responses that people have labelled."""
+
+from jurygraph.studies.judge.report import GATE_NAMES, gate_values, report
+from jurygraph.studies.judge.study import Judge, JudgedRow, JudgeStudy, join_labels, labels_of_run, read_judgements
+
+__all__ = [
+    "GATE_NAMES",
+    "Judge",
+    "JudgeStudy",
+    "JudgedRow",
+    "gate_values",
+    "join_labels",
+    "labels_of_run",
+    "read_judgements",
+    "report",
+]

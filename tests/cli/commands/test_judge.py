@@ -1,0 +1,63 @@
+"""`jurygraph study judge`."""
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Command, folder_contents
+
+LABELS = """\
+id,target,question
+door/a,true,manners.shaky
+door/b,false,manners.shaky
+salt/a,true,manners.shaky
+salt/b,false,manners.shaky
+"""
+
+
+def write_labels(folder: Path, content: str = LABELS) -> Path:
+    file = folder / "people.csv"
+    file.write_text(content)
+    return file
+
+
+def test_the_judge_stands_beside_a_constant_and_length(scored_folder: Path, tmp_path: Path, run: Command) -> None:
+    before = folder_contents(scored_folder)
+    ended = run("study", "judge", scored_folder, "--labels", write_labels(tmp_path), "--need", "0.1")
+    assert ended.code == 0
+    assert folder_contents(scored_folder) == before
+    lines = [line.split() for line in ended.out.splitlines()]
+    names = [line[0] for line in lines if line]
+    assert names[:5] == ["judge", names[1], "manners.shaky", "always", "length"]
+    assert f"jurygraph show {scored_folder} --response salt/b --verdict manners.shaky" in ended.out
+    assert "labels of 2 tasks: with fewer than 20, intervals are rough" in ended.err
+
+
+def test_json_has_the_names_of_the_contract(scored_folder: Path, tmp_path: Path, run: Command) -> None:
+    found = json.loads(run("study", "judge", scored_folder, "--labels", write_labels(tmp_path), "--json").out)
+    assert {"judges", "constant", "length", "ceiling", "disagreements"} <= found.keys()
+    (judge,) = found["judges"]
+    assert (judge["n"], judge["missing"], judge["failed"], judge["abstained"]) == (4, 0, 0, 0)
+    assert judge["tpr"]["value"] == 1.0
+    assert judge["tnr"]["value"] == 0.5
+    assert judge["corrected"]["value"] == 0.5
+    assert [one["response"] for one in found["disagreements"]] == ["salt/b"]
+
+
+def test_a_threshold_that_is_missed_ends_with_code_1(scored_folder: Path, tmp_path: Path, run: Command) -> None:
+    file = write_labels(tmp_path)
+    assert run("study", "judge", scored_folder, "--labels", file, "--gate", "tpr>=0.9").code == 0
+    ended = run("study", "judge", scored_folder, "--labels", file, "--gate", "tpr>=0.9, tnr>=0.9")
+    assert ended.code == 1
+    assert "threshold missed: tnr >= 0.9, but tnr is 0.5" in ended.err
+
+
+def test_wrong_labels_end_with_code_2_and_their_place(scored_folder: Path, tmp_path: Path, run: Command) -> None:
+    messages = {
+        "id,target\ndoor/a,good\n": "line 2, field target: is the text 'good'; write a number, true or false",
+        "id,target\ndoor/a,1\ndoor/a,0\n": "line 3, field id: 'door/a' has a label in line 2 already",
+        "id,target\ndoor/z,1\n": "line 2, field id: there is no response 'door/z'",
+    }
+    for content, message in messages.items():
+        ended = run("study", "judge", scored_folder, "--labels", write_labels(tmp_path, content))
+        assert (ended.code, ended.out) == (2, "")
+        assert message in ended.err

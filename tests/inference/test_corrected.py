@@ -1,0 +1,102 @@
+"""Means of labels that verdicts correct: PPI++ and Rogan-Gladen."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.inference.clusters import ratio_interval
+from jurygraph.inference.corrected import LabelledSample, labels_needed, ppi_mean, ppi_weight, rogan_gladen
+from tests.rows import all_rows
+
+
+def sample(labels: list[float], predictions: list[float], others: list[float]) -> LabelledSample:
+    """Every item is a task of its own."""
+    numbers = np.arange(len(labels) + len(others))
+    columns = [np.array(column, dtype=np.float64) for column in (labels, predictions, others)]
+    return LabelledSample(columns[0], columns[1], numbers[: len(labels)], columns[2], numbers[len(labels) :])
+
+
+# Value and interval by `ppi_mean_pointestimate` and `ppi_mean_ci` of ppi-python 0.2.3.
+RECORDED = [
+    (
+        [1, 0, 1, 1, 0, 1, 0, 1, 1, 0],
+        [1, 0, 1, 0, 0, 1, 1, 1, 1, 0],
+        [1, 1, 0, 1, 0, 0, 1, 1, 1, 1, 0, 1, 0, 1, 1, 1, 0, 0, 1, 1, 0, 1, 1, 0, 1],
+        *(0.6166433566433567, 0.3529557301939116, 0.8803309830928018),
+    ),
+    (
+        [2.0, 3.5, 4.0, 1.0, 5.0, 3.0],
+        [2.5, 3.0, 4.5, 2.0, 4.0, 3.5],
+        [3.0, 1.5, 4.5, 2.5, 5.0, 4.0, 4.5, 2.0],
+        *(3.1391018619934283, 2.264620357862918, 4.013583366123939),
+    ),
+    ([1.0, 2.0, 3.0, 4.0], [4.0, 3.0, 2.5, 1.0], [2.0, 2.0, 3.5], 2.5, 1.404346824279273, 3.5956531757207273),
+]
+
+
+@all_rows("labels, predictions, others, value, low, high", RECORDED)
+def test_the_mean_is_that_of_ppi_python(
+    labels: list[float], predictions: list[float], others: list[float], value: float, low: float, high: float
+) -> None:
+    found = ppi_mean(sample(labels, predictions, others))
+    assert found.value == pytest.approx(value, abs=1e-9)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < low  # ours is of t and the unbiased variance: wider for few labels
+    assert found.high > high
+
+
+def test_the_error_is_that_of_both_means() -> None:
+    """With as many labels as verdicts without one, the jackknife of both is the textbook error."""
+    rng = np.random.default_rng(0)
+    labels = rng.normal(size=400)
+    predictions = labels + rng.normal(size=400)
+    others = rng.normal(size=400) * 1.4
+    drawn = sample(list(labels), list(predictions), list(others))
+    weight = ppi_weight(drawn)
+    expected = np.sqrt((np.var(labels - weight * predictions) + weight**2 * np.var(others)) / 400)
+    assert ppi_mean(drawn).error == pytest.approx(expected, rel=0.01)
+    assert 0.0 < weight < 1.0
+
+
+def test_without_other_verdicts_it_is_the_mean_of_the_labels() -> None:
+    found = ppi_mean(sample([1.0, 0.0, 1.0, 1.0], [1.0, 1.0, 0.0, 1.0], []))
+    assert found == pytest.approx(ratio_interval([1.0, 0.0, 1.0, 1.0], [1.0] * 4))
+
+
+def test_the_true_rate_by_hand() -> None:
+    """TPR 3/4, TNR 2/3; 11 of 20 are called positive: (11/20 + 2/3 - 1) / (3/4 + 2/3 - 1) = 13/25."""
+    labels = [1.0] * 4 + [0.0] * 6
+    predictions = [1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
+    found = rogan_gladen(sample(labels, predictions, [1.0] * 6 + [0.0] * 4))
+    assert found is not None
+    assert found.value == pytest.approx(13 / 25)
+    assert found.low is not None
+    assert found.high is not None
+    assert 0.0 <= found.low < found.value < found.high <= 1.0
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=30))
+def test_where_all_is_labelled_the_true_rate_is_that_of_the_labels(pairs: list[tuple[bool, bool]]) -> None:
+    labels = [float(label) for label, _ in pairs]
+    predictions = [float(said) for _, said in pairs]
+    found = rogan_gladen(sample(labels, predictions, []))
+    if found is not None:
+        assert found.value == pytest.approx(np.mean(labels))
+
+
+def test_a_judge_that_says_nothing_has_no_true_rate() -> None:
+    assert rogan_gladen(sample([1.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1.0, 1.0], [1.0])) is None
+    assert rogan_gladen(sample([1.0, 1.0], [1.0, 0.0], [1.0])) is None  # no negative label
+
+
+def test_the_labels_that_are_needed_give_that_width() -> None:
+    rng = np.random.default_rng(1)
+    labels = list((rng.random(200) < 0.7).astype(float))
+    drawn = sample(labels, labels, [])
+    needed = labels_needed(drawn, 0.05)
+    deviation = np.std(labels, ddof=1)
+    assert needed == int(np.ceil((1.959963984540054 * deviation / 0.05) ** 2))
+    judged = sample(labels, labels, list((rng.random(100) < 0.7).astype(float)))
+    assert labels_needed(judged, 0.01) is None  # a hundred verdicts alone are less precise than that

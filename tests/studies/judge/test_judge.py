@@ -1,0 +1,197 @@
+"""Judges beside people: figures by hand, and of published verdicts."""
+
+import csv
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jurygraph.errors import InputError
+from jurygraph.schema.rating import JudgedLabel
+from jurygraph.sources.ratings import FileRows
+from jurygraph.studies.judge import Judge, JudgedRow, JudgeStudy, join_labels, report
+from jurygraph.studies.judge.study import Judgement, RunJudgements
+from tests.studies.figures import Figures, figures_of
+
+DATA = Path(__file__).parents[2] / "data"
+
+
+def binary_study(pairs: Sequence[tuple[int, int]], name: str = "q", size: int = 1) -> JudgeStudy:
+    """A judge with (target, decision) of each response, with `size` responses to a task."""
+    rows = [
+        JudgedRow(f"r{place}", f"t{place // size}", float(target), float(said), float(said))
+        for place, (target, said) in enumerate(pairs)
+    ]
+    return JudgeStudy(Judge("run", name, name), True, rows)
+
+
+def measure(*studies: JudgeStudy) -> Figures:
+    return figures_of(report(studies))
+
+
+def judgements(scores: dict[str, float | str], scale: tuple[float, float] | None = None) -> RunJudgements:
+    """A run of one judge, with a score or a status for each response, each of a task of its own."""
+    given = {}
+    for name, score in scores.items():
+        if isinstance(score, str):
+            given[name] = Judgement(f"task of {name}", score)
+        else:
+            native = None if scale is None else scale[0] + score * (scale[1] - scale[0])
+            given[name] = Judgement(f"task of {name}", "judged", score, float(score >= 0.5), native, scale)
+    return RunJudgements("run", {Judge("run", "q", "q"): given}, dict.fromkeys(scores, 10), {})
+
+
+def labels(*rows: JudgedLabel) -> FileRows[JudgedLabel]:
+    placed = tuple((f"line {place}", row) for place, row in enumerate(rows, start=2))
+    return FileRows("people.csv", placed, {"id": "id", "target": "target", "question": "question"})
+
+
+# Figures
+
+
+def test_rates_of_a_small_table_by_hand() -> None:
+    """3 of 4 positives and 4 of 6 negatives are found: kappa = (0.7 - 0.5) / (1 - 0.5)."""
+    found = measure(binary_study([(1, 1)] * 3 + [(1, 0)] + [(0, 1)] * 2 + [(0, 0)] * 4)).judges[0]
+    assert (found.n, found.tasks, found.scale) == (10, 10, "binary")
+    assert found.accuracy.value == 0.7
+    assert (found.tpr.value, found.tnr.value) == (0.75, pytest.approx(2 / 3))
+    assert found.kappa.value == pytest.approx(0.4)
+    assert found.bias.value == pytest.approx(0.1)
+    assert found.brier == pytest.approx(0.3)
+    assert found.tpr.low < 0.75 < found.tpr.high
+
+
+def test_calibration_compares_the_scores_of_a_bin_with_what_people_say() -> None:
+    rows = [JudgedRow(f"r{n}", f"t{n}", float(n < 6), 1.0, 0.8) for n in range(10)]
+    found = measure(JudgeStudy(Judge("run", "q", "q"), True, rows)).judges[0]
+    assert found.ece == pytest.approx(0.2)
+    assert found.brier == pytest.approx(0.6 * 0.04 + 0.4 * 0.64)
+    assert [(one["n"], one["met"]) for one in found.reliability] == [(10, 0.6)]
+
+
+def test_intervals_are_over_tasks() -> None:
+    """Ten equal responses to a task say hardly more than one."""
+    single = measure(binary_study([(1, int(n % 4 > 0)) for n in range(12)])).judges[0].accuracy
+    tenfold = [(1, int(n % 4 > 0)) for n in range(12) for _ in range(10)]
+    copied = measure(binary_study(tenfold, size=10)).judges[0].accuracy
+    independent = measure(binary_study(tenfold)).judges[0].accuracy
+    assert copied.high - copied.low == pytest.approx(single.high - single.low, rel=0.15)
+    assert independent.high - independent.low < 0.5 * (copied.high - copied.low)
+
+
+def test_the_constant_is_right_as_often_as_the_commonest_label() -> None:
+    constant = measure(binary_study([(1, 1)] * 7 + [(0, 1)] * 3)).constant[0]
+    assert (constant.value, constant.accuracy.value, constant.tpr.value, constant.tnr.value) == (1.0, 0.7, 1.0, 0.0)
+
+
+def test_judges_that_differ_are_found_and_equal_ones_are_not() -> None:
+    rng = np.random.default_rng(0)
+    targets = (rng.random(200) < 0.5).astype(int)
+
+    def judge(accuracy: float, name: str) -> JudgeStudy:
+        right = rng.random(200) < accuracy
+        return binary_study(list(zip(targets, np.where(right, targets, 1 - targets), strict=True)), name)
+
+    better, same, worse = (judge(share, name) for share, name in ((0.9, "a"), (0.9, "b"), (0.6, "c")))
+    found = {(one["first"], one["second"]): one for one in measure(better, same, worse).differences}
+    assert found["a", "c"].p < 0.001
+    assert found["a", "c"].difference.value < 0.0  # nearer to people
+    assert found["a", "b"].p > 0.05
+
+
+def test_disagreements_come_worst_first_with_their_command() -> None:
+    run = judgements({"a": 0.6, "b": 0.95, "c": 0.2})
+    study = join_labels([run], labels(*(JudgedLabel(id=name, target=False) for name in "abc")))
+    found = measure(*study).disagreements
+    assert [one["show"] for one in found] == [f"jurygraph show run --response {one} --verdict q" for one in "ba"]
+
+
+# Joining
+
+
+def test_responses_without_a_judgement_are_counted_and_never_wrong() -> None:
+    run = judgements({"a": 0.9, "b": "failed", "c": "abstained", "d": "gated", "e": 0.1})
+    people = labels(*(JudgedLabel(id=name, target=True) for name in "abcd"))
+    found = measure(*join_labels([run], people)).judges[0]
+    assert (found.n, found.failed, found.abstained, found.left_out) == (1, 1, 1, {"gated": 1})
+    assert found.accuracy.value == 1.0
+    assert found.uncorrected == 0.5  # of both judged responses; e has no label
+
+
+def test_several_people_are_a_majority_and_a_ceiling() -> None:
+    run = judgements({"a": 0.9, "b": 0.9})
+    votes = {"a": (True, True, False), "b": (True, False)}
+    people = labels(*(JudgedLabel(id=name, target=one, reviewer=f"p{place}")
+                      for name, given in votes.items() for place, one in enumerate(given)))  # fmt: skip
+    found = measure(*join_labels([run], people))
+    assert (found.judges[0].n, found.judges[0].left_out) == (1, {"tied": 1})
+    assert found.ceiling[0].value == 0.25  # one of four pairs
+
+
+def test_a_scale_is_compared_in_its_own_units() -> None:
+    run = judgements({"a": 0.0, "b": 0.5, "c": 1.0}, scale=(1.0, 5.0))
+    people = [JudgedLabel(id=name, target=target) for name, target in (("a", 1.0), ("b", 4.0), ("c", 5.0))]
+    found = measure(*join_labels([run], labels(*people))).judges[0]
+    assert (found.scale, found.tpr, found.brier) == ("ordered", None, None)
+    assert (found.accuracy.value, found.bias.value) == (pytest.approx(2 / 3), pytest.approx(-1 / 3))
+    assert found.rank_correlation.value == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        (JudgedLabel(id="z", target=True), "people.csv, line 2, field id: there is no response 'z'"),
+        (JudgedLabel(id="a", target=True, question="r"), "people.csv, line 2, field question: there is no question"),
+        (JudgedLabel(id="a", target=7.0), "people.csv, line 2, field target: is 7; 'q' goes from 0 to 1"),
+    ],
+)
+def test_labels_that_fit_nothing_are_refused(label: JudgedLabel, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        join_labels([judgements({"a": 1.0})], labels(label))
+
+
+# Published verdicts
+
+
+def test_pandalms_judges_have_the_published_accuracies() -> None:
+    """Codes become numbers in order; replies without one have failed, which counts as wrong in the published figure."""
+    order = {"Tie": 0.5, "0": 0.5, "1": 1.0, "2": 0.0}
+    with gzip.open(DATA / "pandalm" / "ratings.csv.gz", "rt", encoding="utf-8") as file:
+        pairs = list(csv.DictReader(file))
+    published = json.loads((DATA / "pandalm" / "published.json").read_text(encoding="utf-8"))
+    studies = []
+    for name in ("gpt35", "pandalm7b"):
+        judged = [pair for pair in pairs if pair[name] in order]
+        rows = [JudgedRow(p["idx"], p["idx"], order[p["maj"]], order[p[name]], order[p[name]]) for p in judged]
+        left_out = {"failed": len(pairs) - len(rows)}
+        studies.append(JudgeStudy(Judge(name, name, name), False, rows, left_out=left_out))
+    found = measure(*studies)
+    for one in found.judges:
+        assert round(one.accuracy.value * one.n / (one.n + one.failed), 4) == published[one.judge]["acc"]
+        assert one.accuracy.low < one.accuracy.value < one.accuracy.high
+    assert found.differences[0].n == found.judges[0].n
+
+
+def test_the_65_evaluators_of_llmbar_have_the_published_accuracies() -> None:
+    with gzip.open(DATA / "llmbar" / "statistics.json.gz", "rt", encoding="utf-8") as file:
+        published = json.load(file)
+    with gzip.open(DATA / "llmbar" / "verdicts.jsonl.gz", "rt", encoding="utf-8") as lines:
+        entries = [json.loads(line) for line in lines]
+    pairs: dict[str, list[tuple[int, int]]] = {}
+    right: Counter[str] = Counter()
+    for entry in entries:
+        name = f"{entry['evaluator']}|{entry['mode']}"
+        judged = [both for both in zip(entry["label"], entry["orig"], strict=True) if both[1] in "12"]
+        pairs.setdefault(name, []).extend((int(label == "1"), int(said == "1")) for label, said in judged)
+        right[name] += int(published[f"{entry['subset']}|{name}"]["correct_False"].split(" / ")[0])
+    assert len(pairs) == 65
+    for name, judged_pairs in pairs.items():
+        found = measure(binary_study(judged_pairs)).judges[0]
+        assert round(found.accuracy.value * len(judged_pairs)) == right[name]
+        assert found.accuracy.low < found.accuracy.value < found.accuracy.high
+        assert found.kappa.low < found.kappa.value < found.kappa.high
