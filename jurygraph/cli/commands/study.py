@@ -179,12 +179,13 @@ def judge(
         given = judge_study.labels_of_run(judged[0], labels.removeprefix(_LABEL_COLUMN))
     report = judge_study.report(judge_study.join_labels(judged, given, split), need)
     output.write(report)
-    missed = []
+    is_missed = False
     for one in report.figures["judges"]:
         figures = judge_study.gate_values(one)
-        missed += [(each, figures[each.name]) for each in thresholds if not each.is_met(figures[each.name])]
-    print_missed_conditions(missed)
-    raise typer.Exit(ExitCode.SOME_FAILED if missed else ExitCode.DONE)
+        missed = [(each, figures[each.name]) for each in thresholds if not each.is_met(figures[each.name])]
+        print_missed_conditions(missed, one["judge"])
+        is_missed = is_missed or bool(missed)
+    raise typer.Exit(ExitCode.SOME_FAILED if is_missed else ExitCode.DONE)
 
 
 @study.command()

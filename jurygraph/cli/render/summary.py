@@ -159,11 +159,12 @@ def print_inconclusive(error_rate: float, most: float) -> None:
     print_message(f"inconclusive: {share}; failure.max_error_rate is {most:.1%}")
 
 
-def print_missed_conditions(missed: "Sequence[tuple[Threshold, float | None]]") -> None:
-    """Print the conditions that do not hold, with the values found."""
+def print_missed_conditions(missed: "Sequence[tuple[Threshold, float | None]]", owner: str = "") -> None:
+    """Print the conditions that do not hold, with the values found; `owner` is whose they are, of several."""
+    prefix = f"{owner}: " if owner else ""
     for condition, value in missed:
         actual = f"there is no {condition.name}" if value is None else f"{condition.name} is {value!r}"
-        print_message(f"threshold missed: {condition}, but {actual}")
+        print_message(f"{prefix}threshold missed: {condition}, but {actual}")
 
 
 def print_dry_run(as_json: bool, content: dict[str, object], lines: Iterable[str]) -> None:

@@ -232,15 +232,17 @@ def _ceiling(study: JudgeStudy) -> Figures | None:
 def _differences(studies: Sequence[JudgeStudy]) -> list[Figures]:
     """Return the mean distances from people of any two judges, on the responses that both judged, and their test.
 
-    The p-value is of flips of tasks, adjusted for the number of pairs (Holm).
+    Judges with other labels for one of these answer another question, and are not compared. The p-value is of flips of
+    tasks, adjusted for the number of pairs (Holm).
     """
     found: list[Figures] = []
     rows_of = [{row.response: row for row in study.rows} for study in studies]
     has_runs = len({study.judge.run for study in studies}) > 1
     names = [f"{study.judge.run}: {study.judge.name}" if has_runs else study.judge.name for study in studies]
     for first, second in combinations(range(len(studies)), 2):
-        common = [name for name, row in rows_of[first].items() if _is_comparable(row, rows_of[second].get(name))]
-        if not common or studies[first].is_binary != studies[second].is_binary:
+        common = [name for name in rows_of[first] if name in rows_of[second]]
+        has_equal_labels = all(rows_of[first][name].target == rows_of[second][name].target for name in common)
+        if not common or not has_equal_labels:
             continue
         changes = [_distance(rows_of[first][name]) - _distance(rows_of[second][name]) for name in common]
         tasks = np.unique([rows_of[first][name].task for name in common], return_inverse=True)[1]
@@ -251,10 +253,6 @@ def _differences(studies: Sequence[JudgeStudy]) -> list[Figures]:
     for row, adjusted in zip(found, holm([row["p"] for row in found]), strict=True):
         row["p"] = adjusted
     return found
-
-
-def _is_comparable(row: JudgedRow, other: JudgedRow | None) -> bool:
-    return other is not None and row.target == other.target
 
 
 def _distance(row: JudgedRow) -> float:
@@ -325,7 +323,7 @@ def _interval(cell: Figures | None) -> IntervalCell | None:
 
 def _notes(judges: Sequence[Figures]) -> Iterator[str]:
     for judge in judges:
-        prefix = f"{judge['judge']}: "
-        yield from omission_notes(judge["left_out"], prefix)
-        if judge["tasks"] < _FEW_TASKS:
-            yield f"{prefix}labels of {judge['tasks']} tasks: with fewer than {_FEW_TASKS}, intervals are rough"
+        yield from omission_notes(judge["left_out"], f"{judge['judge']}: ")
+    fewest = min((judge["tasks"] for judge in judges), default=_FEW_TASKS)
+    if fewest < _FEW_TASKS:
+        yield f"labels of {fewest} tasks: with fewer than {_FEW_TASKS}, intervals are rough"
