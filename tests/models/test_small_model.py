@@ -68,7 +68,7 @@ MEALS = {"meals": {"name": "the restaurant", "price": {"about": "what it costs i
 JOBS: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "criteria": (TRIP, {"evaluators": ["criteria"]}),
     "compact": (TRIP, {"evaluators": [{"use": "criteria", "params": {"profile": "compact"}}]}),
-    "protocols": (TRIP, {"evaluators": ["protocols.direct", "protocols.rubric", "protocols.decomposed-uniform"]}),
+    "protocols": (TRIP, {"evaluators": ["protocols.direct", "protocols.rubric"], "reward": {"direct": 1.0}}),
     "pairwise": (TRIP, {"evaluators": ["pairwise"]}),
     "reviewers": (REVIEWED, {"evaluators": [PERSONALIZED]}),
     "extract": (TRIP, {"evaluators": ["criteria"], "derivers": [{"use": "extract", "params": {"records": MEALS}}]}),
@@ -89,29 +89,28 @@ def write(folder: Path, task: dict[str, Any], config: dict[str, Any]) -> None:
     (folder / "jury.yaml").write_text(json.dumps({"model": MODEL, **config}))
 
 
-def test_every_family_of_judges_finishes_and_its_replies_are_usable(project: Path) -> None:
-    statuses: list[str] = []
-    for name, (task_fields, config) in JOBS.items():
-        write(project, task_fields, config)
-        start = monotonic()
-        with Jury.from_config(read_config(project / "jury.yaml")) as jury:
-            for task, responses in read_tasks(project / "tasks.jsonl"):
-                traces = jury.score(task, responses)
-        seconds = monotonic() - start
-        results = [*(one for trace in traces for one in (*trace.verdicts, *trace.material))]
-        sent = {call.id: call for trace in traces for call in trace.calls}
-        problems = [str(one.failure) for one in results if one.failure is not None]
-        print(f"{name}: {len(sent)} calls in {seconds:.0f} s, {seconds / len(sent):.1f} s each; {problems}")
-        assert not [problem for problem in problems if "infrastructure" in problem], name
-        assert all(call.fault is None for call in sent.values()), name
-        statuses += ["failed" if one.failure is not None else "usable" for one in results]
-    assert statuses.count("usable") >= LEAST_USABLE * len(statuses)
+@pytest.mark.parametrize("name", JOBS)
+def test_a_family_of_judges_finishes_and_its_replies_are_usable(project: Path, name: str) -> None:
+    write(project, *JOBS[name])
+    start = monotonic()
+    with Jury.from_config(read_config(project / "jury.yaml")) as jury:
+        [(task, responses)] = read_tasks(project / "tasks.jsonl")
+        traces = jury.score(task, responses)
+    seconds = monotonic() - start
+    results = [one for trace in traces for one in (*trace.verdicts, *trace.material)]
+    calls = {call.id: call for trace in traces for call in trace.calls}
+    failures = [one.failure for one in results if one.failure is not None]
+    print(f"{name}: {len(calls)} calls in {seconds:.0f} s, {seconds / len(calls):.1f} s each; {failures}")
+    assert not [failure for failure in failures if failure.cause == "infrastructure"]
+    assert all(call.fault is None for call in calls.values())
+    assert len(results) - len(failures) >= LEAST_USABLE * len(results)
 
 
 def test_a_rubric_is_annotated(project: Path) -> None:
+    """Roles that contradict each other are its content, and no failure of form: then the exit code is 1."""
     write(project, TRIP, {"evaluators": ["criteria"]})
     start = monotonic()
     ended = run_command("annotate", "tasks.jsonl", "--config", "jury.yaml", "--out", "graphs.jsonl", "--json")
     print(f"annotate: {monotonic() - start:.0f} s")
-    assert ended.code == 0, ended.err
-    print(ended.out)
+    assert ended.code in (0, 1), ended.err
+    assert "1 tasks written" in ended.err
