@@ -113,23 +113,31 @@ def read_judgements(run: Run, advance: Callable[[int], None] = lambda tasks: Non
             for judge, verdicts in _verdicts_by_judge(str(run.folder), trace).items():
                 by_judge.setdefault(judge, {})[trace.response_id] = _summarize(trace.task_id, verdicts)
         advance(1)
+    _share_unasked(by_judge)
     return RunJudgements(str(run.folder), by_judge, lengths, labels)
 
 
 def _verdicts_by_judge(run: str, trace: Trace) -> dict[Judge, list[RecordedVerdict]]:
     models = {call.id: call.model for call in trace.calls}
-    verdicts: dict[tuple[str, str, str | None, str | None], list[RecordedVerdict]] = {}
+    found: dict[Judge, list[RecordedVerdict]] = {}
     for one in own_verdicts(trace):
         if one.responses in ((), (trace.response_id,)):
-            verdicts.setdefault((one.question, one.evaluator, one.reviewer, one.judge), []).append(one)
-    found = {}
-    for (question, evaluator, reviewer, name), samples in verdicts.items():
-        # A failed request has no model of its own: it belongs to the judge that was asked.
-        used = {models[one.call]: None for one in samples if one.call in models}
-        tried = {models[use.id]: None for one in samples for use in one.calls if use.id in models}
-        model = name or next(iter([*used, *tried]), None)
-        found[Judge(run, question, evaluator, model, reviewer)] = samples
+            # A failed verdict has no call of its own, but those that were tried.
+            used = [models[call] for call in (one.call, *(use.id for use in one.calls)) if call in models]
+            name = one.judge or (used[0] if used else None)
+            judge = Judge(run, one.question, one.evaluator, name, one.reviewer)
+            found.setdefault(judge, []).append(one)
     return found
+
+
+def _share_unasked(by_judge: dict[Judge, dict[str, Judgement]]) -> None:
+    """Give judgements for which no model was asked, such as those by a gate, to every model of the question."""
+    for judge in [one for one in by_judge if one.model is None]:
+        models = [one for one in by_judge if one.model is not None and one._replace(model=None) == judge]
+        if models:
+            unasked = by_judge.pop(judge)
+            for one in models:
+                by_judge[one] = unasked | by_judge[one]
 
 
 def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:

@@ -15,7 +15,7 @@ from jurygraph.errors import InputError
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.sources.ratings import FileRows
 from jurygraph.studies.judge import Judge, JudgedRow, JudgeStudy, join_labels, report
-from jurygraph.studies.judge.study import Judgement, RunJudgements
+from jurygraph.studies.judge.study import Judgement, RunJudgements, _share_unasked
 from tests.studies.figures import Figures, figures_of
 
 DATA = Path(__file__).parents[2] / "data"
@@ -140,6 +140,16 @@ def test_a_scale_is_compared_in_its_own_units() -> None:
     assert (found.scale, found.tpr, found.brier) == ("ordered", None, None)
     assert (found.accuracy.value, found.bias.value) == (pytest.approx(2 / 3), pytest.approx(-1 / 3))
     assert found.rank_correlation.value == pytest.approx(1.0)
+
+
+def test_models_are_judges_of_their_own_and_share_what_no_model_was_asked() -> None:
+    gated = Judgement("t", "gated")
+    judged = Judgement("t", "judged", 1.0, 1.0)
+    nobody, small, large = (Judge("run", "q", "criteria", model) for model in (None, "small", "large"))
+    by_judge = {nobody: {"a": gated}, small: {"b": judged}, large: {"b": judged}}
+    _share_unasked(by_judge)
+    assert by_judge == {small: {"a": gated, "b": judged}, large: {"a": gated, "b": judged}}
+    assert (nobody.name, small.name) == ("q (criteria)", "q (criteria, small)")
 
 
 @pytest.mark.parametrize(
