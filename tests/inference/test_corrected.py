@@ -100,3 +100,22 @@ def test_the_labels_that_are_needed_give_that_width() -> None:
     assert needed == int(np.ceil((1.959963984540054 * deviation / 0.05) ** 2))
     judged = sample(labels, labels, list((rng.random(100) < 0.7).astype(float)))
     assert labels_needed(judged, 0.01) is None  # a hundred verdicts alone are less precise than that
+
+
+@pytest.mark.parametrize("size", [200, 1000])
+def test_the_intervals_cover_the_true_rate(size: int) -> None:
+    """300 draws of tasks with two responses, by a judge with TPR .85 and TNR .9: within the 99 % bounds of chance."""
+    rng = np.random.default_rng(size)
+    covered = np.zeros(2)
+    for _ in range(300):
+        labels = rng.random(size + 2000) < 0.3
+        said = np.where(labels, rng.random(len(labels)) < 0.85, rng.random(len(labels)) < 0.1).astype(np.float64)
+        tasks = np.arange(len(labels)) // 2
+        columns = (labels[:size].astype(np.float64), said[:size], tasks[:size], said[size:], tasks[size:])
+        drawn = LabelledSample(*columns)
+        for place, found in enumerate((ppi_mean(drawn), rogan_gladen(drawn))):
+            assert found is not None
+            assert found.low is not None
+            assert found.high is not None
+            covered[place] += found.low <= 0.3 <= found.high
+    assert (np.abs(covered / 300 - 0.95) < 2.576 * np.sqrt(0.95 * 0.05 / 300)).all()

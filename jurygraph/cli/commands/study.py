@@ -137,7 +137,7 @@ _LABEL_COLUMN = "label."
 @study.command()
 def judge(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs.", show_default=False)],
-    labels: Annotated[str, option("F", "Labels of people: a file, or label.NAME of the responses.")],
+    labels: Annotated[str, option("F", "Labels of people: a file, or label.NAME of the first run.")],
     split: Annotated[str | None, option("S", "Use the labels of this split only.")] = None,
     need: Annotated[float | None, option("W", "Half-width for which labels are counted.", min=1e-6)] = None,
     gate: Conditions = None,

@@ -15,6 +15,7 @@ from jurygraph.schema.rating import JudgedLabel
 from jurygraph.sources.ratings import FileRows
 
 _PASSING = 0.5
+_UNIT = (0.0, 1.0)
 JUDGED = "judged"
 
 
@@ -33,7 +34,7 @@ class Judge(NamedTuple):
     @property
     def name(self) -> str:
         """A short name: question, evaluator, model and reviewer, each where it says something."""
-        parts = [self.evaluator] if self.evaluator != self.question else []
+        parts = [] if self.question.startswith(self.evaluator) else [self.evaluator]
         parts += [part for part in (self.model, self.reviewer) if part is not None]
         return f"{self.question} ({', '.join(parts)})" if parts else self.question
 
@@ -192,7 +193,8 @@ def join_labels(
     their mean, or, for true and false, the majority's; where those tie, the response is left out and counted.
 
     Raises:
-        InputError: an unknown response or question, no label of `split`, or a target that is not on the judge's scale.
+        InputError: an unknown response or question, no label of `split`, no judge with a label, or a target that is not
+            on the judge's scale.
     """
     chosen = [(place, label) for place, label in labels.rows if split is None or label.split == split]
     if not chosen:
@@ -206,10 +208,13 @@ def join_labels(
                 for place, label in chosen
                 if label.question in (None, judge.question)
                 and (judge.reviewer is None or label.reviewer in (None, judge.reviewer))
-                and label.id in run.lengths
             ]
             if own:
                 studies.append(_join(run, judge, judgements, labels, own))
+    if not studies:
+        raise InputError(
+            f"{labels.path}: no judge is of a reviewer who gave a label; name the reviewers as the runs do"
+        )
     return studies
 
 
@@ -235,10 +240,10 @@ def _join(
     labels: FileRows[JudgedLabel],
     own: Sequence[tuple[str, JudgedLabel]],
 ) -> JudgeStudy:
-    scale = next((one.scale for one in judgements.values() if one.native is not None), None)
+    scale = next((one.scale for one in judgements.values() if one.native is not None), None) or _UNIT
     is_logical = all(isinstance(label.target, bool) for _, label in own)
-    is_binary = is_logical or (scale is None and all(label.target in (0.0, 1.0) for _, label in own))
-    low, high = (0.0, 1.0) if is_binary or scale is None else scale
+    is_binary = is_logical or (scale == _UNIT and all(label.target in _UNIT for _, label in own))
+    low, high = _UNIT if is_binary else scale
     targets: dict[str, list[float]] = {}
     for place, label in own:
         if not low <= label.target <= high:

@@ -15,6 +15,7 @@ from jurygraph.errors import InputError
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.sources.ratings import FileRows
 from jurygraph.studies.judge import Judge, JudgedRow, JudgeStudy, join_labels, report
+from jurygraph.studies.judge.report import _differences
 from jurygraph.studies.judge.study import Judgement, RunJudgements, _share_unasked
 from tests.studies.figures import Figures, figures_of
 
@@ -104,6 +105,18 @@ def test_judges_that_differ_are_found_and_equal_ones_are_not() -> None:
     assert found["a", "b"].p > 0.05
 
 
+def test_equal_judges_are_rarely_called_different() -> None:
+    rng = np.random.default_rng(7)
+    called = 0
+    for _ in range(200):
+        targets = rng.random(100) < 0.5
+        said = [np.where(rng.random(100) < 0.8, targets, ~targets) for _ in range(2)]
+        pairs = [list(zip(targets, one, strict=True)) for one in said]
+        (difference,) = _differences([binary_study(one, name) for one, name in zip(pairs, "ab", strict=True)])
+        called += difference["p"] is not None and difference["p"] < 0.05
+    assert called <= 18
+
+
 def test_disagreements_come_worst_first_with_their_command() -> None:
     run = judgements({"a": 0.6, "b": 0.95, "c": 0.2})
     study = join_labels([run], labels(*(JudgedLabel(id=name, target=False) for name in "abc")))
@@ -150,6 +163,22 @@ def test_models_are_judges_of_their_own_and_share_what_no_model_was_asked() -> N
     _share_unasked(by_judge)
     assert by_judge == {small: {"a": gated, "b": judged}, large: {"a": gated, "b": judged}}
     assert (nobody.name, small.name) == ("q (criteria)", "q (criteria, small)")
+
+
+def test_a_judge_for_a_reviewer_is_compared_with_that_reviewer_alone() -> None:
+    judge = Judge("run", "q", "q", reviewer="ann")
+    run = RunJudgements("run", {judge: {"a": Judgement("t", "judged", 1.0, 1.0)}}, {"a": 10, "b": 10}, {})
+    people = [JudgedLabel(id="a", target=True, reviewer="ann"), JudgedLabel(id="a", target=False, reviewer="bob")]
+    (study,) = join_labels([run], labels(*people))
+    assert [row.target for row in study.rows] == [1.0]
+    with pytest.raises(InputError, match="no judge is of a reviewer who gave a label"):
+        join_labels([run], labels(people[1]))
+
+
+def test_a_response_that_one_of_two_runs_lacks_is_missing_there() -> None:
+    people = labels(JudgedLabel(id="a", target=True), JudgedLabel(id="b", target=False))
+    runs = [judgements({"a": 0.9, "b": 0.1}), judgements({"a": 0.9})]
+    assert [one.missing for one in measure(*join_labels(runs, people)).judges] == [0, 1]
 
 
 @pytest.mark.parametrize(
