@@ -6,7 +6,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -282,7 +282,9 @@ class TestKilledRun:
                 log = folder / "run.sqlite-wal"
                 if log.exists() and number % 2:
                     os.truncate(log, log.stat().st_size // 2)  # torn
-                stored = {request_text(request) for request, _ in stored_calls(folder)}
+                stored = set()
+                with suppress(InputError):  # torn within the first commit, so that there is no run yet
+                    stored = {request_text(request) for request, _ in stored_calls(folder)}
                 before = server.count
                 assert run_session(folder, *given) == whole
                 again = set(sent_requests(server, before))
