@@ -17,7 +17,7 @@ PAGE = FILE.read_text(encoding="utf-8")
 HEAD = "| of | param | type | default | what it is |\n|---|---|---|---|---|\n"
 PARAMS = re.compile(rf"{re.escape(HEAD)}(\|.*\n)*")
 TYPES = {"integer": "whole number", "string": "text", "boolean": "true, false", "array": "list", "object": "mapping"}
-BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤"}
+BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 
 
 def listed(head: str) -> list[str]:

@@ -83,8 +83,8 @@ def rogan_gladen(sample: LabelledSample) -> Estimate | None:
     says nothing. The ends are None if that is so without one of the tasks.
     """
     positive = sample.labels == 1.0
-    said = sample.predictions == 1.0
-    columns = [positive, positive & said, ~positive, ~positive & ~said, np.ones(len(said)), said]
+    predicted = sample.predictions == 1.0
+    columns = [positive, positive & predicted, ~positive, ~positive & ~predicted, np.ones(len(predicted)), predicted]
     counts = np.array([sample.sums(np.asarray(column, dtype=np.float64)) for column in columns])  # [6, G]
     counts[4] += sample.other_sums(np.ones(len(sample.others)))
     counts[5] += sample.other_sums(sample.others)

@@ -1,4 +1,4 @@
-"""Overlap of what two raters each rate high: the Jaccard similarity, beside that of selections by chance.
+"""Overlap of what two raters each rate high: the Jaccard similarity, and that of selections by chance.
 
 It is the coarse agreement of "Aggregate vs. Personalized Judges": who uses a scale differently may select the same.
 """

@@ -71,8 +71,8 @@ def read_matrices(files: Sequence[Ratings]) -> list[RatingMatrix]:
                 continue
             key = (rating.dimension or "", rating.reviewer, rating.key)
             if key in location_of:
-                said = f"reviewer {rating.reviewer!r} has scored item {rating.key!r} in {location_of[key]}"
-                raise InputError(f"{file.path}, {place}: {said}; keep one of the scores")
+                problem = f"reviewer {rating.reviewer!r} has scored item {rating.key!r} in {location_of[key]}"
+                raise InputError(f"{file.path}, {place}: {problem}; keep one of the scores")
             location_of[key] = f"{file.path}, {place}"
             by_domain = scores.setdefault(rating.dimension or "", {})
             by_domain.setdefault(rating.domain or "", {})[rating.reviewer, rating.key] = rating.score

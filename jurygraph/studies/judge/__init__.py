@@ -1,4 +1,4 @@
-"""Agreement of judges with people: what a judge said of responses that people have labelled."""
+"""Agreement of judges with people: what a judge says of responses that people have labelled."""
 
 from jurygraph.studies.judge.report import GATE_NAMES, gate_values, report
 from jurygraph.studies.judge.study import Judge, JudgedRow, JudgeStudy, join_labels, labels_of_run, read_judgements

@@ -1,4 +1,4 @@
-"""The figures of judges beside people, of a constant and of length beside them, and what they make of the mean label.
+"""The figures of judges and of people, of a constant and of length next to them, and what they make of the mean label.
 
 All intervals are over tasks, whose responses resemble each other.
 """
@@ -283,11 +283,11 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     for judge, constant, length in zip(judges, figures["constant"], figures["length"], strict=True):
         names = [f"{judge['run']}: {judge['judge']}" if has_runs else judge["judge"]]
         lines = [judge]
-        beside = [one | {"question": None} for one in (constant, length)]
-        if beside != shown:  # judges of the same responses share these lines
+        others = [one | {"question": None} for one in (constant, length)]
+        if others != shown:  # judges of the same responses share these lines
             names += [f"  always {constant['value']:g}", "  length"]
-            lines += beside
-            shown = beside
+            lines += others
+            shown = others
         for name, one in zip(names, lines, strict=True):
             counts = [judge[count] if one is judge else None for count in COUNTS]
             rows.append([name, *counts, *(_interval(one[rate]) for rate in RATES[:4])])
