@@ -62,6 +62,19 @@ def as_floats(name: str, values: ArrayLike, error: ErrorType = PlanError) -> Flo
     return np.asarray(a, dtype=np.float64)
 
 
+def as_ratings(ratings: ArrayLike) -> Floats:
+    """Return ratings as float64, [raters, items], with NaN where a rater did not rate an item.
+
+    Raises PlanError for another shape, or an infinite number.
+    """
+    table = as_floats("ratings", ratings)
+    if table.ndim != 2:
+        raise PlanError(f"ratings has shape {table.shape} where [raters, items] is needed")
+    if np.isinf(table).any():
+        raise PlanError("ratings has an infinite number: give NaN where a rater did not rate an item")
+    return table
+
+
 def as_finite(name: str, values: ArrayLike, error: ErrorType = PlanError) -> Floats:
     """Return numbers, none of which is NaN or infinite."""
     a = as_floats(name, values, error)

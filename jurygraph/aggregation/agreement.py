@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.arrays import Bools, Floats, Ints, as_floats, total
+from jurygraph.arrays import Bools, Floats, Ints, as_ratings, total
 from jurygraph.errors import PlanError
 from jurygraph.inference.agreement import kappa, kappa_estimate, label_table
 from jurygraph.inference.clusters import Estimate
@@ -109,15 +109,6 @@ def alpha_interval(ratings: ArrayLike, level: AlphaLevel = "ordinal") -> Estimat
     return alpha_estimate(*_count_ratings(ratings, level), level)
 
 
-def _as_ratings(ratings: ArrayLike) -> Floats:
-    table = as_floats("ratings", ratings)
-    if table.ndim != 2:
-        raise PlanError(f"ratings has shape {table.shape} where [raters, items] is needed")
-    if np.isinf(table).any():
-        raise PlanError("ratings has an infinite number: give NaN where a rater did not rate an item")
-    return table
-
-
 def _count_ratings(ratings: ArrayLike, level: AlphaLevel) -> tuple[Floats, Floats]:
     """Return how often each item has each level, [items, V], and the levels in ascending order, [V]."""
     if level not in get_args(AlphaLevel):
@@ -127,7 +118,7 @@ def _count_ratings(ratings: ArrayLike, level: AlphaLevel) -> tuple[Floats, Float
         words, codes = np.unique(["" if one is None else f"={one}" for one in values.ravel()], return_inverse=True)
         numbers = np.where(words == "", np.nan, np.arange(float(len(words))))
         values = numbers[codes].reshape(values.shape)
-    table = _as_ratings(values)
+    table = as_ratings(values)
     given = ~np.isnan(table)
     levels, codes = np.unique(table[given], return_inverse=True)
     items = np.nonzero(given)[1]

@@ -7,10 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
-from jurygraph.arrays import Bools, Floats, as_floats
-from jurygraph.errors import PlanError
+from jurygraph.arrays import Bools, Floats, as_ratings
 
 
 def jaccard_above_median(ratings: ArrayLike, least: int = 10) -> Floats:
@@ -27,12 +25,12 @@ def jaccard_above_median(ratings: ArrayLike, least: int = 10) -> Floats:
     Raises:
         PlanError: another shape, or an infinite number.
     """
-    return _compare_selections(_as_ratings(ratings), least, _jaccard)
+    return _compare_selections(as_ratings(ratings), least, _jaccard)
 
 
 def jaccard_by_chance(ratings: ArrayLike, least: int = 10) -> Floats:
     """Return the mean of `jaccard_above_median` if each rater selected as many items by chance, [raters, raters]."""
-    return _compare_selections(_as_ratings(ratings), least, _expected_jaccard)
+    return _compare_selections(as_ratings(ratings), least, _expected_jaccard)
 
 
 def _compare_selections(table: Floats, least: int, similarity: Callable[[Bools, Bools], float]) -> Floats:
@@ -56,6 +54,8 @@ def _jaccard(first: Bools, second: Bools) -> float:
 
 def _expected_jaccard(first: Bools, second: Bools) -> float:
     """Return the mean Jaccard of random selections of these sizes: their overlap is hypergeometric."""
+    from scipy import stats  # imported lazily: every `study` command would wait for it
+
     larger = max(np.count_nonzero(first), np.count_nonzero(second))
     smaller = min(np.count_nonzero(first), np.count_nonzero(second))
     if not larger:
@@ -63,12 +63,3 @@ def _expected_jaccard(first: Bools, second: Bools) -> float:
     overlap = np.arange(smaller + 1)
     chances = stats.hypergeom.pmf(overlap, len(first), larger, smaller)
     return float(chances @ (overlap / (larger + smaller - overlap)))
-
-
-def _as_ratings(ratings: ArrayLike) -> Floats:
-    table = as_floats("ratings", ratings)
-    if table.ndim != 2:
-        raise PlanError(f"ratings has shape {table.shape} where [raters, items] is needed")
-    if np.isinf(table).any():
-        raise PlanError("ratings has an infinite number: give NaN where a rater did not rate an item")
-    return table

@@ -14,7 +14,7 @@ from jurygraph.aggregation.agreement import (
     alpha_interval,
     krippendorff_alpha,
 )
-from jurygraph.arrays import Floats
+from jurygraph.arrays import Bools, Floats
 from jurygraph.display import format_number
 from jurygraph.errors import InputError
 from jurygraph.inference.krippendorff import AlphaLevel
@@ -162,7 +162,7 @@ def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
     }
 
 
-def _measure_reviewers(matrix: RatingMatrix, given: np.ndarray[Any, np.dtype[np.bool_]]) -> Iterator[Figures]:
+def _measure_reviewers(matrix: RatingMatrix, given: Bools) -> Iterator[Figures]:
     sums = np.where(given, matrix.scores, 0.0).sum(axis=0)
     counts = given.sum(axis=0)
     for row, name in enumerate(matrix.reviewers):
