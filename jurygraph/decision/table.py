@@ -18,8 +18,7 @@ from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiner import ScoreMatrix
 from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, Status
 from jurygraph.schema.plan import SUBMITTED, VoteRule
-from jurygraph.schema.verdict import MET_THRESHOLD as MET_THRESHOLD
-from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES, Unsupported
+from jurygraph.schema.verdict import MET_THRESHOLD, NO_VARIANT, RESPONSE_GATES, Unsupported
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE = range(6)
 NOT_APPLICABLE, STOPPED, NO_VARIANTS, EXCLUDED = range(6, 10)
@@ -279,9 +278,8 @@ def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
     if verdict.score is None:
         cause = verdict.failure.cause if verdict.failure else None
         return 0.0, False, outcome_of(verdict.status, cause, verdict.gated_by)
-    met = verdict.score >= MET_THRESHOLD if verdict.met is None else verdict.met
     score = verdict.score + 0.0  # never -0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
-    return score, met, ok_outcome(verdict.gated_by, verdict.unsupported)
+    return score, verdict.counts_as_met, ok_outcome(verdict.gated_by, verdict.unsupported)
 
 
 def ok_outcome(gated_by: str | None, unsupported: Unsupported | None) -> int:

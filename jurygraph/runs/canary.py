@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from jurygraph.decision.table import MET_THRESHOLD
 from jurygraph.errors import TraceMismatch
 from jurygraph.inference.shares import Share, share_interval
 from jurygraph.runs.store.chain import Draft, Record, record_label
@@ -15,7 +14,7 @@ from jurygraph.safety.attacks import Attack, attack_text, load_attacks
 from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import Call, CanaryConfig, Plan, RecordedVerdict, Response, SafetyConfig, Task, Trace, digest_of
 from jurygraph.schema.task import query_text
-from jurygraph.schema.verdict import GATED_LAYERS
+from jurygraph.schema.verdict import GATED_LAYERS, MET_THRESHOLD
 
 _DIGITS = 13
 """Number of hexadecimal digits of a task's digest that decide whether it gets a canary."""

@@ -151,6 +151,13 @@ class Verdict(FrozenModel):
         return self
 
     @property
+    def counts_as_met(self) -> bool:
+        """True if the judge says that it is met; without an answer of its own, if the score is 0.5 or more."""
+        if self.met is not None:
+            return self.met
+        return self.score is not None and self.score >= MET_THRESHOLD
+
+    @property
     def is_worst_case(self) -> bool:
         """True if it counts as the worst case, in whatever direction its score counts."""
         return self.unsupported == "worst-case"

@@ -15,7 +15,6 @@ from jurygraph.decision.decide import compute_rewards, decide_scores, is_indepen
 from jurygraph.decision.group_result import RewardRow
 from jurygraph.decision.table import (
     ABSENT,
-    MET_THRESHOLD,
     OK,
     ScoreArrays,
     VerdictTable,
@@ -29,7 +28,7 @@ from jurygraph.runs.outline import StoredGroup, TraceOutline
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import Body, pack_reward
 from jurygraph.schema import Decision, SurveyOutline, Trace
-from jurygraph.schema.verdict import is_binary
+from jurygraph.schema.verdict import MET_THRESHOLD, is_binary
 
 _BATCH_ROWS = 512  # larger batches do not fit into the CPU caches
 

@@ -4,10 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jurygraph.decision.table import MET_THRESHOLD
 from jurygraph.inference.shares import share_interval
 from jurygraph.safety.attacks import Attack
 from jurygraph.schema import RESPONSE_GATES, RecordedVerdict, SafetyConfig
+from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
 
 _MAX_ATTACKS = 20

@@ -73,7 +73,7 @@ def gate_values(judge: Figures) -> dict[str, float | None]:
 
 
 def _measure(study: JudgeStudy, need: float | None) -> Figures:
-    left_out = dict(study.left_out or {})
+    left_out = study.left_out
     judge = study.judge
     identity = {"judge": judge.name, "run": judge.run, "question": judge.question, "evaluator": judge.evaluator}
     counts = {"n": len(study.rows)} | {name: left_out.get(name, 0) for name in COUNTS[1:]}
@@ -205,7 +205,7 @@ def _constant(study: JudgeStudy) -> Figures:
 
 def _length(study: JudgeStudy) -> Figures:
     """Return the agreement of length as a judge: longer is better, and longer than the median is met."""
-    lengths = study.lengths or {}
+    lengths = study.lengths
     rows = [row for row in study.rows if row.response in lengths]
     median = float(np.median([lengths[row.response] for row in rows])) if rows else 0.0
     judged = []

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import NamedTuple
 
@@ -12,9 +12,9 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
+from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows
 
-_PASSING = 0.5
 _UNIT = (0.0, 1.0)
 JUDGED = "judged"
 
@@ -81,8 +81,8 @@ class JudgeStudy:
     is_binary: bool
     rows: Sequence[JudgedRow]
     others: Sequence[tuple[str, float]] = ()
-    left_out: Mapping[str, int] | None = None
-    lengths: Mapping[str, int] | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    lengths: Mapping[str, int] = field(default_factory=dict)
     votes: Sequence[tuple[str, Sequence[float]]] = ()
 
 
@@ -146,11 +146,11 @@ def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
     if not judged:
         return Judgement(task, _status(verdicts[0]))
     score = fmean(one.score for one in judged if one.score is not None)
-    decided = [one.met if one.met is not None else (one.score or 0.0) >= _PASSING for one in judged]
+    decided = [one.counts_as_met for one in judged]
     scale = judged[0].scale
     natives = [float(one.native) for one in judged if isinstance(one.native, int | float)]
     native = fmean(natives) if scale is not None and len(natives) == len(judged) else None
-    return Judgement(task, JUDGED, score, float(fmean(decided) >= _PASSING), native, scale)
+    return Judgement(task, JUDGED, score, float(fmean(decided) >= MET_THRESHOLD), native, scale)
 
 
 def _status(verdict: RecordedVerdict) -> str:
@@ -224,12 +224,12 @@ def _refuse_unknown(
     responses = {response for run in runs for response in run.lengths}
     questions = {judge.question: None for run in runs for judge in run.by_judge}
     for place, label in chosen:
-        for field, value, known in (("id", label.id, responses), ("question", label.question, questions)):
+        for name, value, known in (("id", label.id, responses), ("question", label.question, questions)):
             if value is None or value in known:
                 continue
-            noun = "response" if field == "id" else "question"
+            noun = "response" if name == "id" else "question"
             hint = did_you_mean(value, sorted(known)) or f"name a {noun} of {', '.join(run.run for run in runs)}"
-            location = f"{labels.path}, {place}, field {labels.columns[field]}"
+            location = f"{labels.path}, {place}, field {labels.columns[name]}"
             raise InputError(f"{location}: there is no {noun} {quote(value)}; {hint}")
 
 
@@ -247,20 +247,20 @@ def _join(
     targets: dict[str, list[float]] = {}
     for place, label in own:
         if not low <= label.target <= high:
-            field = f"{labels.path}, {place}, field {labels.columns['target']}"
-            raise InputError(f"{field}: is {label.target:g}; {quote(judge.question)} goes from {low:g} to {high:g}")
+            location = f"{labels.path}, {place}, field {labels.columns['target']}"
+            raise InputError(f"{location}: is {label.target:g}; {quote(judge.question)} goes from {low:g} to {high:g}")
         targets.setdefault(label.id, []).append(float(label.target))
     left_out: Counter[str] = Counter()
     rows = []
     for response, given in targets.items():
         target = fmean(given)
         judgement = judgements.get(response)
-        if is_binary and target == _PASSING:
+        if is_binary and target == MET_THRESHOLD:
             left_out["tied"] += 1
         elif judgement is None or judgement.score is None:
             left_out["missing" if judgement is None else judgement.status] += 1
         else:
-            target = float(target > _PASSING) if is_binary else target
+            target = float(target > MET_THRESHOLD) if is_binary else target
             prediction = _prediction(judgement, is_binary)
             rows.append(JudgedRow(response, judgement.task, target, prediction, judgement.score))
     unlabelled = [

@@ -11,8 +11,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import record_label
 from jurygraph.runs.store.packing import ERASED, ResponseIds, read_shared_lists, responses_shown
 from jurygraph.schema import Trace
-
-_MET_THRESHOLD = 0.5
+from jurygraph.schema.verdict import MET_THRESHOLD
 
 Slot = tuple[str, tuple[str, ...] | None]
 """Key of a verdict among those on a response: question and judge, responses shown (None for the response alone)."""
@@ -117,7 +116,7 @@ def _read_sample(fields: Mapping[str, Any], shown: ResponseIds, about: str) -> S
     return Sample(
         slot=(question, None if shown == (about,) else shown),
         score=score,
-        met=score >= _MET_THRESHOLD if met is None else met,
+        met=score >= MET_THRESHOLD if met is None else met,
         judge=None if reviewer is None else (reviewer, fields["subject"], fields["evaluator"], question),
     )
 
