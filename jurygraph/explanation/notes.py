@@ -32,16 +32,16 @@ def vote_lines(one: ExplainedTerm, rule: str) -> Iterator[str]:
 
 
 def judge_lines(trace: Trace) -> Iterator[str]:
-    """Return a line for each question that several judges answered: what each of them said."""
+    """Return a line for each question that several judges answered: their answers."""
     answers: dict[str, dict[str, list[str]]] = {}
     for one in trace.verdicts:
         if one.judge is not None and one.about == trace.response_id:
-            said = one.status if one.score is None else f"{one.score:.4f}"
-            said += " (superseded)" if one.superseded else ""
-            answers.setdefault(one.question, {}).setdefault(one.judge, []).append(said)
+            answer = one.status if one.score is None else f"{one.score:.4f}"
+            answer += " (superseded)" if one.superseded else ""
+            answers.setdefault(one.question, {}).setdefault(one.judge, []).append(answer)
     for question, by_judge in answers.items():
         if len(by_judge) > 1:
-            votes = (f"{judge} {', '.join(said)}" for judge, said in by_judge.items())
+            votes = (f"{judge} {', '.join(own)}" for judge, own in by_judge.items())
             yield f"judges on {question}: {'; '.join(votes)}"
 
 

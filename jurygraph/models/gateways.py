@@ -40,8 +40,8 @@ class Gateways(Mapping[str | None, "Gateway"]):
 
     @property
     def is_recording(self) -> bool:
-        """True if every model is a recording, so that nothing is sent."""
-        return all(gateway.backend.is_recording for gateway in self.values())
+        """True if there are models and every one is a recording, so that nothing is sent."""
+        return bool(self) and all(gateway.backend.is_recording for gateway in self.values())
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -23,7 +23,6 @@ from jurygraph.models.probability import p_true
 from jurygraph.models.request import Reply, Request
 from jurygraph.schema import Message
 from tests.models.server import (
-    Answer,
     Server,
     raw_body,
     reply_with,
@@ -63,19 +62,6 @@ async def complete(backend: LiteLLM, asked: Request, timeout: float) -> Reply:
 
 def ask(server: Server, model: str = "openai/tiny", timeout: float = 30.0, **others: Any) -> Reply:
     return asyncio.run(complete(LiteLLM(model, server.url), request(model, **others), timeout))
-
-
-def fault(answer: Answer, timeout: float = 30.0, model: str = "openai/tiny") -> Fault:
-    """Return the fault of one request."""
-    with run_server(lambda body, number: answer) as server:
-        with pytest.raises(Fault) as caught:
-            ask(server, model, timeout)
-        assert server.count == 1
-    return caught.value
-
-
-def error(number: int, **told: Any) -> Answer:
-    return status(number, body={"error": {"message": "planted", "type": "invalid_request_error", "code": None} | told})
 
 
 def clients() -> int:

@@ -188,11 +188,6 @@ class Bill:
         return {**content, "models": models} if models else content
 
 
-def answers_from_recording(jury: Jury) -> bool:
-    """Return whether a recording answers, so that nothing is sent."""
-    return bool(jury.gateways) and jury.gateways.is_recording
-
-
 def count_requests(jury: Jury) -> CallCosts | None:
     """Return the requests that a jury has sent, including failed ones, and an upper bound on their cost.
 
