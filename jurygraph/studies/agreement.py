@@ -33,6 +33,7 @@ _FEW_CODES = 3
 _MOST_NAMED = 5
 _MAX_REVIEWERS = 40
 _MAX_PARTS = 40
+_MAX_BARS = 12
 
 Figures = dict[str, Any]
 
@@ -135,7 +136,8 @@ def report(matrices: Sequence[RatingMatrix], level: AlphaLevel = "ordinal") -> R
         cells = [[each["reviewer"], each["ratings"], each["strictness"], each["spread"]] for each in one["reviewers"]]
         title = f"reviewer of {_part_name(one)}"
         sections.append(ReportTable((title, "scores", "strictness", "spread"), cells, most=_MAX_REVIEWERS))
-    plot = Plot("Krippendorff's alpha (95 %)", "bars", [_alpha_series(parts[:_MAX_PARTS])])
+    shown = "" if len(parts) <= _MAX_BARS else f", the first {_MAX_BARS} of {len(parts)}"
+    plot = Plot(f"Krippendorff's alpha (95 %){shown}", "bars", [_alpha_series(parts[:_MAX_BARS])])
     return Report({"level": level, "parts": parts}, sections, list(_notes(matrices, parts, level)), [plot])
 
 
