@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from jurygraph.cli.options import AsJson, NewRun, RunFolder, option
 from jurygraph.cli.output_files import refuse_unwritable, write_output
-from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import escape_line, format_table, print_message, print_report, shell_quote
+from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import LearnedPanel, apply_settings, learn_confusions

@@ -26,7 +26,6 @@ from jurygraph.cli.options import (
     argument,
     option,
 )
-from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.summary import (
     LEGEND,
@@ -41,6 +40,7 @@ from jurygraph.cli.render.summary import (
     result_lines,
 )
 from jurygraph.cli.render.text import print_message, print_report, shell_quote
+from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.cli.table_options import (
     AgentColumn,
     GroupBy,
