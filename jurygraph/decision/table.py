@@ -207,7 +207,7 @@ def stack_groups(
         shown = {material: _variant_columns(material, questions, by_question) for material in materials}
         for question in questions:
             _place_verdicts(question, row, by_question[question.id], shown[question.material], cells[question.id])
-    columns = {question.id: _fill_columns(rows, cells[question.id]) for question in questions}
+    columns = {question.id: fill_columns(rows, cells[question.id]) for question in questions}
     return VerdictTable(rows, columns, sampled_questions(questions))
 
 
@@ -217,7 +217,8 @@ def sampled_questions(questions: Iterable[Question]) -> frozenset[str]:
     return frozenset(q.id for q in several)
 
 
-def _fill_columns(rows: int, cells: Cells) -> ScoreArrays:
+def fill_columns(rows: int, cells: Cells) -> ScoreArrays:
+    """Return the columns of one question from its cells; others are ABSENT."""
     width = 1 + max((column for _, column in cells), default=0)
     scores = ScoreArrays.absent(rows, width)
     value, met, outcome, *_ = scores
