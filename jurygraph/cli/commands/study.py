@@ -130,6 +130,48 @@ def reliability(run: RunFolder, markdown: AsMarkdown = False, json: AsJson = Fal
     output.write(reliability_study.report(scores))
 
 
+@study.command()
+def stability(
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or tables of scores.", show_default=False)
+    ],
+    quality: Annotated[str | None, option("A,B", "Quality bands that count.", show_default="all")] = None,
+    weights: Annotated[Path | None, option("F", "Fixed weights: a table of task, stakeholder and weight.")] = None,
+    sample_variance: Annotated[
+        bool, typer.Option("--sample-variance", help="Divide by V - 1 instead of the paper's V.")
+    ] = False,
+    plot: PlotFile = None,
+    markdown: AsMarkdown = False,
+    json: AsJson = False,
+) -> None:
+    """Measure how much of a score is wording, and whose (DecompR, Tables 1, 2, 3, 5, 9 and 10).
+
+    Responses of a run carry the labels `seed` (the id of the response that they say in other words), `family`,
+    `version`, and `quality` if there are bands; one without `family` is an original. A table has these columns, `score`
+    and `stakeholders`, and may have `repeat`, `protocol`, `judge`, `task`, `weights`, `utilities` and `difficulty`.
+    σ²_Sem is the variance over variants, σ²_Rep that over exact repeats of one input, Growth σ²_Sem with the most
+    stakeholders over that with the fewest, and S/R σ²_Sem / σ²_Rep. With utilities, scores are recomputed under fixed
+    weights; with the judge's weights, their drift is measured. Intervals are over tasks. No request is sent, and
+    nothing is written except the plot.
+
+    Exit codes: 0 done; 2 invalid input, such as a run without variants.
+
+    \b
+    Example:
+        jurygraph study stability run
+        jurygraph study stability variants repeats --quality medium,high --weights own.csv
+        jurygraph study stability scores.csv --json
+    """
+    from jurygraph.studies.stability.report import StabilityStudy
+    from jurygraph.studies.stability.rows import read_sources
+    from jurygraph.studies.stability.weightings import read_weights
+
+    output = ReportOutput(json, markdown, plot, tuple(map(str, sources)))
+    chosen = tuple(name.strip() for name in quality.split(",")) if quality else ()
+    measuring = StabilityStudy(chosen, None if weights is None else read_weights(weights), int(sample_variance))
+    output.write(measuring.report(read_sources(sources, open_run)))
+
+
 _GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
 _LABEL_COLUMN = "label."
 
