@@ -140,7 +140,6 @@ def stability(
     sample_variance: Annotated[
         bool, typer.Option("--sample-variance", help="Divide by V - 1 instead of the paper's V.")
     ] = False,
-    plot: PlotFile = None,
     markdown: AsMarkdown = False,
     json: AsJson = False,
 ) -> None:
@@ -152,7 +151,7 @@ def stability(
     σ²_Sem is the variance over variants, σ²_Rep that over exact repeats of one input, Growth σ²_Sem with the most
     stakeholders over that with the fewest, and S/R σ²_Sem / σ²_Rep. With utilities, scores are recomputed under fixed
     weights; with the judge's weights, their drift is measured. Intervals are over tasks. No request is sent, and
-    nothing is written except the plot.
+    nothing is written.
 
     Exit codes: 0 done; 2 invalid input, such as a run without variants.
 
@@ -166,7 +165,7 @@ def stability(
     from jurygraph.studies.stability.rows import read_sources
     from jurygraph.studies.stability.weightings import read_weights
 
-    output = ReportOutput(json, markdown, plot, tuple(map(str, sources)))
+    output = ReportOutput(json, markdown)
     chosen = tuple(name.strip() for name in quality.split(",")) if quality else ()
     measuring = StabilityStudy(chosen, None if weights is None else read_weights(weights), int(sample_variance))
     output.write(measuring.report(read_sources(sources, open_run)))

@@ -1,8 +1,8 @@
 """The report of the stability study: Tables 1, 2, 3, 5, 9 and 10 of DecompR, in its layout, from your own scores."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from operator import attrgetter
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate
 from jurygraph.messages import did_you_mean, quote
-from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
+from jurygraph.studies.report import IntervalCell, Report, ReportTable, omission_notes
 from jurygraph.studies.stability.measures import (
     WeightDrift,
     mean_of_units,
@@ -24,26 +24,14 @@ from jurygraph.studies.stability.measures import (
 from jurygraph.studies.stability.rows import Presentations, PresentationScore
 from jurygraph.studies.stability.weightings import OwnWeights, fixed_weights
 
-Rows = Sequence[PresentationScore]
 Figures = dict[str, Any]
 _ALL = "all"
 _DIGITS = 2
 _FEW_TASKS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class UnitNoise:
-    """The noise of one unit s: `semantic` is σ²_Sem, `repeat` σ²_Rep, and `cv` CV; None where it is not defined."""
-
-    cluster: str
-    stakeholders: int
-    semantic: float | None
-    repeat: float | None
-    cv: float | None
-
-
-class _Unit(NamedTuple):
-    """The presentations of a response as one judge scored them by one protocol."""
+class SeedUnit(NamedTuple):
+    """A unit s: the presentations of one response, as one judge scored them by one protocol."""
 
     judge: str
     quality: str
@@ -51,15 +39,40 @@ class _Unit(NamedTuple):
     stakeholders: int
     rows: tuple[PresentationScore, ...]
 
+    @property
+    def variants(self) -> list[PresentationScore]:
+        return [row for row in self.rows if row.is_variant]
 
-class _SizeRow(NamedTuple):
-    """A row of a table: mean σ²_Sem over units by number of stakeholders, and its growth."""
+    def with_families(self, families: set[str]) -> "SeedUnit":
+        return self._replace(rows=tuple(row for row in self.rows if row.family in families))
 
-    semantic: dict[int, Estimate | None]
-    growth: Estimate | None
+    def semantic(self, ddof: int = 0) -> float | None:
+        """Return σ²_Sem over variants, the mean over their repeats; None for fewer than two variants."""
+        return _mean_variance(_group(self.variants, attrgetter("repeat")), ddof)
 
-    def cells(self, name: str) -> list[object]:
-        return [name, *map(_cell, self.semantic.values()), _ratio_cell(self.growth)]
+    def repeat(self, ddof: int = 0) -> float | None:
+        """Return σ²_Rep over the repeats of an input, the mean over inputs; None where nothing is repeated."""
+        return _mean_variance(_group(self.rows, attrgetter("input")), ddof)
+
+    def cv(self, ddof: int = 0) -> float | None:
+        """Return √σ²_Sem / mean; None where either is unknown or the mean is 0."""
+        semantic = self.semantic(ddof)
+        mean = fmean(row.score for row in self.variants) if semantic is not None else 0.0
+        return None if semantic is None or mean == 0.0 else math.sqrt(semantic) / abs(mean)
+
+
+Measure = Callable[[SeedUnit, int], float | None]
+MEASURES: Mapping[str, Measure] = {"semantic": SeedUnit.semantic, "repeat": SeedUnit.repeat, "cv": SeedUnit.cv}
+
+
+def units_by_protocol(rows: Iterable[PresentationScore]) -> dict[str, list[SeedUnit]]:
+    """Return the units of each protocol."""
+    found: dict[str, list[SeedUnit]] = {}
+    for (protocol, _), own in _group(rows, attrgetter("protocol", "unit")).items():
+        first = own[0]
+        unit = SeedUnit(first.judge, first.quality, first.task or first.seed, first.stakeholders, tuple(own))
+        found.setdefault(protocol, []).append(unit)
+    return found
 
 
 @dataclass(frozen=True)
@@ -80,321 +93,219 @@ class StabilityStudy:
         """Return the measures of scores by protocol.
 
         The figures are, each as a list: `units` (σ²_Sem, σ²_Rep and CV of each), `noise` (their means by judge, quality
-        and number of stakeholders), `growth` and `semantic_to_repeat` by judge and quality, `families`, `weightings`,
-        `drift`, and the `worst` shift by weights.
+        and number of stakeholders), `ratios` (Growth and S/R by judge and quality), `protocols`, `families` and
+        `weightings` (σ²_Sem by number of stakeholders, and Growth), `drift`, and the `worst` shift by weights.
 
         Raises:
             InputError: no unit has two variants, or no score is of a chosen quality.
         """
         rows = self._chosen(presentations)
-        by_protocol = {name: _units(own) for name, own in _group(rows, attrgetter("protocol"))}
-        sizes = sorted({row.stakeholders for row in rows})
-        if not any(_semantic(unit.rows, self.ddof) is not None for units in by_protocol.values() for unit in units):
+        by_protocol = units_by_protocol(rows)
+        every_unit = [unit for units in by_protocol.values() for unit in units]
+        sizes = sorted({unit.stakeholders for unit in every_unit})
+        if all(unit.semantic() is None for unit in every_unit):
             hint = "label each response with `seed` and `family`, and give every seed at least two variants"
             raise InputError(f"{', '.join(presentations.sources)}: no response has two scored variants; {hint}")
-        figures: Figures = {"sources": list(presentations.sources), "stakeholders": sizes}
-        figures |= {name: [] for name in ("units", "noise", "ratios", "families", "weightings", "drift", "worst")}
+        figures: Figures = {"sources": presentations.sources, "stakeholders": sizes, "units": []}
+        figures |= {name: [] for name in ("noise", "ratios", "protocols", "families", "weightings", "drift", "worst")}
         sections: list[str | ReportTable] = [_headline(rows)]
         for protocol, units in by_protocol.items():
-            noise = [self._noise_of(unit) for unit in units]
-            figures["units"] += [_unit_figures(protocol, *pair) for pair in zip(units, noise, strict=True)]
-            sections.append(self._noise_table(protocol, units, noise, sizes, figures))
-        sections.append(self._protocol_table(by_protocol, sizes))
+            figures["units"] += [self._unit_figures(protocol, unit) for unit in units]
+            sections.append(self._noise_table(protocol, units, sizes, figures))
+        protocols = by_protocol if len(by_protocol) > 1 else {}
+        sections.append(self._table("Table 2: σ²_Sem by protocol", "protocols", {}, protocols, sizes, figures))
         for protocol, units in by_protocol.items():
-            sections.append(self._family_table(protocol, units, sizes, figures))
-            sections.append(self._weighting_table(protocol, units, sizes, figures))
-            sections += self._drift_sections(protocol, units, sizes, figures)
+            common = {"protocol": protocol}
+            named = {name: [unit.with_families({name}) for unit in units] for name in _families(units)}
+            title = f"Table 10: {protocol}, σ²_Sem by family"
+            sections.append(self._table(title, "families", common, {**named, "all variants": units}, sizes, figures))
+            title = f"Table 5: {protocol}, σ²_Sem by weights on the same û"
+            sections.append(self._table(title, "weightings", common, self._reweighted(units), sizes, figures))
+            sections += _drift_sections(protocol, units, sizes, figures)
         figures["left_out"] = presentations.left_out
-        return Report(figures, sections, self._all_notes(presentations, by_protocol), _plots(figures))
+        return Report(figures, sections, list(_notes(presentations, every_unit)))
 
-    def _chosen(self, presentations: Presentations) -> Rows:
+    def _chosen(self, presentations: Presentations) -> list[PresentationScore]:
         known = list(dict.fromkeys(row.quality for row in presentations.rows))
-        for quality in self.qualities:
-            if quality not in known:
-                hint = did_you_mean(quality, known) or f"there are {', '.join(known) or 'none'}"
-                raise InputError(
-                    f"{', '.join(presentations.sources)}: no score has the quality {quote(quality)}; {hint}"
-                )
+        for name in self.qualities:
+            if name not in known:
+                hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
+                raise InputError(f"{', '.join(presentations.sources)}: no score has the quality {quote(name)}; {hint}")
         return [row for row in presentations.rows if not self.qualities or row.quality in self.qualities]
 
-    def _noise_of(self, unit: _Unit) -> UnitNoise:
-        semantic = _semantic(unit.rows, self.ddof)
-        mean = fmean(row.score for row in unit.rows if row.is_variant) if semantic is not None else 0.0
-        cv = None if semantic is None or mean == 0.0 else semantic**0.5 / abs(mean)
-        return UnitNoise(unit.cluster, unit.stakeholders, semantic, _repeat(unit.rows, self.ddof), cv)
+    def _unit_figures(self, protocol: str, unit: SeedUnit) -> Figures:
+        named = {"protocol": protocol, "judge": unit.judge, "seed": unit.rows[0].seed, "quality": unit.quality}
+        variants = len({row.input for row in unit.variants})
+        found = {name: measure(unit, self.ddof) for name, measure in MEASURES.items()}
+        return {**named, "stakeholders": unit.stakeholders, "variants": variants, **found}
+
+    def _by_cluster(self, units: Iterable[SeedUnit], size: int, measure: Measure) -> dict[str, list[float]]:
+        found: dict[str, list[float]] = {}
+        for unit in units:
+            value = measure(unit, self.ddof) if unit.stakeholders == size else None
+            if value is not None:
+                found.setdefault(unit.cluster, []).append(value)
+        return found
+
+    def _growth(
+        self, units: Sequence[SeedUnit], sizes: Sequence[int], measure: Measure = SeedUnit.semantic
+    ) -> Estimate | None:
+        """Return the mean of a measure at the largest over that at the smallest number, by families that both have."""
+        if len(sizes) < 2:
+            return None
+        ends = [[unit for unit in units if unit.stakeholders == size] for size in (sizes[-1], sizes[0])]
+        most, least = ({row.family for unit in own for row in unit.rows} for own in ends)
+        common = [unit.with_families(most & least) for unit in units]
+        return ratio_of_means(*(self._by_cluster(common, size, measure) for size in (sizes[-1], sizes[0])))
 
     def _noise_table(
-        self, protocol: str, units: Sequence[_Unit], noise: Sequence[UnitNoise], sizes: Sequence[int], figures: Figures
+        self, protocol: str, units: Sequence[SeedUnit], sizes: Sequence[int], figures: Figures
     ) -> ReportTable:
         """Return Table 1: σ²_Rep and σ²_Sem by number of stakeholders, Growth, and S/R at the largest number."""
-        of_row: dict[tuple[str, str], list[int]] = {}
-        for place, unit in enumerate(units):
-            of_row.setdefault((unit.judge, unit.quality), []).append(place)
-        if len(of_row) > 1:
-            of_row[_ALL, _ALL] = list(range(len(units)))
+        bands = _group(units, attrgetter("judge", "quality"))
+        bands |= {(_ALL, _ALL): list(units)} if len(bands) > 1 else {}
         cells = []
-        for (judge, quality), places in of_row.items():
+        for (judge, quality), own in bands.items():
+            of_band = {"protocol": protocol, "judge": judge, "quality": quality}
             row: list[object] = [judge, quality]
-            own = [noise[place] for place in places]
-            of_band: Figures = {"protocol": protocol, "judge": judge, "quality": quality}
             for size in sizes:
-                found: Figures = {name: _mean(own, name, size) for name in ("repeat", "semantic", "cv")}
-                row += [_value(found["repeat"]), _value(found["semantic"])]
+                found = {name: mean_of_units(self._by_cluster(own, size, one)) for name, one in MEASURES.items()}
+                row += [mean and mean.value for mean in (found["repeat"], found["semantic"])]
                 figures["noise"].append({**of_band, "stakeholders": size, **found})
-            growth = self._growth([units[place] for place in places], sizes)
-            largest = sizes[-1]
-            ratio = ratio_of_means(_by_cluster(own, "semantic", largest), _by_cluster(own, "repeat", largest))
+            growth = self._growth(own, sizes)
+            ratio = ratio_of_means(
+                *(self._by_cluster(own, sizes[-1], measure) for measure in (SeedUnit.semantic, SeedUnit.repeat))
+            )
             figures["ratios"].append({**of_band, "growth": growth, "semantic_to_repeat": ratio})
-            cells.append([*row, _ratio_cell(growth), _ratio_cell(ratio)])
+            cells.append([*row, _cell(growth), _cell(ratio)])
         header = [f"Table 1: {protocol}", "quality"]
         for size in sizes:
             header += [f"σ²_Rep n={size}", "σ²_Sem"]
         return ReportTable([*header, "Growth", f"S/R n={sizes[-1]}"], cells, left=2, digits=_DIGITS)
 
-    def _semantic_by_cluster(self, units: Sequence[_Unit], size: int) -> dict[str, list[float]]:
-        found: dict[str, list[float]] = {}
-        for unit in units:
-            semantic = _semantic(unit.rows, self.ddof) if unit.stakeholders == size else None
-            if semantic is not None:
-                found.setdefault(unit.cluster, []).append(semantic)
+    def _table(
+        self,
+        title: str,
+        name: str,
+        common: Figures,
+        units_of: Mapping[str, Sequence[SeedUnit]],
+        sizes: Sequence[int],
+        figures: Figures,
+    ) -> ReportTable:
+        """Return a table of σ²_Sem by number of stakeholders and its Growth, with a row for each choice of units.
+
+        Table 10 ends with σ²_Rep of the same units.
+        """
+        rows = [(key, units, SeedUnit.semantic) for key, units in units_of.items()]
+        if name == "families":
+            rows.append(("exact repeats", units_of["all variants"], SeedUnit.repeat))
+        cells = []
+        for key, units, measure in rows:
+            means = {size: mean_of_units(self._by_cluster(units, size, measure)) for size in sizes}
+            growth = self._growth(units, sizes, measure)
+            figures[name].append({**common, "name": key, "variance": means, "growth": growth})
+            cells.append([key, *map(_cell, means.values()), _cell(growth)])
+        return ReportTable([title, *(f"n={size}" for size in sizes), "Growth"], cells, digits=_DIGITS)
+
+    def _reweighted(self, units: Sequence[SeedUnit]) -> dict[str, list[SeedUnit]]:
+        """Return the units with the scores that each weighting gives the same utilities, by its name (Table 5)."""
+        found: dict[str, list[SeedUnit]] = {}
+        for unit in (one for one in units if all(row.utilities for row in one.rows)):
+            rows: dict[str, list[PresentationScore]] = {"by the judge": list(unit.rows)} if unit.rows[0].weights else {}
+            for row in unit.rows:
+                people = tuple(row.utilities)
+                utilities = np.array([row.utilities[person] for person in people])
+                for name, weights in fixed_weights(people, row.difficulty, row.task, self.own_weights).items():
+                    score = float(weights @ utilities)
+                    rows.setdefault(name, []).append(row.model_copy(update={"score": score}))
+            for name, own in rows.items():
+                found.setdefault(name, []).append(unit._replace(rows=tuple(own)))
         return found
 
-    def _growth(self, units: Sequence[_Unit], sizes: Sequence[int]) -> Estimate | None:
-        """Return mean σ²_Sem at the largest over that at the smallest number, over families that both numbers have."""
-        if len(sizes) < 2:
-            return None
-        least, most = [
-            {row.family for unit in units if unit.stakeholders == size for row in unit.rows if row.is_variant}
-            for size in (sizes[0], sizes[-1])
-        ]
-        common = _only_families(units, least & most)
-        return ratio_of_means(self._semantic_by_cluster(common, sizes[-1]), self._semantic_by_cluster(common, sizes[0]))
 
-    def _row_by_size(self, units: Sequence[_Unit], sizes: Sequence[int]) -> _SizeRow:
-        means = {size: mean_of_units(self._semantic_by_cluster(units, size)) for size in sizes}
-        return _SizeRow(means, self._growth(units, sizes))
-
-    def _protocol_table(self, by_protocol: Mapping[str, Sequence[_Unit]], sizes: Sequence[int]) -> ReportTable:
-        cells = []
-        for protocol, units in by_protocol.items():
-            cells.append(self._row_by_size(units, sizes).cells(protocol))
-        return _table("Table 2: σ²_Sem by protocol", sizes, cells if len(cells) > 1 else [])
-
-    def _family_table(
-        self, protocol: str, units: Sequence[_Unit], sizes: Sequence[int], figures: Figures
-    ) -> ReportTable:
-        """Return Table 10: the variance over the versions of each family, and that over exact repeats."""
-        families = sorted({row.family for unit in units for row in unit.rows if row.is_variant})
-        cells = []
-        for name in families:
-            found = self._row_by_size(_only_families(units, {name}), sizes)
-            figures["families"].append({"protocol": protocol, "family": name, **found._asdict()})
-            cells.append(found.cells(name))
-        noise = [self._noise_of(unit) for unit in units]
-        repeats = [_mean(noise, "repeat", size) for size in sizes]
-        ends = [_by_cluster(noise, "repeat", size) for size in (sizes[-1], sizes[0])]
-        growth = ratio_of_means(*ends) if len(sizes) > 1 else None
-        cells.append(["exact repeat", *map(_cell, repeats), _ratio_cell(growth)])
-        cells.append(self._row_by_size(units, sizes).cells("all variants"))
-        return _table(f"Table 10: {protocol}, σ²_Sem by family", sizes, cells)
-
-    def _weighting_table(
-        self, protocol: str, units: Sequence[_Unit], sizes: Sequence[int], figures: Figures
-    ) -> ReportTable:
-        """Return Table 5: σ²_Sem of the same utilities under the judge's weights and under fixed ones."""
-        estimated = [unit for unit in units if all(row.utilities for row in unit.rows)]
-        names = dict.fromkeys(name for unit in estimated for row in unit.rows for name in self._weighted(row))
-        cells = []
-        for name in names:
-            found = self._row_by_size([self._reweighted(unit, name) for unit in estimated], sizes)
-            figures["weightings"].append({"protocol": protocol, "weights": name, **found._asdict()})
-            cells.append(found.cells(name))
-        return _table(f"Table 5: {protocol}, σ²_Sem by weights on the same û", sizes, cells)
-
-    def _reweighted(self, unit: _Unit, name: str) -> _Unit:
-        scores = [(row, self._weighted(row).get(name)) for row in unit.rows]
-        rows = [row.model_copy(update={"score": score}) for row, score in scores if score is not None]
-        return unit._replace(rows=tuple(rows))
-
-    def _weighted(self, row: PresentationScore) -> dict[str, float]:
-        """Return the score of a row under each weighting that is defined for it."""
-        people = tuple(row.utilities)
-        utilities = np.array([row.utilities[person] for person in people])
-        found = {"by the judge": row.score} if row.weights else {}
-        weights = fixed_weights(people, row.difficulty, row.task, self.own_weights)
-        return found | {name: float(one @ utilities) for name, one in weights.items()}
-
-    def _drift_sections(
-        self, protocol: str, units: Sequence[_Unit], sizes: Sequence[int], figures: Figures
-    ) -> Iterator[str | ReportTable]:
-        """Yield Table 3, and the breakdown of the variant with the largest shift, Table 9."""
-        drifts = [(unit, *found) for unit in units if (found := _drift(unit)) is not None]
-        cells: list[list[object]] = []
-        for size in sizes:
-            own = [drift for unit, _, drift in drifts if unit.stakeholders == size]
-            if own:
-                summary = summarize_drift(own)
-                figures["drift"].append({"protocol": protocol, "stakeholders": size, **summary._asdict()})
-                cells.append([str(size), *summary])
-        header = ("units", "variants", "w CV", "û CV", "σ", "mean |ΔR_w|/σ", "P95 |ΔR_w|/σ", "range/σ", "w Var share")
-        yield ReportTable([f"Table 3: {protocol}, n", *header], cells, digits=3)
-        if drifts:
-            yield from _worst_sections(protocol, drifts, figures)
-
-    def _all_notes(self, presentations: Presentations, by_protocol: Mapping[str, Sequence[_Unit]]) -> list[str]:
-        notes = list(omission_notes(presentations.left_out))
-        units = [unit for of_protocol in by_protocol.values() for unit in of_protocol]
-        tasks = len({unit.cluster for unit in units})
-        if all(_repeat(unit.rows, self.ddof) is None for unit in units):
-            hint = "score with `samples: 5` and the param `rotate: false`"
-            notes.append(f"no input was scored twice, so σ²_Rep and S/R are not measured; {hint}")
-        if tasks < _FEW_TASKS:
-            notes.append(f"{tasks} tasks: with fewer than {_FEW_TASKS}, the intervals are rough")
-        single = sum(_semantic(unit.rows, self.ddof) is None for unit in units)
-        if single:
-            notes.append(f"omitted from σ²_Sem, responses with fewer than two scored variants: {single}")
-        return notes
-
-
-def _group(rows: Rows, key: Callable[[PresentationScore], Any]) -> Iterator[tuple[Any, Rows]]:
-    found: dict[Any, list[PresentationScore]] = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return iter(found.items())
-
-
-def _units(rows: Rows) -> list[_Unit]:
-    units = []
-    for _, own in _group(rows, attrgetter("unit")):
-        first = own[0]
-        units.append(_Unit(first.judge, first.quality, first.task or first.seed, first.stakeholders, tuple(own)))
-    return units
-
-
-def _semantic(rows: Rows, ddof: int) -> float | None:
-    """Return σ²_Sem, the variance over variants, as a mean over their repeats; None for fewer than two variants."""
-    variants = sorted((row for row in rows if row.is_variant), key=attrgetter("repeat"))
-    scores = [[row.score for row in own] for _, own in groupby(variants, key=attrgetter("repeat"))]
-    found = [variance(own, ddof) for own in scores if len(own) > 1]
-    return fmean(found) if found else None
-
-
-def _repeat(rows: Rows, ddof: int) -> float | None:
-    """Return σ²_Rep: the variance over exact repeats of an input, the mean over inputs that have any."""
-    by_input = [[row.score for row in own] for _, own in _group(rows, attrgetter("input"))]
-    found = [variance(own, ddof) for own in by_input if len(own) > 1]
-    return fmean(found) if found else None
-
-
-def _only_families(units: Sequence[_Unit], families: set[str]) -> list[_Unit]:
-    return [unit._replace(rows=tuple(row for row in unit.rows if row.family in families)) for unit in units]
-
-
-def _drift(unit: _Unit) -> tuple[Sequence[PresentationScore], WeightDrift] | None:
-    rows = [row for row in unit.rows if row.is_variant and row.weights]
-    if len(rows) < 2:
-        return None
-    people = sorted(rows[0].weights)
-    weights = np.array([[row.weights[person] for person in people] for row in rows])
-    utilities = np.array([[row.utilities[person] for person in people] for row in rows])
-    return rows, weight_drift(weights, utilities, np.array([row.score for row in rows]))
-
-
-def _worst_sections(
-    protocol: str, drifts: Sequence[tuple[_Unit, Rows, WeightDrift]], figures: Figures
-) -> Iterator[str | ReportTable]:
-    unit, rows, drift = max(drifts, key=lambda one: float(np.abs(one[2].shift).max()))
-    place = int(np.abs(drift.shift).argmax())
-    row = rows[place]
-    people = sorted(row.weights)
-    cells = []
-    for person, mean in zip(people, drift.mean_weights.tolist(), strict=True):
-        change = row.weights[person] - mean
-        cells.append((person, row.weights[person], mean, change, row.utilities[person], change * row.utilities[person]))
-    shift = float(drift.shift[place])
-    names = ("stakeholder", "weight", "mean_weight", "change", "utility", "product")
-    figures["worst"].append(
-        {
-            "protocol": protocol,
-            "judge": unit.judge,
-            "seed": row.seed,
-            "family": row.family,
-            "version": row.version,
-            "shift": shift,
-            "stakeholders": [dict(zip(names, one, strict=True)) for one in cells],
-        }
-    )
-    title = f"Table 9: {protocol}, {row.seed}"
-    yield ReportTable([title, "w", "w̄", "Δw", "û", "Δw × û"], [*cells, ("total shift", *[None] * 4, shift)], digits=3)
-    yield f"largest shift by weights: {row.family} {row.version} of {row.seed}, judge {unit.judge}"
-
-
-def _by_cluster(noise: Sequence[UnitNoise], name: str, size: int) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
-    for one in noise:
-        value = getattr(one, name)
-        if one.stakeholders == size and value is not None:
-            found.setdefault(one.cluster, []).append(value)
+def _group(things: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
+    found: dict[Any, list[Any]] = {}
+    for thing in things:
+        found.setdefault(key(thing), []).append(thing)
     return found
 
 
-def _mean(noise: Sequence[UnitNoise], name: str, size: int) -> Estimate | None:
-    return mean_of_units(_by_cluster(noise, name, size))
+def _mean_variance(groups: Mapping[Any, Sequence[PresentationScore]], ddof: int) -> float | None:
+    found = [variance([row.score for row in rows], ddof) for rows in groups.values() if len(rows) > 1]
+    return fmean(found) if found else None
 
 
-def _value(found: Estimate | None) -> float | None:
-    return None if found is None else found.value
+def _families(units: Sequence[SeedUnit]) -> list[str]:
+    return sorted({row.family for unit in units for row in unit.variants})
 
 
-def _cell(found: Estimate | None) -> IntervalCell | None:
+def _drift_sections(
+    protocol: str, units: Sequence[SeedUnit], sizes: Sequence[int], figures: Figures
+) -> Iterator[str | ReportTable]:
+    """Yield Table 3, and the variant with the largest shift by weights, Table 9."""
+    drifts = [(unit, _drift(unit)) for unit in units if sum(bool(row.weights) for row in unit.variants) > 1]
+    cells: list[list[object]] = []
+    for size in sizes:
+        own = [drift for unit, drift in drifts if unit.stakeholders == size]
+        if own:
+            summary = summarize_drift(own)
+            figures["drift"].append({"protocol": protocol, "stakeholders": size, **summary._asdict()})
+            cells.append([str(size), *summary])
+    header = ("units", "variants", "w CV", "û CV", "σ", "mean |ΔR_w|/σ", "P95 |ΔR_w|/σ", "range/σ", "w Var share")
+    yield ReportTable([f"Table 3: {protocol}, n", *header], cells, digits=3)
+    if drifts:
+        unit, drift = max(drifts, key=lambda one: float(np.abs(one[1].shift).max()))
+        yield from _worst_sections(protocol, unit, drift, figures)
+
+
+def _drift(unit: SeedUnit) -> WeightDrift:
+    rows = [row for row in unit.variants if row.weights]
+    people = sorted(rows[0].weights)
+    weights = np.array([[row.weights[person] for person in people] for row in rows])
+    utilities = np.array([[row.utilities[person] for person in people] for row in rows])
+    return weight_drift(weights, utilities, np.array([row.score for row in rows]))
+
+
+def _worst_sections(protocol: str, unit: SeedUnit, drift: WeightDrift, figures: Figures) -> Iterator[str | ReportTable]:
+    place = int(np.abs(drift.shift).argmax())
+    row = [one for one in unit.variants if one.weights][place]
+    cells: list[tuple[object, ...]] = []
+    for person, mean in zip(sorted(row.weights), drift.mean_weights.tolist(), strict=True):
+        change = row.weights[person] - mean
+        cells.append((person, row.weights[person], mean, change, row.utilities[person], change * row.utilities[person]))
+    shift = float(drift.shift[place])
+    header = ("stakeholder", "w", "w̄", "Δw", "û", "Δw × û")
+    names = ("stakeholder", "weight", "mean_weight", "change", "utility", "product")
+    people = [dict(zip(names, one, strict=True)) for one in cells]
+    place_of_row = {"protocol": protocol, "judge": unit.judge, "seed": row.seed, "family": row.family}
+    figures["worst"].append({**place_of_row, "version": row.version, "shift": shift, "stakeholders": people})
+    yield f"Table 9: largest shift by weights, {protocol}: {row.family} {row.version} of {row.seed}, by {unit.judge}"
+    yield ReportTable(header, [*cells, ("total shift", *[None] * 4, shift)], digits=3)
+
+
+def _cell(found: Estimate | None) -> object:
+    if found is not None and math.isinf(found.value):
+        return "∞"
     return None if found is None else IntervalCell(found.value, found.low, found.high)
 
 
-def _ratio_cell(found: Estimate | None) -> object:
-    return "∞" if found is not None and found.value == float("inf") else _cell(found)
+def _headline(rows: Sequence[PresentationScore]) -> str:
+    variants = [row for row in rows if row.is_variant]
+    inputs = len({(row.seed, *row.input) for row in variants})
+    families = len({row.family for row in variants})
+    return (
+        f"{len({row.seed for row in rows})} responses in {inputs} variants, of {families} families; scores from 1 to 10"
+    )
 
 
-def _table(title: str, sizes: Sequence[int], cells: Sequence[Sequence[object]]) -> ReportTable:
-    return ReportTable([title, *(f"n={size}" for size in sizes), "Growth"], cells, digits=_DIGITS)
-
-
-def _headline(rows: Rows) -> str:
-    variants = {(*row.unit, *row.input) for row in rows if row.is_variant}
-    seeds = {row.seed for row in rows}
-    families = {row.family for row in rows if row.is_variant}
-    return f"{len(seeds)} responses in {len(variants)} variants of {len(families)} families; scores from 1 to 10"
-
-
-def _unit_figures(protocol: str, unit: _Unit, noise: UnitNoise) -> Figures:
-    return {
-        "protocol": protocol,
-        "judge": unit.judge,
-        "seed": unit.rows[0].seed,
-        "quality": unit.quality,
-        "stakeholders": unit.stakeholders,
-        "variants": len({row.input for row in unit.rows if row.is_variant}),
-        "semantic": noise.semantic,
-        "repeat": noise.repeat,
-        "cv": noise.cv,
-    }
-
-
-def _plots(figures: Figures) -> list[Plot]:
-    sizes = [str(size) for size in figures["stakeholders"]]
-    panels = []
-    for protocol in dict.fromkeys(row["protocol"] for row in figures["noise"]):
-        own = [row for row in figures["noise"] if row["protocol"] == protocol]
-        last = (own[-1]["judge"], own[-1]["quality"])
-        rows = [row for row in own if (row["judge"], row["quality"]) == last]
-        series = [
-            PlotSeries(
-                label,
-                [_value(row[name]) for row in rows],
-                sizes,
-                [row[name] and row[name].low for row in rows],
-                [row[name] and row[name].high for row in rows],
-            )
-            for name, label in (("semantic", "σ²_Sem, variants"), ("repeat", "σ²_Rep, exact repeats"))
-        ]
-        panels.append(Plot(protocol, "bars", series, x_label="stakeholders", y_label="variance of the score"))
-    return panels
+def _notes(presentations: Presentations, units: Sequence[SeedUnit]) -> Iterator[str]:
+    yield from omission_notes(presentations.left_out)
+    single = {unit.rows[0].seed for unit in units if unit.semantic() is None}
+    if single:
+        yield f"omitted from σ²_Sem, responses with fewer than two scored variants: {len(single)}"
+    if all(unit.repeat() is None for unit in units):
+        hint = "score with `samples: 5` and the param `rotate: false`"
+        yield f"no input was scored twice, so σ²_Rep and S/R are not measured; {hint}"
+    tasks = len({unit.cluster for unit in units})
+    if tasks < _FEW_TASKS:
+        yield f"{tasks} tasks: with fewer than {_FEW_TASKS}, the intervals are rough"

@@ -1,22 +1,20 @@
 """Scores of presentations: read from stored runs, whose responses are labelled with family and version, or a table."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from jurygraph.decision.combiner import Combiners
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, quote, validate
 from jurygraph.runs.run import Run
 from jurygraph.schema import FrozenModel, Question, RecordedVerdict, Reward, Trace
 from jurygraph.schema.frozen_model import Count, Id, LongId, Number
-from jurygraph.sources.table_rows import missing_column_error, read_rows
+from jurygraph.sources.ratings import read_models
 from jurygraph.studies.stability.weightings import difficulty_of
 
 ORIGINAL = "original"
@@ -28,7 +26,6 @@ _SCALE = 9.0
 """The native scale goes from 1 to 10, so a value in [0, 1] becomes 1 + 9 · value, as in A.2."""
 
 
-_JSON_FIELDS = ("score", "stakeholders", "repeat", "weights", "utilities", "difficulty")
 _Numbers = dict[Id, Number]
 
 
@@ -41,11 +38,13 @@ class PresentationScore(FrozenModel):
     d_i, by stakeholder. Scores and utilities are on the scale from 1 to 10.
     """
 
+    json_columns: ClassVar = frozenset({"stakeholders", "repeat", "weights", "utilities", "difficulty"})
+
     seed: LongId
     score: Number
     family: Id
     stakeholders: Count
-    version: str = "0"
+    version: str | int = "0"
     repeat: Count = 0
     protocol: Id = "score"
     judge: str = "judge"
@@ -74,7 +73,7 @@ class PresentationScore(FrozenModel):
     @property
     def input(self) -> tuple[str, str]:
         """Return the key of the judge's input within the unit: scores of one input are exact repeats."""
-        return (self.family, self.version) if self.is_variant else (ORIGINAL, "")
+        return (self.family, str(self.version)) if self.is_variant else (ORIGINAL, "")
 
 
 class Presentations(FrozenModel):
@@ -91,7 +90,7 @@ OpenRun = Callable[[Path], AbstractContextManager[tuple[Run, Callable[[int], Non
 def read_sources(sources: Sequence[Path], open_run: OpenRun) -> Presentations:
     """Return the scores of runs, which are folders, and of tables together; `open_run` opens a run with its progress.
 
-    Raises InputError as `read_table` and `read_run` do, and if one has no scores.
+    Raises InputError as `read_table` and `read_run` do.
     """
     found = []
     for source in sources:
@@ -100,13 +99,9 @@ def read_sources(sources: Sequence[Path], open_run: OpenRun) -> Presentations:
                 found.append(read_run(run, advance))
         else:
             found.append(read_table(source))
-        if not found[-1].rows:
-            raise InputError(f"{source}: has no scores; score it first")
-    left_out: Counter[str] = Counter()
-    for one in found:
-        left_out.update(one.left_out)
-    rows = tuple(row for one in found for row in one.rows)
-    return Presentations(sources=tuple(map(str, sources)), rows=rows, left_out=dict(left_out))
+    rows = [row for one in found for row in one.rows]
+    left_out = sum((Counter(one.left_out) for one in found), Counter[str]())
+    return Presentations(sources=tuple(map(str, sources)), rows=tuple(rows), left_out=dict(left_out))
 
 
 def read_table(path: Path) -> Presentations:
@@ -115,34 +110,7 @@ def read_table(path: Path) -> Presentations:
     In CSV, the columns `weights`, `utilities` and `difficulty` hold JSON objects. Raises InputError with file, line and
     field.
     """
-    needed = [name for name, field in PresentationScore.model_fields.items() if field.is_required()]
-    rows = []
-    for place, values in read_rows(path):
-        missing = [name for name in needed if name not in values]
-        if missing:
-            raise missing_column_error(f"{path}, {place}", missing[:1], tuple(values))
-        fields = {
-            name: _parse_cell(name, values[name])
-            for name in PresentationScore.model_fields
-            if values.get(name) not in (None, "")
-        }
-        row = validate(PresentationScore, fields)
-        if isinstance(row, Problem):
-            raise InputError(f"{path}, {place}, field {row.field}: {row}")
-        rows.append(row)
-    return Presentations(sources=(str(path),), rows=tuple(rows))
-
-
-def _parse_cell(name: str, value: Any) -> Any:
-    """Return the value of a cell: in CSV, numbers and objects are texts; elsewhere a name may be a whole number."""
-    if name not in _JSON_FIELDS:
-        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
+    return Presentations(sources=(str(path),), rows=tuple(row for _, row in read_models(path, PresentationScore).rows))
 
 
 def read_run(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> Presentations:
@@ -152,9 +120,7 @@ def read_run(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> P
     on the scale from 1 to 10. Where questions have several samples of the identical input (`rotate: false`), each
     sample is a repeat: the reward is recomputed from that sample alone. Left out and counted are failed rewards.
 
-    Raises:
-        InputError: a label of another type.
-        TraceMismatch: a record of the run has been changed.
+    Raises TraceMismatch where a record of the run has been changed, and InputError where its texts were erased.
     """
     combiners = run.load_combiners()
     judge = str(run.config.model)
@@ -177,40 +143,27 @@ def _rows_of_group(
         raise InputError(f"{run.folder}: the texts of task {task_id!r} were erased, its stakeholders with them")
     people = sorted(person.id for person in task.stakeholders)
     difficulty = difficulty_of(task, run.config.weights)
-    qualities = {trace.response_id: trace.labels.get("quality") for trace in traces}
+    qualities = {trace.response_id: trace.labels["quality"] for trace in traces if "quality" in trace.labels}
     for repeat, rewards in enumerate(_rewards_by_repeat(run, traces, combiners)):
         for trace, reward in zip(traces, rewards, strict=True):
-            labels = _labels_of(run, trace)
-            seed = labels.get("seed", trace.response_id)
-            quality = trace.labels.get("quality", qualities.get(seed))
             if reward.value is None:
                 left_out["presentations whose reward failed"] += 1
                 continue
-            common = {
+            labels = trace.labels
+            seed = str(labels.get("seed", trace.response_id))
+            common: dict[str, Any] = {
                 "seed": seed,
-                "family": labels.get("family", ORIGINAL),
-                "version": labels.get("version", "0"),
+                "family": str(labels.get("family", ORIGINAL)),
+                "version": str(labels.get("version", "0")),
+                "quality": str(labels.get("quality", qualities.get(seed, "-"))),
                 "stakeholders": len(people),
+                "difficulty": difficulty,
                 "repeat": repeat,
                 "judge": judge,
                 "task": task_id,
-                "quality": "-" if quality is None else str(quality),
             }
             for protocol, fields in _scores_of(reward, people):
-                yield PresentationScore(protocol=protocol, difficulty=difficulty, **common, **fields)
-
-
-def _labels_of(run: Run, trace: Trace) -> dict[str, str]:
-    found = {}
-    for name in ("family", "version", "seed"):
-        value = trace.labels.get(name)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, str | int):
-            problem = f"label {name!r} of response {quote(trace.response_id)} is {quote(str(value))}"
-            raise InputError(f"{run.folder}: {problem}; write a text or a whole number")
-        found[name] = str(value)
-    return found
+                yield PresentationScore(protocol=protocol, **common, **fields)
 
 
 def _scores_of(reward: Reward, people: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -11,17 +11,21 @@ from jurygraph.aggregation import stakeholders
 from jurygraph.aggregation.stakeholders import SUM_TOLERANCE
 from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.errors import InputError, PlanError
-from jurygraph.messages import Problem, quote, validate
+from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel, Task, WeightsConfig
 from jurygraph.schema.frozen_model import Id, LongId, Unit
-from jurygraph.sources.table_rows import missing_column_error, read_rows
+from jurygraph.sources.ratings import read_models
 
 TEMPERATURES = (3.0, 5.0, 8.0)
 """τ of DecompR's Table 5."""
 UNIFORM = "uniform"
 
 
-class _WeightRow(FrozenModel):
+class StakeholderWeight(FrozenModel):
+    """A stakeholder's weight in a task."""
+
+    json_columns: ClassVar = frozenset({"weight"})
+
     task: LongId
     stakeholder: Id
     weight: Unit
@@ -50,29 +54,13 @@ def read_weights(path: Path) -> OwnWeights:
     Raises InputError with file, line and field.
     """
     found: dict[str, dict[str, float]] = {}
-    for place, values in read_rows(path):
-        missing = [name for name in _WeightRow.model_fields if name not in values]
-        if missing:
-            raise missing_column_error(f"{path}, {place}", missing[:1], tuple(values))
-        fields = {name: values[name] for name in _WeightRow.model_fields}
-        if isinstance(fields["weight"], str):
-            fields["weight"] = _parse_number(f"{path}, {place}", fields["weight"])
-        row = validate(_WeightRow, fields)
-        if isinstance(row, Problem):
-            raise InputError(f"{path}, {place}, field {row.field}: {row}")
+    for _, row in read_models(path, StakeholderWeight).rows:
         found.setdefault(row.task, {})[row.stakeholder] = row.weight
     for task, weights in found.items():
         total = sum(weights.values())
         if abs(total - 1.0) > SUM_TOLERANCE:
             raise InputError(f"{path}: the weights of task {quote(task)} sum to {total:g}; they have to sum to 1")
     return OwnWeights(path.name, found)
-
-
-def _parse_number(location: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"{location}, field weight: is {quote(text)}; write a number from 0 to 1") from None
 
 
 def fixed_weights(

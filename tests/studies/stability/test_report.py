@@ -56,7 +56,7 @@ def test_noise_is_the_mean_over_units_and_growth_is_over_the_families_of_both_en
     assert ratio.growth.value == pytest.approx((9 + 9) / 4 / 0.5)
     assert ratio.semantic_to_repeat.value == pytest.approx(50 / 6)
     assert [unit.cv for unit in found.units] == pytest.approx([0.5**0.5 / 5, (50 / 6) ** 0.5 / 5])
-    families = {row.family: row.semantic for row in found.families}
+    families = {row.name: row.variance for row in found.families}
     assert [families[name]["8"].value for name in ("header", "order", "summary")] == [0.0, 9.0, 16.0]
     assert (families["order"]["2"].value, families["summary"]["2"]) == (1.0, None)
 
@@ -87,13 +87,13 @@ def test_the_same_utilities_are_weighed_anew_and_the_worst_variant_is_broken_dow
     own = tmp_path / "own.csv"
     own.write_text("task,stakeholder,weight\ntrip,ann,0.25\ntrip,bob,0.75\n", encoding="utf-8")
     found = measured(tmp_path, rows, own_weights=read_weights(own))
-    by_name = {row.weights: row.semantic["2"].value for row in found.weightings}
+    by_name = {row.name: row.variance["2"].value for row in found.weightings}
     assert list(by_name) == ["by the judge", "uniform", "DecompR τ=3", "DecompR τ=5", "DecompR τ=8", "own.csv"]
     assert by_name["uniform"] == pytest.approx((0.0 + 0.0 + 1.0) * 2 / 9)
     assert by_name["own.csv"] == pytest.approx(0.25**2 * 4 * 2 / 9)
     assert by_name["by the judge"] == pytest.approx((0.2**2 + 1.4**2 + 1.6**2) / 3)
     (worst,) = found.worst
-    assert (worst.seed, worst.version) == ("plan", "1")
+    assert (worst.seed, worst.version) == ("plan", 1)
     assert worst.shift == pytest.approx(0.2 * 2 - 0.2 * 8)
     assert [one.product for one in worst.stakeholders] == pytest.approx([0.4, -1.6])
     assert found.drift[0].units == 1
