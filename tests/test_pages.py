@@ -159,8 +159,8 @@ def for_reliability(folder: Path) -> None:
 
 def for_stability(folder: Path) -> None:
     """The page's own scores, and weights."""
-    (scores,) = blocks(read_page("docs/stability.md"), "csv")
-    (folder / "scores.csv").write_text(scores, encoding="utf-8")
+    for name, content in zip(("scores.csv", "groups.csv"), blocks(read_page("docs/stability.md"), "csv"), strict=True):
+        (folder / name).write_text(content, encoding="utf-8")
     write_table(folder / "own.csv", "task,stakeholder,weight", [("trip-a", "ann", 0.5), ("trip-a", "bob", 0.5)])
 
 

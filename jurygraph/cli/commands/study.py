@@ -27,7 +27,7 @@ from jurygraph.studies.simulate.study import PARTS, Part, SimulationStudy
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.", no_args_is_help=True, rich_markup_mode=None
 )
-_PARTS_HELP = f"Sweeps to simulate: {', '.join(get_args(Sweep))}; or propositions."
+_PARTS_HELP = f"Sweeps to simulate: {', '.join(get_args(Sweep))}; propositions; or decompr."
 
 
 @study.command()
@@ -171,6 +171,41 @@ def stability(
     output.write(measuring.report(read_sources(sources, open_run)))
 
 
+@study.command()
+def signal(
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or tables of scores.", show_default=False)
+    ],
+    protocol: Annotated[str | None, option("NAME", "Component to measure.", show_default="the reward")] = None,
+    correct: Annotated[float, typer.Option(metavar="P", help="Wanted probability of a correct sign.")] = 0.9,
+    cut: Annotated[float | None, option("T", "Threshold of a decision, from 1 to 10.")] = None,
+    markdown: AsMarkdown = False,
+    json: AsJson = False,
+) -> None:
+    """Measure whether rewards still order a group through the noise of wording (DecompR, section 4).
+
+    Reads what `study stability` reads; a group is the responses to a task, and σ²_ξ the variance over their variants.
+    SNR is Var[R] between the responses, less the noise in it, over σ²_ξ; P(correct sign) is Proposition 2's, for a
+    response one standard deviation off the group's mean. Then: how many variants (not repeats) to average for the
+    wanted probability; the terms of Theorem 1, where the judge gives weights and utilities; and with --cut, which
+    decisions flip with the wording. A task needs two responses. No request is sent, and nothing is written.
+
+    Exit codes: 0 done; 2 invalid input, such as a run without variants.
+
+    \b
+    Example:
+        jurygraph study signal run
+        jurygraph study signal variants --protocol direct --cut 7 --json
+    """
+    from jurygraph.studies.stability.rows import read_sources
+    from jurygraph.studies.stability.signal import SignalStudy
+
+    if not 0.5 < correct < 1.0:
+        raise InputError(f"--correct: is {correct:g}; write a number between 0.5 and 1")
+    output = ReportOutput(json, markdown)
+    output.write(SignalStudy(protocol, correct, cut).report(read_sources(sources, open_run)))
+
+
 _GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
 _LABEL_COLUMN = "label."
 
@@ -248,7 +283,9 @@ def simulate(
     sweep varies one property: labels of an item, gaps between agents, the pool of annotators, or hard items. Majority
     vote, hard Dawid-Skene and posterior expected credit are compared with the truth. Each mean has its standard error
     in parentheses, and the paper's number follows. `propositions` compares the scores by all annotators with those by
-    70 % of them, for more and more items, under the paper's own model. All parts take some minutes at 100 seeds.
+    70 % of them, for more and more items, under the paper's own model. `decompr` is DecompR's theory instead: the terms
+    of Theorem 1 and Proposition 1 for a judge whose noise is known, and Proposition 2 beside the paper's numbers. All
+    parts take some minutes at 100 seeds.
 
     Exit codes: 0 done; 2 invalid input, such as an unknown part.
 
@@ -256,6 +293,7 @@ def simulate(
     Example:
         jurygraph study simulate labels hard --seeds 10
         jurygraph study simulate propositions --seeds 20 --plot propositions.svg
+        jurygraph study simulate decompr --seeds 20
         jurygraph study simulate --json
     """
     output = ReportOutput(json, markdown, plot)

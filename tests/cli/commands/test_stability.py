@@ -42,3 +42,17 @@ def test_a_run_without_variants_is_refused(tmp_path: Path, run: Command):
     ended = run("study", "stability", project / "run")
     assert (ended.code, ended.out) == (2, "")
     assert "no response has two scored variants; label each response with `seed` and `family`" in ended.err
+
+
+def test_the_signal_of_a_group_is_printed(tmp_path: Path, run: Command):
+    scores = tmp_path / "scores.csv"
+    rows = ["a,original,0,5", "a,order,0,4.5", "a,order,1,5.5", "b,original,0,7", "b,order,0,6.5", "b,order,1,7.5"]
+    lines = ["seed,family,version,score,stakeholders,task", *(f"{row},2,trip" for row in rows)]
+    scores.write_text("\n".join(lines), encoding="utf-8")
+    ended = run("study", "signal", scores, "--correct", "0.99", "--cut", "5.2")
+    assert ended.code == 0
+    printed = [" ".join(line.split()) for line in ended.out.splitlines()]
+    assert printed[0] == "score: 1 groups, scores from 1 to 10"
+    assert "trip 2 0.250 3.500 0.996 1" in printed
+    assert "decisions at 5.2: 1 of 2 responses flip with some wording" in printed
+    assert run("study", "signal", scores, "--correct", "0.4").code == 2
