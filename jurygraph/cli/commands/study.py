@@ -27,7 +27,7 @@ from jurygraph.studies.simulate.study import PARTS, Part, SimulationStudy
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.", no_args_is_help=True, rich_markup_mode=None
 )
-_PARTS_HELP = f"Sweeps to simulate: {', '.join(get_args(Sweep))}; or propositions."
+_PARTS_HELP = f"Sweeps to simulate: {', '.join(get_args(Sweep))}; propositions; or decompr."
 
 
 @study.command()
@@ -130,6 +130,82 @@ def reliability(run: RunFolder, markdown: AsMarkdown = False, json: AsJson = Fal
     output.write(reliability_study.report(scores))
 
 
+@study.command()
+def stability(
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or tables of scores.", show_default=False)
+    ],
+    quality: Annotated[str | None, option("A,B", "Quality bands that count.", show_default="all")] = None,
+    weights: Annotated[Path | None, option("F", "Fixed weights: a table of task, stakeholder and weight.")] = None,
+    sample_variance: Annotated[
+        bool, typer.Option("--sample-variance", help="Divide by V - 1 instead of the paper's V.")
+    ] = False,
+    markdown: AsMarkdown = False,
+    json: AsJson = False,
+) -> None:
+    """Measure how much of a score is wording, and whose (DecompR, Tables 1, 2, 3, 5, 9 and 10).
+
+    Responses of a run carry the labels `seed` (the id of the response that they say in other words), `family`,
+    `version`, and `quality` if there are bands; one without `family` is an original. A table has these columns, `score`
+    and `stakeholders`, and may have `repeat`, `protocol`, `judge`, `task`, `weights`, `utilities` and `difficulty`.
+    σ²_Sem is the variance over variants, σ²_Rep that over exact repeats of one input, Growth σ²_Sem with the most
+    stakeholders over that with the fewest, and S/R σ²_Sem / σ²_Rep. With utilities, scores are recomputed under fixed
+    weights; with the judge's weights, their drift is measured. Intervals are over tasks. No request is sent, and
+    nothing is written.
+
+    Exit codes: 0 done; 2 invalid input, such as a run without variants.
+
+    \b
+    Example:
+        jurygraph study stability run
+        jurygraph study stability variants repeats --quality medium,high --weights own.csv
+        jurygraph study stability scores.csv --json
+    """
+    from jurygraph.studies.stability.report import StabilityStudy
+    from jurygraph.studies.stability.rows import read_sources
+    from jurygraph.studies.stability.weightings import read_weights
+
+    output = ReportOutput(json, markdown)
+    chosen = tuple(name.strip() for name in quality.split(",")) if quality else ()
+    measuring = StabilityStudy(chosen, None if weights is None else read_weights(weights), int(sample_variance))
+    output.write(measuring.report(read_sources(sources, open_run)))
+
+
+@study.command()
+def signal(
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or tables of scores.", show_default=False)
+    ],
+    protocol: Annotated[str | None, option("NAME", "Component to measure.", show_default="the reward")] = None,
+    correct: Annotated[float, typer.Option(metavar="P", help="Wanted probability of a correct sign.")] = 0.9,
+    cut: Annotated[float | None, option("T", "Threshold of a decision, from 1 to 10.")] = None,
+    markdown: AsMarkdown = False,
+    json: AsJson = False,
+) -> None:
+    """Measure whether rewards still order a group through the noise of wording (DecompR, section 4).
+
+    Reads what `study stability` reads; a group is the responses to a task, and σ²_ξ the variance over their variants.
+    SNR is Var[R] between the responses, less the noise in it, over σ²_ξ; P(correct sign) is Proposition 2's, for a
+    response one standard deviation off the group's mean. Then: how many variants (not repeats) to average for the
+    wanted probability; the terms of Theorem 1, where the judge gives weights and utilities; and with --cut, which
+    decisions flip with the wording. A task needs two responses. No request is sent, and nothing is written.
+
+    Exit codes: 0 done; 2 invalid input, such as a run without variants.
+
+    \b
+    Example:
+        jurygraph study signal run
+        jurygraph study signal variants --protocol direct --cut 7 --json
+    """
+    from jurygraph.studies.stability.rows import read_sources
+    from jurygraph.studies.stability.signal import SignalStudy
+
+    if not 0.5 < correct < 1.0:
+        raise InputError(f"--correct: is {correct:g}; write a number between 0.5 and 1")
+    output = ReportOutput(json, markdown)
+    output.write(SignalStudy(protocol, correct, cut).report(read_sources(sources, open_run)))
+
+
 _GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
 _LABEL_COLUMN = "label."
 
@@ -207,7 +283,9 @@ def simulate(
     sweep varies one property: labels of an item, gaps between agents, the pool of annotators, or hard items. Majority
     vote, hard Dawid-Skene and posterior expected credit are compared with the truth. Each mean has its standard error
     in parentheses, and the paper's number follows. `propositions` compares the scores by all annotators with those by
-    70 % of them, for more and more items, under the paper's own model. All parts take some minutes at 100 seeds.
+    70 % of them, for more and more items, under the paper's own model. `decompr` is DecompR's theory instead: the terms
+    of Theorem 1 and Proposition 1 for a judge whose noise is known, and Proposition 2 beside the paper's numbers. All
+    parts take some minutes at 100 seeds.
 
     Exit codes: 0 done; 2 invalid input, such as an unknown part.
 
@@ -215,6 +293,7 @@ def simulate(
     Example:
         jurygraph study simulate labels hard --seeds 10
         jurygraph study simulate propositions --seeds 20 --plot propositions.svg
+        jurygraph study simulate decompr --seeds 20
         jurygraph study simulate --json
     """
     output = ReportOutput(json, markdown, plot)
