@@ -8,13 +8,16 @@ from math import isclose
 from statistics import fmean, median
 from typing import Any, Literal
 
+import numpy as np
+
 from jurygraph.agents.registry import BUILTIN_COMBINERS, installed_plugins, load_combiner
 from jurygraph.decision.combiner import Combiner, Component, Matrices
+from jurygraph.decision.table import OK, calibrate, ok_outcome
 from jurygraph.display import Displayed, is_filled_in
 from jurygraph.messages import format_plain
-from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
+from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, ScoreCalibration, Term, Trace
 from jurygraph.schema.params import PlainParams
-from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES
+from jurygraph.schema.verdict import MET_THRESHOLD, NO_VARIANT, RESPONSE_GATES
 
 Effect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]
 """Effect of a verdict; a `deduction` is a score below the best."""
@@ -158,6 +161,14 @@ def is_discarded(verdict: RecordedVerdict, required_confidence: float) -> bool:
     return is_answer and confidence < required_confidence
 
 
+def _calibrate(verdict: RecordedVerdict, calibration: ScoreCalibration | None) -> RecordedVerdict:
+    """Return a verdict with the score as it counts. A gate's verdict, or one that is the worst case, keeps its own."""
+    if calibration is None or verdict.score is None or ok_outcome(verdict.gated_by, verdict.unsupported) != OK:
+        return verdict
+    score = float(calibrate(np.array(verdict.score), calibration))
+    return verdict.model_copy(update={"score": score, "met": score >= MET_THRESHOLD})
+
+
 Share = tuple[float, float]
 """A signed weight, and the total weight that it is divided by."""
 
@@ -202,7 +213,15 @@ class ExplainedTrace:
         self.trace = trace
         self.decision = decision
         self.by_question: dict[str, list[RecordedVerdict]] = {}
-        self._counting = [verdict for verdict in trace.verdicts if not verdict.superseded]
+        maps = {
+            name: one
+            for spec in decision.specs
+            for use in spec.inputs.values()
+            for name, one in use.calibration.items()
+        }
+        self._counting = [
+            _calibrate(verdict, maps.get(verdict.question)) for verdict in trace.verdicts if not verdict.superseded
+        ]
         for verdict in self._counting:
             self.by_question.setdefault(verdict.question, []).append(verdict)
         specs = {spec.name: spec for spec in decision.specs}
