@@ -16,7 +16,7 @@ from jurygraph import aggregation
 from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiner import ScoreMatrix
-from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, Status
+from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, ScoreCalibration, Status
 from jurygraph.schema.plan import SUBMITTED, VoteRule
 from jurygraph.schema.verdict import MET_THRESHOLD, NO_VARIANT, RESPONSE_GATES, Unsupported
 
@@ -104,6 +104,11 @@ class VerdictTable:
         the votes counts as that failure.
         """
         columns = self.columns[name]
+        if name in spec_input.calibration:  # the value of any other cell than a judged one follows from its outcome
+            value = np.where(
+                columns.outcome == OK, calibrate(columns.value, spec_input.calibration[name]), columns.value
+            )
+            columns = columns._replace(value=value, met=value >= MET_THRESHOLD)
         if (columns.outcome == NO_VARIANTS).any():
             counted = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
             outcome = np.where(columns.outcome == NO_VARIANTS, counted, columns.outcome).astype(np.int8)
@@ -231,6 +236,19 @@ def fill_columns(rows: int, cells: Cells) -> ScoreArrays:
             outcome[cell] = OK
             scores.binary[cell] = False
     return scores
+
+
+def calibrate(scores: Floats, calibration: ScoreCalibration) -> Floats:
+    """Return the calibrated value of each score, of any shape."""
+    knots = np.array(calibration.scores)
+    values = np.array(calibration.calibrated)
+    left = np.clip(np.searchsorted(knots, scores, side="right") - 1, 0, len(knots) - 1)
+    right = np.minimum(left + 1, len(knots) - 1)
+    width = np.where(right > left, knots[right] - knots[left], 1.0)
+    share = np.clip((scores - knots[left]) / width, 0.0, 1.0)
+    # rounding must not lead above the next knot, so that the map never falls
+    calibrated: Floats = np.minimum(values[left] + share * (values[right] - values[left]), values[right])
+    return calibrated
 
 
 def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) -> ScoreArrays:

@@ -8,14 +8,16 @@ from math import isclose
 from statistics import fmean
 from typing import Any, Literal
 
+import numpy as np
+
 from jurygraph.agents.registry import BUILTIN_COMBINERS, installed_plugins, load_combiner
 from jurygraph.decision.combiner import Combiner, Component, Matrices, ScoreMatrix
-from jurygraph.decision.table import ScoreArrays, VerdictTable, fill_columns
+from jurygraph.decision.table import OK, Cells, VerdictTable, calibrate, fill_columns, ok_outcome
 from jurygraph.display import Displayed, is_filled_in
 from jurygraph.messages import format_plain
-from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
+from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, ScoreCalibration, Term, Trace
 from jurygraph.schema.params import PlainParams
-from jurygraph.schema.verdict import RESPONSE_GATES
+from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 
 Effect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]
 """Effect of a verdict; a `deduction` is a score below the best."""
@@ -131,6 +133,14 @@ def is_discarded(verdict: RecordedVerdict, required_confidence: float) -> bool:
     return is_answer and confidence < required_confidence
 
 
+def _calibrate(verdict: RecordedVerdict, calibration: ScoreCalibration | None) -> RecordedVerdict:
+    """Return a verdict with the score as it counts. A gate's verdict, or one that is the worst case, keeps its own."""
+    if calibration is None or verdict.score is None or ok_outcome(verdict.gated_by, verdict.unsupported) != OK:
+        return verdict
+    score = float(calibrate(np.array(verdict.score), calibration))
+    return verdict.model_copy(update={"score": score, "met": score >= MET_THRESHOLD})
+
+
 Share = tuple[float, float]
 """A signed weight, and the total weight that it is divided by."""
 
@@ -175,11 +185,18 @@ class ExplainedTrace:
         self.trace = trace
         self.decision = decision
         self.by_question: dict[str, list[RecordedVerdict]] = {}
-        self._counting = [verdict for verdict in trace.verdicts if not verdict.superseded]
+        maps = {
+            name: one
+            for spec in decision.specs
+            for use in spec.inputs.values()
+            for name, one in use.calibration.items()
+        }
+        recorded = [verdict for verdict in trace.verdicts if not verdict.superseded]
+        self._counting = [_calibrate(verdict, maps.get(verdict.question)) for verdict in recorded]
         for verdict in self._counting:
             self.by_question.setdefault(verdict.question, []).append(verdict)
         specs = {spec.name: spec for spec in decision.specs}
-        self.table = VerdictTable(1, {name: self._columns(name) for name in self._named_questions()})
+        self.table = self._build_table(recorded)
         self.verdicts = list(self._explain_verdicts(decision))
         self._explained_by_question: dict[str, list[ExplainedVerdict]] = {}
         for one in self.verdicts:
@@ -200,14 +217,14 @@ class ExplainedTrace:
             return verdict.score
         return 1.0 - verdict.score
 
-    def _named_questions(self) -> Iterator[str]:
-        yield from self.by_question
-        yield from (name for spec in self.decision.specs for one in spec.inputs.values() for name in one.questions)
-
-    def _columns(self, question: str) -> ScoreArrays:
+    def _build_table(self, recorded: Iterable[RecordedVerdict]) -> VerdictTable:
         """Return the row of this response in the table from which its reward was decided."""
-        verdicts = enumerate(self.by_question.get(question, ()))
-        return fill_columns(1, {(0, n): (one, one.about != self.trace.response_id) for n, one in verdicts})
+        counted = (name for spec in self.decision.specs for one in spec.inputs.values() for name in one.questions)
+        cells: dict[str, Cells] = {name: {} for name in counted}
+        for verdict in recorded:
+            row = cells.setdefault(verdict.question, {})
+            row[0, len(row)] = verdict, verdict.about != self.trace.response_id
+        return VerdictTable(1, {name: fill_columns(1, row) for name, row in cells.items()})
 
     def _explain_verdicts(self, decision: Decision) -> Iterator[ExplainedVerdict]:
         confidences = _lowest_confidence(decision.specs) | _lowest_confidence(decision.counting_specs)

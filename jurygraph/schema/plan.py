@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, PrivateAttr, field_validator, model_validator
 
+from jurygraph.schema.calibration import ScoreCalibration
 from jurygraph.schema.frozen_model import (
     Flag,
     FrozenModel,
@@ -216,6 +217,8 @@ class ComponentInput(FrozenModel):
     confidence below `min_confidence`, in [0, 1], counts as abstained as well.
     `if_skipped` says if a question that is not applicable is left out of numerator and denominator (`left-out`), or
     counts 0 (`zero`). `reviewer` is the one whom the questions predict, for a combiner that fuses judges per reviewer.
+    `calibration` has the maps of questions whose scores are calibrated before they count; a calibrated score of 0.5 or
+    more is met.
     """
 
     questions: tuple[LongId, ...]
@@ -227,6 +230,7 @@ class ComponentInput(FrozenModel):
     input_weight: Positive = 1.0
     if_skipped: SkippedRule = "left-out"
     reviewer: Id | None = Field(default=None, exclude_if=lambda reviewer: reviewer is None)
+    calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict, exclude_if=lambda maps: not maps)
 
 
 class Implementation:

@@ -17,7 +17,7 @@ from pydantic_core import from_json
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, did_you_mean, quote, validate
-from jurygraph.schema import FrozenModel
+from jurygraph.schema import FrozenModel, ScoreCalibration
 from jurygraph.schema.rating import (
     Confusions,
     JudgedLabel,
@@ -349,13 +349,7 @@ def confusions_to_json(confusions: Confusions) -> bytes:
 
 def read_confusions(path: str | Path) -> Confusions:
     """Read what `confusions_to_json` wrote. Raises `InputError` with file and field for any other file."""
-    with closing(TextFile(path, str(path))) as file:
-        try:
-            content = from_json(file.read_whole(_MAX_BYTES, _TOO_LARGE), allow_inf_nan=False)
-        except ValueError as error:
-            raise InputError(f"{path}: is not valid JSON ({error}); {_REWRITE_HINT}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: is {describe_value(content)}; confusions are a JSON object; {_REWRITE_HINT}")
+    content = _read_object(path, "confusions are", _REWRITE_HINT)
     digest = content.pop("digest", None)
     if digest is None:
         raise InputError(f"{path}, field digest: is missing; {_REWRITE_HINT}")
@@ -365,3 +359,25 @@ def read_confusions(path: str | Path) -> Confusions:
     if digest != confusions.digest:
         raise InputError(f"{path}, field digest: is not that of the rest, which was changed; {_REWRITE_HINT}")
     return confusions
+
+
+def calibrations_to_json(calibrations: Mapping[str, ScoreCalibration]) -> bytes:
+    """Return the content of a file of calibrations by question, each with its digest."""
+    content = {name: {**one.model_dump(mode="json"), "digest": one.digest} for name, one in calibrations.items()}
+    return json.dumps(content).encode() + b"\n"
+
+
+def read_calibrations(path: str | Path) -> dict[str, Any]:
+    """Return the object that `calibrations_to_json` wrote, unchecked. Raises `InputError` if the file has none."""
+    return _read_object(path, "calibrations are", "have `jurygraph rescore --calibrate --artifact` write it again")
+
+
+def _read_object(path: str | Path, subject: str, hint: str) -> dict[str, Any]:
+    with closing(TextFile(path, str(path))) as file:
+        try:
+            content = from_json(file.read_whole(_MAX_BYTES, _TOO_LARGE), allow_inf_nan=False)
+        except ValueError as error:
+            raise InputError(f"{path}: is not valid JSON ({error}); {hint}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: is {describe_value(content)}; {subject} a JSON object; {hint}")
+    return content

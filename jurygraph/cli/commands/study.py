@@ -16,7 +16,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.krippendorff import AlphaLevel
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.reports.gate import parse_threshold, split_conditions
-from jurygraph.sources.ratings import read_judged_labels, read_ratings
+from jurygraph.sources.ratings import read_ratings
 from jurygraph.studies import agreement as agreement_study
 from jurygraph.studies import disagreement as disagreement_study
 from jurygraph.studies import preference as preference_study
@@ -207,13 +207,12 @@ def signal(
 
 
 _GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
-_LABEL_COLUMN = "label."
 
 
 @study.command()
 def judge(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs.", show_default=False)],
-    labels: Annotated[str, option("F", "Labels of people: a file, or label.NAME of the first run.")],
+    labels: Annotated[str, option("F", "Labels of people: a file, or label.NAME of the runs.")],
     split: Annotated[str | None, option("S", "Use the labels of this split only.")] = None,
     need: Annotated[float | None, option("W", "Half-width for which labels are counted.", min=1e-6)] = None,
     gate: Conditions = None,
@@ -246,13 +245,11 @@ def judge(
     text = ",".join(gate) if gate else ""
     conditions = split_conditions(text) if gate else []
     thresholds = [parse_threshold(part, text, judge_study.GATE_NAMES, _GATE_EXAMPLE) for part in conditions]
-    given = None if labels.startswith(_LABEL_COLUMN) else read_judged_labels(labels)
     judged = []
     for folder in runs:
         with open_run(folder) as (run, advance):
             judged.append(judge_study.read_judgements(run, advance))
-    if given is None:
-        given = judge_study.labels_of_run(judged[0], labels.removeprefix(_LABEL_COLUMN))
+    given = judge_study.read_labels(labels, judged)
     report = judge_study.report(judge_study.join_labels(judged, given, split), need)
     output.write(report)
     is_missed = False
