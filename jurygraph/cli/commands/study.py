@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, TypeVar, get_args
 
 import typer
 
@@ -22,11 +22,17 @@ from jurygraph.studies import disagreement as disagreement_study
 from jurygraph.studies import preference as preference_study
 from jurygraph.studies import reliability as reliability_study
 from jurygraph.studies.simulate.published import Sweep
-from jurygraph.studies.simulate.study import PARTS, Part, SimulationStudy
+from jurygraph.studies.simulate.study import PARTS, SimulationStudy
+
+T = TypeVar("T", bound=str)
 
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.", no_args_is_help=True, rich_markup_mode=None
 )
+ItemColumn = Annotated[str | None, option("C", "Column for `item`.")]
+ReviewerColumn = Annotated[str | None, option("C", "Column for `reviewer`.", "--reviewer", "--annotator")]
+ScoreColumn = Annotated[str | None, option("C", "Column for `score`.", "--score", "--label")]
+AgentColumn = Annotated[str | None, option("C", "Column for `agent`.")]
 _PARTS_HELP = f"Sweeps to simulate: {', '.join(get_args(Sweep))}; propositions; or decompr."
 
 
@@ -77,10 +83,10 @@ def preference(
 @study.command()
 def agreement(
     ratings: Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")],
-    item: Annotated[str | None, option("C", "Column for `item`.")] = None,
-    reviewer: Annotated[str | None, option("C", "Column for `reviewer`.", "--reviewer", "--annotator")] = None,
-    score: Annotated[str | None, option("C", "Column for `score`.", "--score", "--label")] = None,
-    agent: Annotated[str | None, option("C", "Column for `agent`.")] = None,
+    item: ItemColumn = None,
+    reviewer: ReviewerColumn = None,
+    score: ScoreColumn = None,
+    agent: AgentColumn = None,
     level: Annotated[AlphaLevel, typer.Option(help="What the difference of two scores means.")] = "ordinal",
     plot: PlotFile = None,
     markdown: AsMarkdown = False,
@@ -101,10 +107,72 @@ def agreement(
         jurygraph study agreement votes.csv --item id --reviewer who --score stars --level interval
     """
     output = ReportOutput(json, markdown, plot, tuple(map(str, ratings)))
-    named = {"item": item, "reviewer": reviewer, "score": score, "agent": agent}
-    columns = {name: column for name, column in named.items() if column}
+    columns = _named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
     files = [read_ratings(path, columns) for path in ratings]
     output.write(agreement_study.report(agreement_study.read_matrices(files), level))
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",")]
+
+
+def _parse_count(text: str) -> int:
+    if not text.isdecimal():
+        raise InputError(f"--shots: {text!r} is not a number of examples; write numbers such as 0,1,2,5,10")
+    return int(text)
+
+
+def _named_columns(**columns: str | None) -> dict[str, str]:
+    return {name: column for name, column in columns.items() if column}
+
+
+@study.command()
+def reviewers(
+    ratings: Annotated[Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")],
+    items: Annotated[Path | None, option("TEXTS", "File with the items' texts, if RATINGS has none.")] = None,
+    judges: Annotated[str | None, option("A,B", "Judges to compare.", show_default="all that can be compared")] = None,
+    shots: Annotated[str, typer.Option(metavar="N,M", help="Numbers of examples.")] = "0,1,2,5,10",
+    seeds: Annotated[int, typer.Option(metavar="N", help="Draws of examples.", min=1)] = 3,
+    item: ItemColumn = None,
+    reviewer: ReviewerColumn = None,
+    score: ScoreColumn = None,
+    agent: AgentColumn = None,
+    level: Annotated[
+        Literal["ordinal", "interval"], typer.Option(help="What the difference of two scores means.")
+    ] = "ordinal",
+    plot: PlotFile = None,
+    markdown: AsMarkdown = False,
+    json: AsJson = False,
+) -> None:
+    """Measure how well judges predict each reviewer's scores, and whether a judge for each reviewer is worth it.
+
+    Every score is predicted from other ratings: never from one of the judged item or its group. `own-history` is the
+    mean of the reviewer's own scores, and `neighbours` that of the own scores of the items with the most similar texts.
+    `item-mean` and `rater-offset` use what others gave the item: their mean, and that mean with the reviewer's usual
+    distance from it. None of the four needs a model.
+
+    Exit codes: 0 done; 2 invalid input, such as an unknown judge or an item that a reviewer scored twice.
+
+    \b
+    Example:
+        jurygraph study reviewers ratings.csv --items texts.jsonl
+        jurygraph study reviewers votes.csv --item id --judges item-mean,rater-offset --json
+    """
+    from jurygraph.sources.ratings import read_texts
+    from jurygraph.studies import reviewers as reviewers_study
+
+    output = ReportOutput(json, markdown, plot, (str(ratings),))
+    columns = _named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
+    file = read_ratings(ratings, columns)
+    texts = reviewers_study.texts_of(file, {} if items is None else read_texts(items))
+    usable = [name for name in reviewers_study.NO_MODEL if texts or name != "neighbours"]
+    names = _choose("--judges: unknown judge", _split(judges), reviewers_study.NO_MODEL) if judges else usable
+    if "neighbours" in names and not texts:
+        raise InputError("--judges neighbours: compares texts; name a file of them with --items")
+    counts = [_parse_count(count) for count in _split(shots)]
+    parts = reviewers_study.read_parts(file)
+    judged = [(part, list(reviewers_study.predict(part, names, counts, seeds, texts))) for part in parts]
+    output.write(reviewers_study.report(judged, level))
 
 
 @study.command()
@@ -294,18 +362,21 @@ def simulate(
         jurygraph study simulate --json
     """
     output = ReportOutput(json, markdown, plot)
-    simulation = SimulationStudy(_choose_parts(parts or PARTS), seeds, seed, jobs or os.cpu_count() or 1)
+    simulation = SimulationStudy(
+        _choose("unknown part", parts or PARTS, PARTS), seeds, seed, jobs or os.cpu_count() or 1
+    )
     with progress("simulating", simulation.size, "evaluations") as advance:
         report = simulation.run(advance)
     output.write(report)
 
 
-def _choose_parts(names: Sequence[str]) -> tuple[Part, ...]:
+def _choose(problem: str, names: Sequence[str], known: Sequence[T]) -> tuple[T, ...]:
+    """Return the known names that are named, in their order."""
     for name in names:
-        if name not in PARTS:
-            hint = did_you_mean(name, PARTS) or f"name some of {', '.join(PARTS)}"
-            raise InputError(f"unknown part {name!r}; {hint}")
-    return tuple(part for part in PARTS if part in names)
+        if name not in known:
+            hint = did_you_mean(name, known) or f"name some of {', '.join(known)}"
+            raise InputError(f"{problem} {name!r}; {hint}")
+    return tuple(one for one in known if one in names)
 
 
 @study.command()
@@ -341,7 +412,7 @@ def disagreement(
     if plot is not None and not cut.has_steps:
         raise InputError("--plot: the plot needs steps; add --step-label or --every")
     output = ReportOutput(json, markdown, plot)
-    names = tuple(name.strip() for name in components.split(",")) if components is not None else ()
+    names = _split(components) if components is not None else ()
     samples = []
     for folder in runs:
         with open_run(folder) as (run, advance):
