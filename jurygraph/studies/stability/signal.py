@@ -1,4 +1,4 @@
-"""What the noise of wording does to groups of responses: SNR, signs of advantages, and decisions at a threshold."""
+"""The noise of wording in groups of responses: SNR, signs of advantages, and decisions at a threshold."""
 
 import math
 from collections.abc import Iterator, Sequence
