@@ -1,8 +1,7 @@
 """STABLEVAL: its synthetic tables and ours, small panels, calibration, coverage, and speed compared with crowd-kit.
 
 The tables are of 20 seeds of ours where the paper's are of 100 of its own: the slow tests hold all to four standard
-errors at 100. Small panels are of 200, calibration of 40, coverage of 16, with 50 refits each, and credible
-intervals of 10.
+errors at 100. Small panels are of 200, calibration of 40, coverage of 16, with 50 refits each.
 """
 
 import csv
@@ -23,7 +22,6 @@ from benchmarks.figure import Figure, at_least, at_most, best_of
 from benchmarks.peer import python_with
 from benchmarks.simulation.calibration import measure_calibration
 from benchmarks.simulation.coverage import CoverageSettings, coverage
-from benchmarks.simulation.credible import SETTINGS, Chains, credible_coverage
 from benchmarks.simulation.panels import PANELS, Panel, Prior, setting, small_panels
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
@@ -44,8 +42,6 @@ PANEL_SEEDS = range(200)
 CALIBRATED_SEEDS = range(2000, 2040)
 COVERED_SEEDS = range(2000, 2016)
 EFFORT = CoverageSettings(resamples=500, refits=50, population=10_000)
-CREDIBLE_SEEDS, CHAINS = range(10), Chains(2, 250)
-MAX_GIBBS_SECONDS = 60.0
 COVERED_PANELS = (Panel(3, 200), Panel(5, 200), Panel(9, 200))
 STRONGER = {"stableval, prior 2": Prior(2.0, 2.0)}
 
@@ -69,7 +65,6 @@ def measure() -> list[Figure]:
         *_panels(),
         *_calibration(),
         *_coverage(),
-        *_credible(),
         *_compare_with_peer(),
         *_memory(),
         *_stability(),
@@ -122,19 +117,6 @@ def _covered(name: str, found: MethodFigures) -> Iterator[Figure]:
             share = found.mean(interval, figure)
             what = f"{name}, {interval}: {figure}" if width else f"{name}, {interval}: holds {figure}"
             yield Figure(what, share if width else 100.0 * share, "" if width else "%", "" if width else "nominal 95")
-
-
-def _credible() -> Iterator[Figure]:
-    for name, one in SETTINGS.items():
-        found = credible_coverage(one, CREDIBLE_SEEDS, CHAINS, JOBS)
-        shares = [100.0 * found.mean("gibbs", figure) for figure in ("population", "annotators")]
-        rest = "population {:.1f} %, annotators {:.1f} %".format(*shares)
-        yield Figure(f"{name}, gibbs: holds true credit ({rest})", 100.0 * found.mean("gibbs", "true credit"), "%")
-    columns = _columns(MTBENCH)
-    rows = columns["item"], columns["annotator"], columns["label"], columns["agent"]
-    started = perf_counter()
-    consensus.sample(*rows, classes=("0", "1", "2"), jobs=JOBS)
-    yield at_most("Gibbs on MT-Bench", perf_counter() - started, "s", MAX_GIBBS_SECONDS)
 
 
 def _compare_with_peer() -> list[Figure]:

@@ -24,7 +24,7 @@ import numpy as np
 from pydantic import AfterValidator, Field, ValidatorFunctionWrapHandler, WrapValidator
 
 from jurygraph import aggregation
-from jurygraph.aggregation.consensus import Consensus, Sampled
+from jurygraph.aggregation.consensus import Consensus
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix, weighted_mean
 from jurygraph.decision.combiners import Mean, input_means
@@ -388,7 +388,7 @@ def _are_units(values: Sequence[Any]) -> bool:
     return all(type(value) in (int, float) and 0 <= value <= 1 for value in values)
 
 
-def to_confusions(fitted: Consensus | Sampled, classes: Sequence[Label]) -> Confusions:
+def to_confusions(fitted: Consensus, classes: Sequence[Label]) -> Confusions:
     """Return the class shares and confusion matrices of a fit, for `classes` [K] and its annotators' names as text."""
     return Confusions(
         classes=tuple(classes),

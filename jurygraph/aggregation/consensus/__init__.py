@@ -2,7 +2,6 @@
 intervals."""
 
 from jurygraph.aggregation.consensus.fitting import PRESETS, dawid_skene, fit, not_identifiable, too_small
-from jurygraph.aggregation.consensus.gibbs import CredibleScore, Sampled, sample
 from jurygraph.aggregation.consensus.majority import MajorityVote, agreement, majority_vote
 from jurygraph.aggregation.consensus.resampling import Refits, Stability, ranking_stability, refit_intervals
 from jurygraph.aggregation.consensus.result import HIGH, AgentScore, AnnotatorQuality, Consensus, Credited
@@ -13,11 +12,9 @@ __all__ = [
     "AgentScore",
     "AnnotatorQuality",
     "Consensus",
-    "CredibleScore",
     "Credited",
     "MajorityVote",
     "Refits",
-    "Sampled",
     "Stability",
     "agreement",
     "dawid_skene",
@@ -26,6 +23,5 @@ __all__ = [
     "not_identifiable",
     "ranking_stability",
     "refit_intervals",
-    "sample",
     "too_small",
 ]

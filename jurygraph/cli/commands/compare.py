@@ -36,8 +36,7 @@ def compare(
     Both runs must score the same responses; every difference is B - A. Failed rewards are omitted and counted, never
     replaced by 0. Intervals are of 95 %; they and the tests take whole tasks as units, because responses to one task
     are not independent.
-    Two judges of one reviewer (aggregate, personalized, zero-shot) are compared within a run that has both, else across
-    the runs. `--json` prints every statistic and every flip.
+    `--json` prints every statistic and every flip.
 
     --gate takes conditions NAME OP NUMBER on the statistics of the first table, joined by `,` or `and`; a missing value
     meets none. no_worse_than=X holds if B is shown to lose less than X on average, rare large losses included.
@@ -89,7 +88,6 @@ def _comparison_lines(comparison: Comparison, most_flips: int) -> Iterator[str]:
     agents = [[row.agent or "(no agent)", *_difference_cells(row, row.left_out)] for row in comparison.agents]
     yield from table_section(["agent", *_DIFFERENCE_HEADER], agents)
     yield from _question_tables(comparison)
-    yield from _constructor_table(comparison)
     changes = [[row.response_id, row.a, row.b, row.delta] for row in comparison.changes]
     yield from table_section(["largest changes", "A", "B", "B - A"], changes)
     yield from _flip_table(comparison, most_flips)
@@ -187,15 +185,6 @@ def _question_tables(comparison: Comparison) -> Iterator[str]:
     same = len(comparison.questions) - len(changed)
     if same:
         yield from ("", f"no verdict differs in {same} {'other ' * bool(changed)}question{'s' * (same > 1)}")
-
-
-def _constructor_table(comparison: Comparison) -> Iterator[str]:
-    rows = []
-    for one in comparison.constructors:
-        judges = f"{one.first} ({one.runs[0]})", f"{one.second} ({one.runs[1]})"
-        rows.append([one.reviewer, one.dimension, *judges, one.n, one.mean_first, one.mean_second, one.mean_distance])
-    header = ["reviewer", "dimension", "first", "second", "n", "mean first", "mean second", "mean |difference|"]
-    yield from table_section(header, rows, left=4)
 
 
 def _flip_table(comparison: Comparison, most: int) -> Iterator[str]:

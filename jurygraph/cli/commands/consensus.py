@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from jurygraph.aggregation.consensus.gibbs import CHAINS, DRAWS
 from jurygraph.cli.options import AsJson, AsMarkdown, PlotFile, option
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.progress import progress
@@ -18,18 +17,8 @@ from jurygraph.errors import InputError
 from jurygraph.judges.panel import to_confusions
 from jurygraph.sources.ratings import NUMERAL, confusions_to_json, read_gold, read_votes
 from jurygraph.studies.consensus import FittedConsensus, Settings, VoteColumns, collect_votes, fit_consensus, report
-from jurygraph.studies.consensus.bayes import report_posterior, sample_posterior
 
 Classes = Annotated[str | None, option("A,B", "All labels, from low to high.", show_default="the numbers in the data")]
-Posterior = Annotated[
-    Literal["em", "gibbs"],
-    option(None, "Fit the model, or sample its full posterior, for credible intervals.", show_default=True),
-]
-_NOT_COMBINED = {
-    "em": ("chains", "draws"),
-    "gibbs": ("preset", "method", "compare", "bootstrap", "refit", "subsets", "fraction", "plot"),
-}
-"""Options that do not apply, by value of --posterior."""
 Preset = Annotated[
     Literal["converged", "paper"] | None,
     option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
@@ -59,7 +48,6 @@ def _draws(help_text: str) -> Any:
 
 
 def consensus(
-    context: typer.Context,
     ratings: Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")],
     item: Annotated[str | None, _column("--item")] = None,
     annotator: Annotated[str | None, _column("--annotator", "--reviewer")] = None,
@@ -70,9 +58,6 @@ def consensus(
     classes: Classes = None,
     values: Annotated[str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")] = None,
     gold: Annotated[Path | None, option("F", "Items with a known label, in the same columns.")] = None,
-    posterior: Posterior = "em",
-    chains: Annotated[int, _draws("Chains of --posterior gibbs.")] = CHAINS,
-    draws: Annotated[int, _draws("Draws that each chain keeps.")] = DRAWS,
     preset: Preset = None,
     method: MethodOption = None,
     compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
@@ -99,9 +84,7 @@ def consensus(
     Example:
         jurygraph consensus ratings.csv
         jurygraph consensus votes.csv --item id --classes bad,ok,good --compare --plot consensus.svg
-        jurygraph consensus ratings.csv --posterior gibbs
     """
-    _refuse_other_posterior(context, posterior)
     sources = tuple(map(str, [*ratings, *([gold] if gold else [])]))
     output = ReportOutput(json, markdown, plot, sources)
     _refuse_artifact(artifact, plot, sources)
@@ -110,27 +93,8 @@ def consensus(
     credit = _parse_values(values) if values is not None else None
     processes = jobs or os.cpu_count() or 1
     fit_settings = (preset, method, credit, bootstrap, refit, subsets, fraction)
-    settings = Settings(*fit_settings, seed, processes, compare, chains, draws)
-    if posterior == "gibbs":
-        _write_posterior(ballots, settings, output, artifact)
-    else:
-        _write_fit(fit_consensus(ballots, settings), output, artifact)
-
-
-def _refuse_other_posterior(context: typer.Context, posterior: str) -> None:
-    """Raise `InputError` for the first option in the command line that does not apply."""
-    for name in _NOT_COMBINED[posterior]:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise InputError(f"--{name}: does not apply to --posterior {posterior}; leave one of the two out")
-
-
-def _write_posterior(ballots: VoteColumns, settings: Settings, output: ReportOutput, artifact: Path | None) -> None:
-    with progress("sampling", settings.chains, "chains") as advance:
-        sampled = sample_posterior(ballots, settings, advance)
-    output.write(report_posterior(ballots, settings, sampled))
-    if artifact is not None:
-        write_output(str(artifact), [confusions_to_json(to_confusions(sampled, ballots.classes))])
+    settings = Settings(*fit_settings, seed, processes, compare)
+    _write_fit(fit_consensus(ballots, settings), output, artifact)
 
 
 def _write_fit(fitted: FittedConsensus, output: ReportOutput, artifact: Path | None) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits, Stability
-from jurygraph.aggregation.consensus.gibbs import CHAINS, DRAWS
 from jurygraph.aggregation.consensus.resampling import METHODS, PUBLISHED_RESAMPLES, PUBLISHED_SEED, Method
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
@@ -44,7 +43,6 @@ class Settings:
         seed: seed of all draws; None: 0, but 42 for the stability of preset `paper`.
         jobs: number of processes.
         compare: whether the tables compare all methods.
-        chains, draws: for the full posterior: number of chains, and of the draws that each keeps.
     """
 
     preset: Preset | None = None
@@ -57,8 +55,6 @@ class Settings:
     seed: int | None = None
     jobs: int = 1
     compare: bool = False
-    chains: int = CHAINS
-    draws: int = DRAWS
 
     def credits(self, classes: Sequence[Label]) -> tuple[float, ...]:
         """Return the credit of each class, [K]."""

@@ -4,7 +4,6 @@ figures       the models of a comparison
 pairing       responses and verdicts that are in both runs
 differences   paired differences over tasks: means, intervals, tests, rank correlations
 verdicts      differences by question, and decisions that flipped
-constructors  judges of one reviewer next to each other
 margins       non-inferiority and equivalence as conditions of `--gate`
 notes         other differences of the runs, and limits of the figures
 report        `compare`, which puts them together

@@ -102,25 +102,6 @@ class Flip:
     met: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ConstructorPair:
-    """The scores that two judges of one reviewer, such as `aggregate` and `personalized`, gave the same responses.
-
-    `runs` are their runs, `n` is the number of pairs of verdicts, each the mean of its samples, and `mean_distance` the
-    mean of |second - first|.
-    """
-
-    reviewer: str
-    dimension: str
-    first: str
-    second: str
-    runs: tuple[str, str]
-    n: int
-    mean_first: float
-    mean_second: float
-    mean_distance: float
-
-
 class RewardChange(FrozenModel):
     """The reward of a response in both runs."""
 
@@ -152,15 +133,14 @@ class Comparison(ComparisonStatistics):
     """Run B compared with run A: overall statistics, statistics by agent and by question, and the individual changes.
 
     `pass_threshold` is the reward from which a response passes. `margins` has the result of each margin condition,
-    `flipped_verdicts` all flips by question and response, `constructors` any two judges of one reviewer, `changes` the
-    20 largest changes of a reward, `notes` other differences and limits of the statistics.
+    `flipped_verdicts` all flips by question and response, `changes` the 20 largest changes of a reward, `notes` other
+    differences and limits of the statistics.
     """
 
     pass_threshold: Number
     margins: tuple[MarginTest, ...]
     agents: tuple[AgentDelta, ...]
     questions: tuple[QuestionDelta, ...]
-    constructors: tuple[ConstructorPair, ...]
     flipped_verdicts: tuple[Flip, ...]
     changes: tuple[RewardChange, ...]
     notes: tuple[str, ...]

@@ -10,7 +10,7 @@ import numpy as np
 from jurygraph.arrays import Floats, Ints
 from jurygraph.errors import InputError
 from jurygraph.inference.sign_flips import ROUNDING
-from jurygraph.runs.reports.comparison.responses import ComparedResponse, Judge, Slot
+from jurygraph.runs.reports.comparison.responses import ComparedResponse, Slot
 
 _HINT = "compare two runs of the same tasks and responses"
 _LARGEST = 1e300
@@ -43,12 +43,11 @@ class Verdicts(NamedTuple):
 class Side:
     """The part of one run that a comparison needs: a row for each response, column entries for each scored sample.
 
-    Both sides share `slots`, the number of each slot, and `judges`, those of a single reviewer.
+    Both sides share `slots`, the number of each slot.
     """
 
     name: str
     slots: dict[Slot, int]
-    judges: set[Judge]
     responses: dict[str, PairedRow] = field(default_factory=dict)
     tasks: dict[str, tuple[str, str]] = field(default_factory=dict)  # digests of the plan and of the group
     owners: "array[int]" = field(default_factory=lambda: array("q"))
@@ -72,8 +71,6 @@ class Side:
             self.slot_numbers.append(self.slots.setdefault(sample.slot, len(self.slots)))
             self.scores.append(sample.score)
             self.met.append(sample.met)
-            if sample.judge is not None:
-                self.judges.add(sample.judge)
 
     def verdicts(self, ids: Sequence[str]) -> Verdicts:
         """Return the verdicts on these responses."""

@@ -8,7 +8,6 @@ import numpy as np
 
 from jurygraph.errors import InputError
 from jurygraph.inference.sign_flips import flippable_sums
-from jurygraph.runs.reports.comparison.constructors import pair_constructors
 from jurygraph.runs.reports.comparison.differences import (
     adjusted_fields,
     paired_difference,
@@ -32,7 +31,7 @@ from jurygraph.runs.reports.comparison.pairing import (
     pair_ids,
     pair_rewards,
 )
-from jurygraph.runs.reports.comparison.responses import ComparedResponse, Judge, Slot, from_trace
+from jurygraph.runs.reports.comparison.responses import ComparedResponse, Slot, from_trace
 from jurygraph.runs.reports.comparison.verdicts import PairedVerdicts
 from jurygraph.schema import Trace
 
@@ -88,8 +87,7 @@ def compare_responses(
     if not math.isfinite(passing):
         raise InputError(f"a response cannot pass with a reward of {passing}; name a finite number, such as 0.5")
     slots: dict[Slot, int] = {}
-    judges: set[Judge] = set()
-    sides = Side("A", slots, judges), Side("B", slots, judges)
+    sides = Side("A", slots), Side("B", slots)
     for side, responses in zip(sides, (a, b), strict=True):
         side.add_all(responses)
     ids = pair_ids(*sides)
@@ -113,7 +111,6 @@ def compare_responses(
         margins=check_margins(margins, overall.estimate, max(largest_loss, _largest_loss_seen(rewards))),
         agents=tuple(agents),
         questions=tuple(questions),
-        constructors=tuple(pair_constructors(verdicts_a, verdicts_b, list(slots), judges)),
         flipped_verdicts=tuple(sorted(verdicts.flips())),
         changes=tuple(_largest_changes(rewards)),
         notes=(

@@ -16,17 +16,13 @@ from jurygraph.schema.verdict import MET_THRESHOLD
 Slot = tuple[str, tuple[str, ...] | None]
 """Key of a verdict among those on a response: question and judge, responses shown (None for the response alone)."""
 
-Judge = tuple[str, str, str, str]
-"""Reviewer, dimension, evaluator (such as `personalized`) and question of a prediction."""
-
 
 class Sample(NamedTuple):
-    """One sample of a verdict: its score, in [0, 1], and decision; `judge` is set if it predicts a reviewer's score."""
+    """One sample of a verdict: its score, in [0, 1], and decision."""
 
     slot: Slot
     score: float
     met: bool
-    judge: Judge | None
 
 
 class ComparedResponse(NamedTuple):
@@ -110,14 +106,12 @@ def _read_samples(
 def _read_sample(fields: Mapping[str, Any], shown: ResponseIds, about: str) -> Sample:
     judge = fields["judge"]
     question = fields["question"] if judge is None else intern(f"{fields['question']} by {judge}")
-    reviewer = fields["reviewer"]
     score = _require_finite(fields["score"])
     met = fields["met"]
     return Sample(
         slot=(question, None if shown == (about,) else shown),
         score=score,
         met=score >= MET_THRESHOLD if met is None else met,
-        judge=None if reviewer is None else (reviewer, fields["subject"], fields["evaluator"], question),
     )
 
 
