@@ -40,7 +40,6 @@ from jurygraph.decision.table import (
     dropped_questions,
     has_score,
     lacks_score,
-    sampled_questions,
     stack_groups,
 )
 from jurygraph.errors import PlanError
@@ -183,7 +182,7 @@ def decide_scores(
     rows, width = scores.outcome.shape
     if width != end:
         raise PlanError(f"expected {end} scores per response, one for each seat of a question, got {width}")
-    table = VerdictTable(rows, columns, sampled_questions(questions))
+    table = VerdictTable(rows, columns, {question.id: question for question in questions})
     return decide_table(decision, table, _count_each(scores.outcome), [False] * rows, combiners)
 
 

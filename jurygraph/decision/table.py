@@ -77,12 +77,12 @@ class ScoreArrays(NamedTuple):
 class VerdictTable:
     """Verdicts as arrays by question; the rows are the responses, of a group in canonical order.
 
-    The columns of the `sampled` questions are the samples of one judgement.
+    A question has its seats (see `Question`) for each opponent or variant, one after the other.
     """
 
     rows: int
     columns: Mapping[str, ScoreArrays]
-    sampled: frozenset[str] = frozenset()
+    questions: Mapping[str, Question]
 
     def score_matrix(self, spec_input: ComponentInput, rule: str, direction: int, scenario: Scenario) -> ScoreMatrix:
         """Return one input of a spec, filled; `direction` is -1 where a larger component means a lower reward."""
@@ -103,7 +103,7 @@ class VerdictTable:
         A discarded verdict counts as an abstention, and so does a missing majority, except of judges; a failure among
         the votes counts as that failure.
         """
-        columns = self.columns[name]
+        columns = self._columns_of(name, spec_input.judge)
         if (columns.outcome == NO_VARIANTS).any():
             counted = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
             outcome = np.where(columns.outcome == NO_VARIANTS, counted, columns.outcome).astype(np.int8)
@@ -118,12 +118,25 @@ class VerdictTable:
             columns = columns._replace(outcome=outcome)
         return columns
 
+    def _columns_of(self, name: str, judge: str | None) -> ScoreArrays:
+        """Return a question's verdicts, or those of one of its judges."""
+        columns = self.columns[name]
+        if judge is None:
+            return columns
+        question = self.questions[name]
+        first = question.seat(judge, 0)
+        seat = np.arange(columns.value.shape[1]) % question.seats
+        is_own = (first <= seat) & (seat < first + question.samples)
+        if not is_own.any():  # it answered nothing here
+            return ScoreArrays.absent(self.rows, 1)
+        return ScoreArrays._make(array[:, is_own] for array in columns)
+
     def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
         discarded = []
         undecided = []
         for name in spec_input.questions:
-            columns = self.columns[name]
+            columns = self._columns_of(name, spec_input.judge)
             effective = self.effective_columns(name, spec_input)
             is_discarded = _is_answered(columns.outcome) & (columns.confidence < spec_input.min_confidence)
             discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
@@ -138,9 +151,7 @@ class VerdictTable:
         Only scores of the judge count, whatever its confidence; a row without two on any question is NaN. None if no
         question has samples.
         """
-        if not self.sampled:
-            return None
-        names = sorted(self.sampled.intersection(name for one in spec_inputs for name in one.questions))
+        names = sorted({name for one in spec_inputs for name in one.questions if _is_sampled(self.questions[name])})
         spread = np.full(self.rows, np.nan)
         for value, _, outcome, *_ in (self.columns[name] for name in names):
             is_judged = outcome == OK
@@ -208,13 +219,12 @@ def stack_groups(
         for question in questions:
             _place_verdicts(question, row, by_question[question.id], shown[question.material], cells[question.id])
     columns = {question.id: _fill_columns(rows, cells[question.id]) for question in questions}
-    return VerdictTable(rows, columns, sampled_questions(questions))
+    return VerdictTable(rows, columns, {question.id: question for question in questions})
 
 
-def sampled_questions(questions: Iterable[Question]) -> frozenset[str]:
-    """Return the questions with several samples, by any judge, for one response as it was submitted."""
-    several = (q for q in questions if q.seats > 1 and q.scope == "response" and q.material == SUBMITTED)
-    return frozenset(q.id for q in several)
+def _is_sampled(question: Question) -> bool:
+    """Return whether a question has several verdicts, by any judge, on one response as it was submitted."""
+    return question.seats > 1 and question.scope == "response" and question.material == SUBMITTED
 
 
 def _fill_columns(rows: int, cells: Cells) -> ScoreArrays:

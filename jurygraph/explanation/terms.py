@@ -312,10 +312,13 @@ class ExplainedTerm:
         return bool(verdicts) and all(_is_missing(verdict, one.min_confidence) for verdict in verdicts)
 
     def _weighted_verdicts(self, one: ComponentInput) -> list[RecordedVerdict]:
-        return self._verdicts(name for name, weight in zip(one.questions, one.weights, strict=True) if weight)
+        questions = (name for name, weight in zip(one.questions, one.weights, strict=True) if weight)
+        return self._verdicts(questions, one.judge)
 
-    def _verdicts(self, questions: Iterable[str]) -> list[RecordedVerdict]:
-        return [verdict for question in questions for verdict in self._explained.by_question.get(question, ())]
+    def _verdicts(self, questions: Iterable[str], judge: str | None = None) -> list[RecordedVerdict]:
+        """Return the verdicts on these questions; with a `judge` only those of that one."""
+        verdicts = (verdict for question in questions for verdict in self._explained.by_question.get(question, ()))
+        return [verdict for verdict in verdicts if judge in (None, verdict.judge)]
 
     @cached_property
     def leaves(self) -> list[Leaf]:
@@ -345,19 +348,21 @@ class ExplainedTerm:
         """Return True if an input has a value: a verdict that applies, or one that counts 0 because it was skipped."""
         one = self._inputs[name]
         if one.if_skipped == "zero":
-            return bool(self._verdicts(one.questions))
+            return bool(self._verdicts(one.questions, one.judge))
         return any(self._question_applies(one, question) for question in one.questions)
 
     def _question_applies(self, one: ComponentInput, question: str) -> bool:
         if one.reduce == "majority" and (tally := self._tally(one, question)):
             return tally.leading is not None or not tally.is_decided
-        verdicts = self._verdicts([question])
+        verdicts = self._verdicts([question], one.judge)
         return any(v.status != "not_applicable" or is_discarded(v, one.min_confidence) for v in verdicts)
 
     def _input_leaves(self, name: str, value: float, share: Share) -> list[Leaf]:
         """Return the questions of an input if their mean is its value, else the whole input."""
         one = self._inputs[name]
-        verdicts = self._explained.of_questions(self._inputs[name].questions)
+        verdicts = [
+            each for each in self._explained.of_questions(one.questions) if one.judge in (None, each.verdict.judge)
+        ]
         columns = [
             (question, abs(weight) * (len(cells) if one.reduce is None else 1), _fold(cells, one.reduce))
             for question, weight in zip(one.questions, one.weights, strict=True)
@@ -394,7 +399,7 @@ class ExplainedTerm:
             decided = [] if tally.leading is None else [tally.leading]
             return decided if tally.is_decided else [worst if tally.counts_as_worst else fill]
         cells = []
-        for verdict in self._verdicts([question]):
+        for verdict in self._verdicts([question], one.judge):
             if verdict.status == "not_applicable" and not is_discarded(verdict, one.min_confidence):
                 lowest = worst if verdict.gated_by == NO_VARIANT else 0.0
                 cells += [lowest] if one.if_skipped == "zero" else []
@@ -407,7 +412,11 @@ class ExplainedTerm:
 
     def _tally(self, one: ComponentInput, question: str) -> Tally | None:
         """Return the majority vote on a question; None if it has fewer than two verdicts of its judge."""
-        verdicts = [one for one in self._verdicts([question]) if one.status != "not_applicable" or one.gated_by is None]
+        verdicts = [
+            each
+            for each in self._verdicts([question], one.judge)
+            if each.status != "not_applicable" or each.gated_by is None
+        ]
         return tally_votes(verdicts, list(map(self._explained.score, verdicts)), one) if len(verdicts) > 1 else None
 
     def is_unjudged_part(self, name: str) -> bool:
