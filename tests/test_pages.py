@@ -157,6 +157,13 @@ def for_reliability(folder: Path) -> None:
     write_table(folder / "people.csv", "id,target,question", rows)
 
 
+def for_stability(folder: Path) -> None:
+    """The page's own scores, and weights."""
+    for name, content in zip(("scores.csv", "groups.csv"), blocks(read_page("docs/stability.md"), "csv"), strict=True):
+        (folder / name).write_text(content, encoding="utf-8")
+    write_table(folder / "own.csv", "task,stakeholder,weight", [("trip-a", "ann", 0.5), ("trip-a", "bob", 0.5)])
+
+
 def for_graphs(folder: Path) -> None:
     """The page's own task, with and without its edges."""
     write_config_by_words(folder)
@@ -233,6 +240,7 @@ PAGES = [
     Page("docs/importing.md", for_importing),
     Page("docs/preference.md", for_preference),
     Page("docs/reliability.md", for_reliability),
+    Page("docs/stability.md", for_stability),
     Page(
         "docs/safety.md",
         for_safety,

@@ -72,7 +72,7 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
         scope: {"reduce"}
         for scope in (
             "_build_input",
-            *(f"_SpecBuilder.{name}" for name in ("_evaluator_spec", "_check_inputs", "_with_fold")),
+            *(f"_SpecBuilder.{name}" for name in ("_evaluator_spec", "_check_inputs", "_with_fold", "_calibration")),
         )
     },
     "decision/weighting.py": {},

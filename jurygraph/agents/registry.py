@@ -20,7 +20,7 @@ from jurygraph.agents.isolation import IsolatedEvaluator
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import Combiner
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import did_you_mean, nearest_name
+from jurygraph.messages import Problem, did_you_mean, nearest_name, validate
 from jurygraph.schema import Config, DeriverUse, EvaluatorRecord, EvaluatorUse, FrozenModel, digest_of
 from jurygraph.schema.params import ParamsModel
 
@@ -163,7 +163,18 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
             loaded[name] = load_combiner(name, targets.get(name))
         except ConfigError as error:
             raise ConfigError(f"{keys.get(name, '')}{error}") from error.__cause__
+    for key, component in config.components.items():
+        _check_combiner_params(f"components.{key}", loaded[component.combiner], component.params)
     return loaded
+
+
+def _check_combiner_params(key: str, combiner: Combiner, params: Mapping[str, Any]) -> None:
+    """Raise ConfigError for the first wrong param of a component, unless its combiner reads them in its own way."""
+    if combiner.Params is ParamsModel and type(combiner).freeze is not Combiner.freeze:
+        return
+    problem = validate(combiner.Params, params)
+    if isinstance(problem, Problem):
+        raise ConfigError(f"{key}.{'.'.join(filter(None, ('params', problem.field)))}: {problem}")
 
 
 def _combiner_objects(config: Config) -> dict[str, Any]:

@@ -127,47 +127,6 @@ def _count_ratings(ratings: ArrayLike, level: AlphaLevel) -> tuple[Floats, Float
     return counts.astype(np.float64), levels
 
 
-class Classification(NamedTuple):
-    """Quality of predictions: accuracy, and the unweighted means of precision, recall and F1 over the labels."""
-
-    accuracy: float
-    macro_precision: float
-    macro_recall: float
-    macro_f1: float
-
-
-def classification(
-    predicted: ArrayLike, truth: ArrayLike, labels: Sequence[str | float] | None = None
-) -> Classification:
-    """Return accuracy and macro-averaged precision, recall and F1, with scikit-learn's conventions.
-
-    Args:
-        predicted: a label for each item, [N].
-        truth: the true labels, [N].
-        labels: the labels to average over; by default all that are predicted or true. Others still count as wrong.
-
-    Returns:
-        The four metrics. Precision is 0 for a label that is never predicted, recall for one that is never true, and F1
-        for one that is neither.
-
-    Raises:
-        PlanError: lists of different lengths, empty lists, numbers compared with strings, or no label to average over.
-    """
-    predictions, true_labels = _labels("predicted", predicted, "truth", truth)
-    averaged = np.union1d(predictions, true_labels) if labels is None else np.asarray(labels)
-    if not averaged.size:
-        raise PlanError("labels is empty: name one to average over, or leave it out")
-    hits, predicted_counts, true_counts = (
-        np.array([np.count_nonzero(where == each) for each in averaged], dtype=np.float64)
-        for where in (predictions[predictions == true_labels], predictions, true_labels)
-    )
-    precision = hits / np.maximum(predicted_counts, 1.0)
-    recall = hits / np.maximum(true_counts, 1.0)
-    f1 = 2.0 * hits / np.maximum(predicted_counts + true_counts, 1.0)
-    accuracy = np.count_nonzero(predictions == true_labels) / len(predictions)
-    return Classification(accuracy, *(float(total(each)) / len(averaged) for each in (precision, recall, f1)))
-
-
 class Majority(NamedTuple):
     """The winning values [R] (0.0 where none won), and where a value won, [R]."""
 

@@ -10,8 +10,8 @@ from io import TextIOWrapper
 
 from jurygraph.cli.app import root_command
 from jurygraph.cli.exit_codes import ExitCode
-from jurygraph.cli.redacted_streams import redacted_streams
 from jurygraph.cli.render.text import command_line, escape_lines, print_message
+from jurygraph.cli.streams import current_redactor
 from jurygraph.errors import BudgetExceeded, JurygraphError, ModelError, TraceMismatch
 
 _EXIT_CODES = {TraceMismatch: ExitCode.INTEGRITY, ModelError: ExitCode.INCONCLUSIVE, BudgetExceeded: ExitCode.BUDGET}
@@ -37,29 +37,33 @@ def _run(argv: Sequence[str] | None) -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     command_line.set(shlex.join(["jurygraph", *(sys.argv[1:] if argv is None else argv)]))
-    with redacted_streams(for_good=argv is None):
+    try:
         try:
-            try:
-                root_command(None if argv is None else list(argv), prog_name="jurygraph")
-            finally:
-                sys.stdout.flush()
-        except JurygraphError as error:
-            code = next((code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)), ExitCode.WRONG_INPUT)
-            _exit_with_message(str(error), code)
-        except OSError as error:
-            _exit_with_message(f"{error.filename or 'a file'}: {error.strerror or error}", ExitCode.WRONG_INPUT)
-        except Exception as error:  # noqa: BLE001 - the outermost handler: any other exception is a bug
-            sys.stderr.write(escape_lines(traceback.format_exc()))
-            _exit_with_message(
-                f"this is a bug in jurygraph, please report it: {type(error).__name__}: {error}", ExitCode.BUG
-            )
+            root_command(None if argv is None else list(argv), prog_name="jurygraph")
+        finally:
+            sys.stdout.flush()
+    except JurygraphError as error:
+        code = next((code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)), ExitCode.WRONG_INPUT)
+        _exit_with_message(str(error), code)
+    except OSError as error:
+        _exit_with_message(f"{error.filename or 'a file'}: {error.strerror or error}", ExitCode.WRONG_INPUT)
+    except Exception as error:  # noqa: BLE001 - the outermost handler: any other exception is a bug
+        sys.stderr.write(_make_printable(traceback.format_exc()))
+        _exit_with_message(
+            f"this is a bug in jurygraph, please report it: {type(error).__name__}: {error}", ExitCode.BUG
+        )
+
+
+def _make_printable(text: str) -> str:
+    """Return a text without secrets, and with escapes for control characters, which would control the terminal."""
+    return escape_lines(current_redactor().redact_text(text))
 
 
 class _VisibleFormatter(logging.Formatter):
-    """Log formatter that escapes control characters, so that a message cannot control the terminal."""
+    """Log formatter for the terminal; a log record may repeat a key, or contain control characters."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return escape_lines(super().format(record))
+        return _make_printable(super().format(record))
 
 
 def _exit_with_message(message: str, code: ExitCode) -> None:

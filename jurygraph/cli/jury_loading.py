@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jurygraph.cli.redacted_streams import add_secrets
+from jurygraph.cli.streams import add_secrets
 from jurygraph.errors import ConfigError
 
 if TYPE_CHECKING:

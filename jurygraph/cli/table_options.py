@@ -1,6 +1,5 @@
-"""Options that make a table the input of a command: its columns, and a dataset saved by `datasets`."""
+"""Options that make a table the input of a command: the columns with its prompts, responses and more."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from jurygraph.cli.options import option
@@ -36,18 +35,6 @@ RubricColumn = Annotated[str | None, _column("rubric", "Rubrics of a table: a cr
 IdColumn = Annotated[str | None, option("C", "Ids of a table's rows.", _OPTIONS["id"], show_default="row-1, row-2, …")]
 GroupBy = Annotated[str | None, _column("group_by", "Table rows with the same value here are one task.")]
 AgentColumn = Annotated[str | None, _column("agent", "Agents that wrote the responses of a table.")]
-SavedDataset = Annotated[
-    str | None, option("DATASET_DIR", "Folder that `datasets` saved, a table, instead of TASKS.", "--hf")
-]
-
-
-def choose_source(tasks: str | None, saved_dataset: str | None) -> str:
-    """Return the file or folder to read. Raises `InputError` unless just one of the two is given."""
-    if (tasks is None) == (saved_dataset is None):
-        raise InputError("expected TASKS or --hf DATASET_DIR, one of the two")
-    if saved_dataset is not None and not Path(saved_dataset).is_dir():
-        raise InputError(f"--hf {saved_dataset}: is no folder; name one that `save_to_disk` wrote, or give TASKS")
-    return str(tasks or saved_dataset)
 
 
 def choose_columns(*names: str | list[str] | None) -> "TableColumns | None":

@@ -381,7 +381,10 @@ class _SpecBuilder:
     ) -> ComponentSpec:
         implementation = self.combiners[combiner]
         settings = {"reduce": None} if implementation.needs_all_columns else {"vote": self.config.panel.vote}
-        inputs = {key: spec_input.model_copy(update=settings) for key, spec_input in inputs.items()}
+        inputs = {
+            key: spec_input.model_copy(update=settings | self._calibration(key, spec_input))
+            for key, spec_input in inputs.items()
+        }
         self._check_inputs(name, combiner, inputs)
         try:
             with as_plan_error(f"combiner {combiner!r}"):
@@ -422,6 +425,19 @@ class _SpecBuilder:
                 raise PlanError(f"two inputs are the votes of {min(twice)!r}; leave one out, or rename it")
             separated |= of_judge
         return separated
+
+    def _calibration(self, key: str, spec_input: ComponentInput) -> dict[str, Any]:
+        """Return the calibration of an input's questions. Raises ConfigError where a calibrated score says nothing."""
+        maps = {name: one for name, one in self.config.calibration.items() if name in spec_input.questions}
+        for name in maps:
+            if self.by_id[name].scope != "response":
+                raise ConfigError(f"calibration.{name}: is about several responses; calibrate questions about one")
+            if spec_input.reduce == "majority":
+                hint = "fold it by its mean, or leave the calibration out"
+                raise ConfigError(
+                    f"calibration.{name}: input {key!r} counts its votes, and votes are no scores; {hint}"
+                )
+        return {"calibration": maps} if maps else {}
 
     def _predicted_reviewers(self, inputs: Mapping[str, ComponentInput]) -> dict[str, str | None]:
         """Return the reviewer whom each question predicts, None for nobody in particular."""

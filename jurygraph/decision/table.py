@@ -6,7 +6,7 @@ variant. `score_matrix` turns an input of a spec into `ScoreMatrix` for a combin
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from jurygraph import aggregation
 from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiner import ScoreMatrix
-from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, Status
+from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, ScoreCalibration, Status
 from jurygraph.schema.plan import SUBMITTED, VoteRule
 from jurygraph.schema.verdict import MET_THRESHOLD, NO_VARIANT, RESPONSE_GATES, Unsupported
 
@@ -77,12 +77,14 @@ class ScoreArrays(NamedTuple):
 class VerdictTable:
     """Verdicts as arrays by question; the rows are the responses, of a group in canonical order.
 
-    A question has its seats (see `Question`) for each opponent or variant, one after the other.
+    The columns of the `sampled` questions are the samples of one judgement. The seats of a question with several judges
+    have those in `judges`, and repeat for each opponent or variant.
     """
 
     rows: int
     columns: Mapping[str, ScoreArrays]
-    questions: Mapping[str, Question]
+    sampled: frozenset[str] = frozenset()
+    judges: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
 
     def score_matrix(self, spec_input: ComponentInput, rule: str, direction: int, scenario: Scenario) -> ScoreMatrix:
         """Return one input of a spec, filled; `direction` is -1 where a larger component means a lower reward."""
@@ -104,6 +106,11 @@ class VerdictTable:
         the votes counts as that failure.
         """
         columns = self._columns_of(name, spec_input.judge)
+        if name in spec_input.calibration:  # the value of any other cell than a judged one follows from its outcome
+            value = np.where(
+                columns.outcome == OK, calibrate(columns.value, spec_input.calibration[name]), columns.value
+            )
+            columns = columns._replace(value=value, met=value >= MET_THRESHOLD)
         if (columns.outcome == NO_VARIANTS).any():
             counted = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
             outcome = np.where(columns.outcome == NO_VARIANTS, counted, columns.outcome).astype(np.int8)
@@ -123,13 +130,9 @@ class VerdictTable:
         columns = self.columns[name]
         if judge is None:
             return columns
-        question = self.questions[name]
-        first = question.seat(judge, 0)
-        seat = np.arange(columns.value.shape[1]) % question.seats
-        is_own = (first <= seat) & (seat < first + question.samples)
-        if not is_own.any():  # it answered nothing here
-            return ScoreArrays.absent(self.rows, 1)
-        return ScoreArrays._make(array[:, is_own] for array in columns)
+        seats = self.judges.get(name, ())
+        own = [place for place in range(columns.value.shape[1]) if seats and seats[place % len(seats)] == judge]
+        return ScoreArrays._make(array[:, own] for array in columns) if own else ScoreArrays.absent(self.rows, 1)
 
     def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
@@ -151,7 +154,9 @@ class VerdictTable:
         Only scores of the judge count, whatever its confidence; a row without two on any question is NaN. None if no
         question has samples.
         """
-        names = sorted({name for one in spec_inputs for name in one.questions if _is_sampled(self.questions[name])})
+        if not self.sampled:
+            return None
+        names = sorted(self.sampled.intersection(name for one in spec_inputs for name in one.questions))
         spread = np.full(self.rows, np.nan)
         for value, _, outcome, *_ in (self.columns[name] for name in names):
             is_judged = outcome == OK
@@ -218,16 +223,23 @@ def stack_groups(
         shown = {material: _variant_columns(material, questions, by_question) for material in materials}
         for question in questions:
             _place_verdicts(question, row, by_question[question.id], shown[question.material], cells[question.id])
-    columns = {question.id: _fill_columns(rows, cells[question.id]) for question in questions}
-    return VerdictTable(rows, columns, {question.id: question for question in questions})
+    columns = {question.id: fill_columns(rows, cells[question.id]) for question in questions}
+    return VerdictTable(rows, columns, sampled_questions(questions), judges_of_seats(questions))
 
 
-def _is_sampled(question: Question) -> bool:
-    """Return whether a question has several verdicts, by any judge, on one response as it was submitted."""
-    return question.seats > 1 and question.scope == "response" and question.material == SUBMITTED
+def sampled_questions(questions: Iterable[Question]) -> frozenset[str]:
+    """Return the questions with several samples, by any judge, for one response as it was submitted."""
+    several = (q for q in questions if q.seats > 1 and q.scope == "response" and q.material == SUBMITTED)
+    return frozenset(q.id for q in several)
 
 
-def _fill_columns(rows: int, cells: Cells) -> ScoreArrays:
+def judges_of_seats(questions: Iterable[Question]) -> dict[str, Sequence[str]]:
+    """Return the judge of each seat of the questions that several may answer."""
+    return {q.id: [judge for judge in q.judges for _ in range(q.samples)] for q in questions if q.judges}
+
+
+def fill_columns(rows: int, cells: Cells) -> ScoreArrays:
+    """Return the columns of one question from its cells; others are ABSENT."""
     width = 1 + max((column for _, column in cells), default=0)
     scores = ScoreArrays.absent(rows, width)
     value, met, outcome, *_ = scores
@@ -240,6 +252,19 @@ def _fill_columns(rows: int, cells: Cells) -> ScoreArrays:
             outcome[cell] = OK
             scores.binary[cell] = False
     return scores
+
+
+def calibrate(scores: Floats, calibration: ScoreCalibration) -> Floats:
+    """Return the calibrated value of each score, of any shape."""
+    knots = np.array(calibration.scores)
+    values = np.array(calibration.calibrated)
+    left = np.clip(np.searchsorted(knots, scores, side="right") - 1, 0, len(knots) - 1)
+    right = np.minimum(left + 1, len(knots) - 1)
+    width = np.where(right > left, knots[right] - knots[left], 1.0)
+    share = np.clip((scores - knots[left]) / width, 0.0, 1.0)
+    # rounding must not lead above the next knot, so that the map never falls
+    calibrated: Floats = np.minimum(values[left] + share * (values[right] - values[left]), values[right])
+    return calibrated
 
 
 def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) -> ScoreArrays:

@@ -22,11 +22,11 @@ def contrast_lines(one: ExplainedTerm) -> Iterator[str]:
             yield f"ranked incorrectly: {name} scores {more} the response"
 
 
-def vote_lines(one: ExplainedTerm, rule: str) -> Iterator[str]:
-    """Return a line for each majority vote; votes with the same result share one. `rule` is the failure rule."""
+def vote_lines(one: ExplainedTerm) -> Iterator[str]:
+    """Return a line for each majority vote; votes with the same result share one."""
     groups: dict[str, list[str]] = {}
-    for label, tally in one.votes.items():
-        groups.setdefault(tally.describe(rule), []).append(label)
+    for label, text in one.votes.items():
+        groups.setdefault(text, []).append(label)
     for text, labels in groups.items():
         yield f"{one.term.name}: vote on {join_names(labels)}: {text}"
 

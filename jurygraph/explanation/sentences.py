@@ -101,7 +101,7 @@ def _point_sentences(explained: ExplainedTrace, points: Points) -> Iterator[str]
         yield f"{_describe_line(line)}."
         yield from (f"  {_describe_line(part)}." for part in line.parts)
         one = terms[line.component]
-        notes = (*contrast_lines(one), *input_lines(one), *vote_lines(one, explained.decision.rule))
+        notes = (*contrast_lines(one), *input_lines(one), *vote_lines(one))
         yield from (f"  {shorten(text, _MAX_REASON)}." for text in notes)
     if points.lines:
         losses = "".join(f" - {format_plain(one.lost)}" for one in points.lines if one.has_loss)

@@ -1,20 +1,23 @@
 """Terms of a reward and the effect of every verdict, from the side of the explained response."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isclose
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any, Literal
 
+import numpy as np
+
 from jurygraph.agents.registry import BUILTIN_COMBINERS, installed_plugins, load_combiner
-from jurygraph.decision.combiner import Combiner, Component, Matrices
+from jurygraph.decision.combiner import Combiner, Component, Matrices, ScoreMatrix
+from jurygraph.decision.table import OK, Cells, VerdictTable, calibrate, fill_columns, ok_outcome
 from jurygraph.display import Displayed, is_filled_in
 from jurygraph.messages import format_plain
-from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
+from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, ScoreCalibration, Term, Trace
 from jurygraph.schema.params import PlainParams
-from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES
+from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 
 Effect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]
 """Effect of a verdict; a `deduction` is a score below the best."""
@@ -78,55 +81,15 @@ class ExplainedVerdict(Displayed):
         return f"{value:g} on a scale of {scale[0]:g} to {scale[1]:g}"
 
 
-@dataclass(frozen=True)
-class Tally:
-    """The vote on one question: numbers of `predictions`, of those without a vote, and of `seats`.
+def describe_vote(
+    verdicts: Sequence[RecordedVerdict], scores: Sequence[float | None], use: ComponentInput, rule: str
+) -> str | None:
+    """Describe the vote on a question in words; None if nobody predicted anything.
 
-    `unsupported` ones are the worst case, whichever value that is: they decide where the votes do not. So does a
-    `disputed` question: its judges disagree, and no vote is missing.
-    `leading` is the score with the most votes, which are `votes`: 0 without any, None if the question does not apply.
+    `scores` are those of the verdicts as they count for the response; `rule` is the failure rule, by which a question
+    without a majority counts, unless the worst case does: where a prediction is unsupported, or where judges disagree
+    and no vote is missing.
     """
-
-    predictions: int
-    discarded: int
-    abstained: int
-    failed: int
-    unsupported: int
-    seats: int
-    leading: float | None
-    votes: int
-    disputed: bool
-
-    @property
-    def counts_as_worst(self) -> bool:
-        """Return True if the worst case counts, where there is no majority."""
-        return bool(self.unsupported) or self.disputed
-
-    @property
-    def is_decided(self) -> bool:
-        """Return True if more than half of the seats voted for one value."""
-        return 2 * self.votes > self.seats
-
-    def describe(self, rule: str) -> str:
-        """Describe the vote in words; `rule` is the failure rule, by which a question without a majority counts."""
-        lost = {
-            "discarded for low confidence": self.discarded,
-            "abstained": self.abstained,
-            "failed": self.failed,
-            "unsupported": self.unsupported,
-        }
-        shown = ", ".join([f"{self.predictions} predictions", *(f"{n} {fate}" for fate, n in lost.items() if n)])
-        if self.is_decided:
-            winner = "not applicable" if self.leading is None else format_plain(self.leading)
-            return f"{shown}; {self.votes} of {self.seats} vote for {winner}"
-        effect = "the unsupported count: the worst case" if self.unsupported else f"the {rule} rule says how it counts"
-        if self.disputed and not self.unsupported:
-            effect = "the worst case counts"
-        return f"{shown}; no majority of {self.seats}, so {effect}"
-
-
-def tally_votes(verdicts: Sequence[RecordedVerdict], scores: Sequence[float | None], use: ComponentInput) -> Tally:
-    """Return the tally of a question's verdicts, with their scores as they count for the response."""
     voting = [
         float(bool(verdict.met)) if use.has_judges and verdict.is_binary else score
         for verdict, score in zip(verdicts, scores, strict=True)
@@ -134,15 +97,27 @@ def tally_votes(verdicts: Sequence[RecordedVerdict], scores: Sequence[float | No
         and not verdict.is_worst_case
         and not is_discarded(verdict, use.min_confidence)
     ]
+    discarded = sum(is_discarded(verdict, use.min_confidence) for verdict in verdicts)
+    if not voting and not discarded:
+        return None
     failed = sum(map(_keeps_seat, verdicts))
     unsupported = sum(verdict.is_worst_case for verdict in verdicts)
+    abstained = len(verdicts) - len(voting) - discarded - failed - unsupported
+    fates = {"discarded for low confidence": discarded, "abstained": abstained, "failed": failed}
+    fates["unsupported"] = unsupported
+    shown = ", ".join([f"{len(verdicts)} predictions", *(f"{n} {fate}" for fate, n in fates.items() if n)])
     seats = len(voting) + failed + unsupported if use.vote == "discard-first" else len(verdicts)
     ((leading, votes),) = Counter(voting).most_common(1) or [(0.0, 0)]
-    discarded = sum(is_discarded(verdict, use.min_confidence) for verdict in verdicts)
-    abstained = len(verdicts) - len(voting) - discarded - failed - unsupported
-    lost = failed + (discarded + abstained if use.vote == "all-seats" else 0)
-    disputed = use.has_judges and 2 * votes <= seats and seats > 0 and not lost
-    return Tally(len(verdicts), discarded, abstained, failed, unsupported, seats, leading, votes, disputed)
+    if 2 * votes > seats:
+        winner = "not applicable" if leading is None else format_plain(leading)
+        return f"{shown}; {votes} of {seats} vote for {winner}"
+    is_missing = failed or (use.vote == "all-seats" and discarded + abstained)
+    effect = f"the {rule} rule says how it counts"
+    if unsupported:
+        effect = "the unsupported count: the worst case"
+    elif use.has_judges and seats and not is_missing:
+        effect = "the worst case counts"
+    return f"{shown}; no majority of {seats}, so {effect}"
 
 
 def _keeps_seat(verdict: RecordedVerdict) -> bool:
@@ -156,6 +131,14 @@ def is_discarded(verdict: RecordedVerdict, required_confidence: float) -> bool:
     confidence = 1.0 if verdict.confidence is None else verdict.confidence
     is_answer = verdict.status in ("ok", "not_applicable") and verdict.gated_by not in RESPONSE_GATES
     return is_answer and confidence < required_confidence
+
+
+def _calibrate(verdict: RecordedVerdict, calibration: ScoreCalibration | None) -> RecordedVerdict:
+    """Return a verdict with the score as it counts. A gate's verdict, or one that is the worst case, keeps its own."""
+    if calibration is None or verdict.score is None or ok_outcome(verdict.gated_by, verdict.unsupported) != OK:
+        return verdict
+    score = float(calibrate(np.array(verdict.score), calibration))
+    return verdict.model_copy(update={"score": score, "met": score >= MET_THRESHOLD})
 
 
 Share = tuple[float, float]
@@ -202,10 +185,18 @@ class ExplainedTrace:
         self.trace = trace
         self.decision = decision
         self.by_question: dict[str, list[RecordedVerdict]] = {}
-        self._counting = [verdict for verdict in trace.verdicts if not verdict.superseded]
+        maps = {
+            name: one
+            for spec in decision.specs
+            for use in spec.inputs.values()
+            for name, one in use.calibration.items()
+        }
+        recorded = [verdict for verdict in trace.verdicts if not verdict.superseded]
+        self._counting = [_calibrate(verdict, maps.get(verdict.question)) for verdict in recorded]
         for verdict in self._counting:
             self.by_question.setdefault(verdict.question, []).append(verdict)
         specs = {spec.name: spec for spec in decision.specs}
+        self.table = self._build_table(recorded)
         self.verdicts = list(self._explain_verdicts(decision))
         self._explained_by_question: dict[str, list[ExplainedVerdict]] = {}
         for one in self.verdicts:
@@ -225,6 +216,16 @@ class ExplainedTrace:
         if verdict.score is None or verdict.about == self.trace.response_id:
             return verdict.score
         return 1.0 - verdict.score
+
+    def _build_table(self, recorded: Iterable[RecordedVerdict]) -> VerdictTable:
+        """Return the row of this response in the table from which its reward was decided."""
+        counted = (name for spec in self.decision.specs for one in spec.inputs.values() for name in one.questions)
+        cells: dict[str, Cells] = {name: {} for name in counted}
+        for verdict in recorded:
+            row = cells.setdefault(verdict.question, {})
+            row[0, len(row)] = verdict, verdict.about != self.trace.response_id
+        judges = {name: [verdict.judge for verdict, _ in row.values()] for name, row in cells.items()}
+        return VerdictTable(1, {name: fill_columns(1, row) for name, row in cells.items()}, judges=judges)
 
     def _explain_verdicts(self, decision: Decision) -> Iterator[ExplainedVerdict]:
         confidences = _lowest_confidence(decision.specs) | _lowest_confidence(decision.counting_specs)
@@ -346,16 +347,12 @@ class ExplainedTerm:
 
     def _applies(self, name: str) -> bool:
         """Return True if an input has a value: a verdict that applies, or one that counts 0 because it was skipped."""
-        one = self._inputs[name]
-        if one.if_skipped == "zero":
-            return bool(self._verdicts(one.questions, one.judge))
-        return any(self._question_applies(one, question) for question in one.questions)
+        return bool(self._matrix(self._inputs[name]).applicable.any())
 
-    def _question_applies(self, one: ComponentInput, question: str) -> bool:
-        if one.reduce == "majority" and (tally := self._tally(one, question)):
-            return tally.leading is not None or not tally.is_decided
-        verdicts = self._verdicts([question], one.judge)
-        return any(v.status != "not_applicable" or is_discarded(v, one.min_confidence) for v in verdicts)
+    def _matrix(self, one: ComponentInput) -> ScoreMatrix:
+        """Return an input as the combiner got it; missing verdicts are filled by the decision's rule."""
+        direction = 1 if self.spec is None else self.spec.direction
+        return self._explained.table.score_matrix(one, self._explained.decision.rule, direction, "counted")
 
     def _input_leaves(self, name: str, value: float, share: Share) -> list[Leaf]:
         """Return the questions of an input if their mean is its value, else the whole input."""
@@ -363,11 +360,7 @@ class ExplainedTerm:
         verdicts = [
             each for each in self._explained.of_questions(one.questions) if one.judge in (None, each.verdict.judge)
         ]
-        columns = [
-            (question, abs(weight) * (len(cells) if one.reduce is None else 1), _fold(cells, one.reduce))
-            for question, weight in zip(one.questions, one.weights, strict=True)
-            if weight and (cells := self._cells(one, question, weight))
-        ]
+        columns = list(self._question_values(one))
         total = _as_total(sum(weight for _, weight, _ in columns))
         own = sum(weight * folded for _, weight, folded in columns) / total if total else value
         parents = self._parents.get(name, {})
@@ -390,48 +383,30 @@ class ExplainedTerm:
             for question, weight, folded in columns
         ]
 
-    def _cells(self, one: ComponentInput, question: str, weight: float) -> list[float]:
-        """Return the values of a question's verdicts as they count; a missing one is filled by the decision's rule."""
-        direction = 1 if self.spec is None else self.spec.direction
-        worst = 1.0 if weight * direction < 0 else 0.0
-        fill = 0.0 if self._explained.decision.rule == "gear" else worst
-        if one.reduce == "majority" and (tally := self._tally(one, question)):
-            decided = [] if tally.leading is None else [tally.leading]
-            return decided if tally.is_decided else [worst if tally.counts_as_worst else fill]
-        cells = []
-        for verdict in self._verdicts([question], one.judge):
-            if verdict.status == "not_applicable" and not is_discarded(verdict, one.min_confidence):
-                lowest = worst if verdict.gated_by == NO_VARIANT else 0.0
-                cells += [lowest] if one.if_skipped == "zero" else []
-            elif verdict.gated_by in RESPONSE_GATES or verdict.is_worst_case:
-                cells.append(worst)
-            else:
-                score = None if is_discarded(verdict, one.min_confidence) else self._explained.score(verdict)
-                cells.append(fill if score is None else score)
-        return cells
-
-    def _tally(self, one: ComponentInput, question: str) -> Tally | None:
-        """Return the majority vote on a question; None if it has fewer than two verdicts of its judge."""
-        verdicts = [
-            each
-            for each in self._verdicts([question], one.judge)
-            if each.status != "not_applicable" or each.gated_by is None
-        ]
-        return tally_votes(verdicts, list(map(self._explained.score, verdicts)), one) if len(verdicts) > 1 else None
+    def _question_values(self, one: ComponentInput) -> Iterator[tuple[str, float, float]]:
+        """Yield each question of an input that counts, its weight over all its verdicts, and the mean of its values."""
+        for question, weight in zip(one.questions, one.weights, strict=True):
+            matrix = self._matrix(one.model_copy(update={"questions": (question,), "weights": (weight,)}))
+            cells = matrix.value[matrix.applicable]
+            if weight and len(cells):
+                yield question, abs(weight) * len(cells), float(cells.mean())
 
     def is_unjudged_part(self, name: str) -> bool:
         """Return True if no verdict of a part counts: of an input, or of all judges in a reviewer's panel."""
         return self.unjudged.issuperset(self.combiner.part_inputs(self.params).get(name, [name]))
 
     @property
-    def votes(self) -> dict[str, Tally]:
-        """Return the majority votes in which a prediction was made, by the label of their questions."""
+    def votes(self) -> dict[str, str]:
+        """Describe the majority votes in which a prediction was made, by the label of their questions."""
         votes = {}
         for one in self._inputs.values():
             for question in one.questions if one.reduce == "majority" else ():
-                tally = self._tally(one, question)
-                if tally is not None and tally.votes + tally.discarded:
-                    votes[self._explained.of_questions([question])[0].label] = tally
+                named = self._verdicts([question])
+                verdicts = [v for v in named if v.status != "not_applicable" or v.gated_by is None]
+                scores = [self._explained.score(verdict) for verdict in verdicts]
+                text = describe_vote(verdicts, scores, one, self._explained.decision.rule)
+                if text is not None and len(verdicts) > 1:
+                    votes[self._explained.of_questions([question])[0].label] = text
         return votes
 
     @cached_property
@@ -508,8 +483,3 @@ def _question_directions(decision: Decision) -> dict[str, int]:
 def _as_total(weight: float) -> float:
     """Return a total weight; 1 if it is only not 1 because of rounding."""
     return 1.0 if isclose(weight, 1.0, abs_tol=1e-9) else weight
-
-
-def _fold(cells: Sequence[float], reduce: str | None) -> float:
-    folds: Mapping[str | None, Callable[[Sequence[float]], float]] = {"median": median, "min": min, "max": max}
-    return folds.get(reduce, fmean)(cells)

@@ -50,6 +50,26 @@ def alpha_estimate(counts: Floats, positions: Floats, level: AlphaLevel) -> Esti
     return estimate if estimate.high is None else estimate._replace(high=min(1.0, estimate.high))
 
 
+def alpha_of_pairs(tables: Floats, positions: Floats, level: AlphaLevel) -> Floats:
+    """Return α [...] of items with two ratings each, NaN where it is undefined.
+
+    `tables` [..., V, V] count how often the first rating of an item has the one level and the second the other; any
+    tables at once, such as those without each cluster. Otherwise as `alpha`.
+    """
+    together = tables + np.swapaxes(tables, -1, -2)
+    totals = together.sum(axis=-1)
+    number = totals.sum(axis=-1)
+    ranks = np.cumsum(totals, axis=-1) - totals / 2.0
+    at = ranks if level == "ordinal" else np.broadcast_to(positions, totals.shape)
+    distances = (at[..., :, None] - at[..., None, :]) ** 2
+    if level == "nominal":
+        distances = np.broadcast_to(1.0 - np.eye(len(positions)), together.shape)
+    observed = (together * distances).sum(axis=(-1, -2)) * (number - 1.0)
+    by_chance = (totals[..., :, None] * totals[..., None, :] * distances).sum(axis=(-1, -2))
+    ratio = np.divide(observed, by_chance, out=np.full(number.shape, np.nan), where=by_chance > 0.0)
+    return np.asarray(1.0 - ratio)
+
+
 def _alphas_without(paired: Floats, omitted: Floats, positions: Floats, level: AlphaLevel) -> Floats:
     """Return α of the items `paired` [N, V] without each row of `omitted` [B, V], [B]; NaN where it is undefined."""
     weights = 1.0 / (paired.sum(axis=1) - 1.0)

@@ -1,20 +1,11 @@
-"""Open a gateway for the config's `model`, and for each of its `models`.
-
-none                                    no model: questions for a model abstain
-openai-compatible:URL#model             any server with OpenAI's protocol (vLLM, SGLang, llama.cpp, …)
-gguf:PATH                               a GGUF file, run in process by llama.cpp (extra `local`)
-gguf:package:NAME/FILE                  the same, of a file in an installed package that is imported as NAME
-replay:PATH                             recorded calls
-langchain:package.module.name           the user's own langchain-core chat model
-provider/model                          any provider of litellm
-"""
+"""Open a gateway for the config's `model`, and for each of its `models`: `BACKENDS` has the forms of both."""
 
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import did_you_mean
@@ -38,7 +29,6 @@ _FREE_PRICE = Price(input=0.0, output=0.0)
 _NEVER = sys.maxsize  # an engine in this process may be slow, and is never away
 _SLOTS = 4  # most requests that a gguf model processes in parallel: each needs memory for its context
 
-_KINDS = ("openai-compatible", "gguf", "replay", "langchain", "none")
 PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
 
 
@@ -128,39 +118,72 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
     name = model if isinstance(model, str) else "langchain:"
     kind, _, rest = name.partition(":")
     try:
-        if kind == "openai-compatible":
-            from jurygraph.models.backends.openai_compatible import OpenAICompatible
-
-            key = os.environ.get(config.key) or None
-            url_and_model = split_url_and_model(rest, "qwen")
-            form = config.form or "native"
-            connections = config.concurrency
-            return OpenAICompatible(*url_and_model, key, form, connections=connections, key_variable=config.key)
-        if kind == "gguf":
-            from jurygraph.models.backends.gguf import Gguf, available_cores
-
-            file = find_file(rest.removeprefix(PREFIX)) if rest.startswith(PREFIX) else Path(rest)
-            return Gguf(file, slots=min(config.concurrency, _SLOTS, available_cores()), context=config.context)
-        if kind == "replay":
-            path, _, which = rest.partition("#")
-            return Replay(Path(path), which or None)
-        if kind == "langchain":
-            from jurygraph.models.backends.chat_model import ChatModel
-
-            return ChatModel(rest if isinstance(model, str) else model)
+        if kind in BACKENDS:
+            return BACKENDS[kind].open(rest if isinstance(model, str) else model, config)
         if PROVIDER_MODEL.fullmatch(name):
-            from jurygraph.models.backends.litellm import LiteLLM, require_provider
-
-            require_provider(name)
-            return LiteLLM(name, form=config.form)
+            return _LITELLM.open(name, config)
     except (ValueError, InputError) as error:
         raise ConfigError(f"model: {error}") from error
     prefix = name.partition("://")[0]  # the rest may contain a key
-    choices = (
-        "none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:package.module.name or provider/model"
-    )
-    nearest = did_you_mean(kind, _KINDS) if ":" in name else None
-    raise ConfigError(f"model: {prefix!r} is not a model; {f'{nearest} ' if nearest else ''}write {choices}")
+    nearest = did_you_mean(kind, ("none", *BACKENDS)) if ":" in name else None
+    raise ConfigError(f"model: {prefix!r} is not a model; {f'{nearest} ' if nearest else ''}write {model_forms('or')}")
+
+
+def model_forms(conjunction: str) -> str:
+    """Return the forms of a config's `model` in a row, with a conjunction before the last."""
+    prefixed = ", ".join(kind.form for kind in BACKENDS.values())
+    return f"none, {prefixed} {conjunction} {_LITELLM.form}"
+
+
+def _open_server(rest: str, config: CallsConfig) -> Backend:
+    from jurygraph.models.backends.openai_compatible import OpenAICompatible
+
+    url, model = split_url_and_model(rest, "qwen")
+    key = os.environ.get(config.key) or None
+    form = config.form or "native"
+    return OpenAICompatible(url, model, key, form, connections=config.concurrency, key_variable=config.key)
+
+
+def _open_gguf(rest: str, config: CallsConfig) -> Backend:
+    from jurygraph.models.backends.gguf import Gguf, available_cores
+
+    file = find_file(rest.removeprefix(PREFIX)) if rest.startswith(PREFIX) else Path(rest)
+    return Gguf(file, slots=min(config.concurrency, _SLOTS, available_cores()), context=config.context)
+
+
+def _open_recording(rest: str, config: CallsConfig) -> Backend:
+    path, _, which = rest.partition("#")
+    return Replay(Path(path), which or None)
+
+
+def _open_chat_model(model: "str | BaseChatModel", config: CallsConfig) -> Backend:
+    from jurygraph.models.backends.chat_model import ChatModel
+
+    return ChatModel(model)
+
+
+def _open_provider(name: str, config: CallsConfig) -> Backend:
+    from jurygraph.models.backends.litellm import LiteLLM, require_provider
+
+    require_provider(name)
+    return LiteLLM(name, form=config.form)
+
+
+class BackendKind(NamedTuple):
+    """A kind of `model`: the form in which a config writes it, and what opens it, given what follows the kind."""
+
+    form: str
+    open: Callable[[Any, CallsConfig], Backend]
+
+
+BACKENDS: Mapping[str, BackendKind] = {
+    "openai-compatible": BackendKind("openai-compatible:URL#model", _open_server),
+    "gguf": BackendKind("gguf:PATH", _open_gguf),
+    "replay": BackendKind("replay:PATH", _open_recording),
+    "langchain": BackendKind("langchain:package.module.name", _open_chat_model),
+}
+"""The kinds of models, by what is before the colon."""
+_LITELLM = BackendKind("provider/model", _open_provider)
 
 
 def split_url_and_model(rest: str, example: str) -> tuple[str, str]:

@@ -1,5 +1,7 @@
 """The data model: all values that pass between the parts of jurygraph are instances of these frozen models."""
 
+from jurygraph.schema.calibration import CalibrationMethod as CalibrationMethod
+from jurygraph.schema.calibration import ScoreCalibration as ScoreCalibration
 from jurygraph.schema.config import Aggregation as Aggregation
 from jurygraph.schema.config import AnnotationConfig as AnnotationConfig
 from jurygraph.schema.config import CallsConfig as CallsConfig

@@ -21,6 +21,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from jurygraph.messages import describe_value
+from jurygraph.schema.calibration import ScoreCalibration
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit
 from jurygraph.schema.plan import (
     Condition,
@@ -425,7 +426,8 @@ class ModelUse(CodeModel, NamedModel):
 class Config(CodeModel):
     """The config of a jury. Unknown keys are refused; `reward` may be left out if there is one component.
 
-    `models` are further models, by the names that evaluators give in `judges`; all else is for `model`.
+    `models` are further models, by the names that evaluators give in `judges`; all else is for `model`. `calibration`
+    has a map for questions, by their ids, whose scores count calibrated.
     """
 
     code_field = "model"
@@ -445,6 +447,7 @@ class Config(CodeModel):
     # left out where empty, so that a config without it is written as before
     task_defaults: TaskDefaults = Field(default=NO_TASK_DEFAULTS, exclude_if=lambda parts: parts == NO_TASK_DEFAULTS)
     panel: PanelConfig = PanelConfig()
+    calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict, exclude_if=lambda maps: not maps)
     annotation: AnnotationConfig | None = None
     failure: FailureConfig = FailureConfig()
     calls: CallsConfig = CallsConfig()

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, PrivateAttr, field_validator, model_validator
 
+from jurygraph.schema.calibration import ScoreCalibration
 from jurygraph.schema.frozen_model import (
     Flag,
     FrozenModel,
@@ -217,6 +218,8 @@ class ComponentInput(FrozenModel):
     `if_skipped` says if a question that is not applicable is left out of numerator and denominator (`left-out`), or
     counts 0 (`zero`). `reviewer` is the one whom the questions predict, for a combiner that fuses judges per reviewer.
     With a `judge`, only the verdicts of this one of a question's judges count.
+    `calibration` has the maps of questions whose scores are calibrated before they count; a calibrated score of 0.5 or
+    more is met.
     """
 
     questions: tuple[LongId, ...]
@@ -229,6 +232,7 @@ class ComponentInput(FrozenModel):
     if_skipped: SkippedRule = "left-out"
     reviewer: Id | None = Field(default=None, exclude_if=lambda reviewer: reviewer is None)
     judge: Id | None = Field(default=None, exclude_if=lambda judge: judge is None)
+    calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict, exclude_if=lambda maps: not maps)
 
 
 class Implementation:

@@ -24,7 +24,7 @@ from jurygraph.messages import Problem, describe_value, did_you_mean, validate
 from jurygraph.schema import Config
 from jurygraph.schema.config import NamedModel
 from jurygraph.schema.frozen_model import Id
-from jurygraph.sources.ratings import read_confusions
+from jurygraph.sources.ratings import read_calibrations, read_confusions
 from jurygraph.sources.yaml_document import Document, YamlFault
 
 SIGNALS = ("vanilla", "rerank", "emb")
@@ -39,6 +39,7 @@ PRESET = "preset"
 _SIGNAL_MODELS = {"embedder": "emb", "ranker": "rerank"}
 """The signal that each field of a `PresetUse` gives a model to."""
 _CONFUSIONS = "confusions"
+_CALIBRATION = "calibration"
 _MAX_BYTES = 1 << 20
 _FILE_PARAMS = ("history", "texts")
 """Params of evaluators that name files."""
@@ -116,7 +117,7 @@ def read_config(path: str | Path, model: Any = None) -> Config:
         raise _error(location, Problem(fault.path, str(fault))) from None
     if document.value is None:
         raise ConfigError(f"{name}: the file is empty; it needs `evaluators: [...]` at least")
-    result = _validate(document.value, model)
+    result = _validate(document.value, model, Path(path).parent)
     if isinstance(result, Config):
         return _with_confusions(_with_absolute_paths(result, Path(path).parent), Path(path).parent)
     raise _error(f"{name}, line {document.line_of(result.path)}", result)
@@ -175,7 +176,7 @@ def line_of_key(path: str | Path, key: str) -> int | None:
         return None
 
 
-def _validate(value: Any, model: Any = None) -> Config | Problem:
+def _validate(value: Any, model: Any = None, folder: Path = Path()) -> Config | Problem:
     if not isinstance(value, Mapping):
         return Problem((), f"is {describe_value(value)}", "write lines such as `evaluators: [maths.accuracy]`")
     version = value.get("version", 1)
@@ -184,6 +185,8 @@ def _validate(value: Any, model: Any = None) -> Config | Problem:
     expanded_config = _with_preset(value if model is None else {**value, "model": model})
     if isinstance(expanded_config, Problem):
         return expanded_config
+    if isinstance(file := expanded_config.get(_CALIBRATION), str):
+        expanded_config[_CALIBRATION] = read_calibrations(folder / file)
     return validate(Config, expanded_config)
 
 
@@ -208,7 +211,8 @@ def config_schema() -> dict[str, Any]:
     """Return the JSON Schema of a config file, which may name a preset; `evaluators` may then be left out."""
     schema = Config.model_json_schema()
     preset = PresetUse.model_json_schema()
-    properties = {PRESET: preset, **schema["properties"]}
+    calibration = {"anyOf": [{"type": "string"}, schema["properties"][_CALIBRATION]]}
+    properties = {PRESET: preset, **schema["properties"], _CALIBRATION: calibration}
     required = [{"required": [PRESET]}, {"required": schema["required"]}]
     return {**{k: v for k, v in schema.items() if k != "required"}, "properties": properties, "anyOf": required}
 

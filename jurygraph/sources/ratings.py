@@ -17,7 +17,7 @@ from pydantic_core import from_json
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, did_you_mean, quote, validate
-from jurygraph.schema import FrozenModel
+from jurygraph.schema import FrozenModel, ScoreCalibration
 from jurygraph.schema.rating import (
     Confusions,
     JudgedLabel,
@@ -96,7 +96,7 @@ def read_ratings(path: str | Path, columns: Mapping[str, str] = {}) -> Ratings:
     is a number, in CSV its text, or empty. Empty values are ignored. Raises `InputError` with file, line and field, and
     `ConfigError` if `columns` has a name that ratings do not have.
     """
-    return _read_models(Path(path), Rating, columns)
+    return read_models(Path(path), Rating, columns)
 
 
 def read_votes(path: str | Path, columns: Mapping[str, str] = {}) -> VotesFile:
@@ -105,12 +105,12 @@ def read_votes(path: str | Path, columns: Mapping[str, str] = {}) -> VotesFile:
     A label is a number or a word; an empty one is an abstention. In CSV, labels are numbers if all that are not empty
     are numerals, else words. Raises as `read_ratings` does.
     """
-    return _with_numeric_labels(_read_models(Path(path), Vote, columns))
+    return _with_numeric_labels(read_models(Path(path), Vote, columns))
 
 
 def read_rated_texts(path: str | Path, columns: Mapping[str, str] = {}) -> FileRows[RatedText]:
     """Read votes as `read_votes` does, from a file that has the text in each row."""
-    return _with_numeric_labels(_read_models(Path(path), RatedText, columns))
+    return _with_numeric_labels(read_models(Path(path), RatedText, columns))
 
 
 def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
@@ -139,7 +139,7 @@ def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str,
     Columns are `item`, `label`, and `agent`. Raises as `read_ratings` does, also if an item has two labels.
     """
     labels: dict[str, PlacedLabel] = {}
-    file = _read_models(Path(path), LabelledItem, columns)
+    file = read_models(Path(path), LabelledItem, columns)
     for place, row in file.rows:
         if row.label is None:
             continue
@@ -155,7 +155,7 @@ def read_judged_labels(path: str | Path) -> FileRows[JudgedLabel]:
 
     Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice.
     """
-    file = _read_models(Path(path), JudgedLabel, {})
+    file = read_models(Path(path), JudgedLabel, {})
     places: dict[tuple[str | None, ...], str] = {}
     for place, row in file.rows:
         first = places.setdefault((row.id, row.question, row.reviewer), place)
@@ -171,7 +171,7 @@ def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, s
 
     Columns are `item`, `text`, and `agent`. Raises as `read_ratings` does, also if an item has two texts.
     """
-    return _one_text_each(_read_models(Path(path), _ItemText, columns), "text")
+    return _one_text_each(read_models(Path(path), _ItemText, columns), "text")
 
 
 def read_pairs(path: str | Path) -> dict[str, tuple[str, str]]:
@@ -179,7 +179,7 @@ def read_pairs(path: str | Path) -> dict[str, tuple[str, str]]:
 
     Columns are `item`, `first`, `second`, and `agent`. Raises as `read_texts` does.
     """
-    file = _read_models(Path(path), _ItemPair, {})
+    file = read_models(Path(path), _ItemPair, {})
     second = _one_text_each(file, "second")
     return {key: (first, second[key]) for key, first in _one_text_each(file, "first").items()}
 
@@ -195,8 +195,11 @@ def _one_text_each(file: FileRows[T], name: str) -> dict[str, str]:
     return {key: text for key, (text, _) in texts.items()}
 
 
-def _read_models(path: Path, model: type[N], columns: Mapping[str, str]) -> FileRows[N]:
-    """Read every row of a file as a model. `columns` may have the alternative names, too."""
+def read_models(path: Path, model: type[N], columns: Mapping[str, str] = {}) -> FileRows[N]:
+    """Read every row of a file as a model; `columns` as for `read_ratings`, by the alternative names, too.
+
+    In CSV, cells of the fields that the model names in `json_columns` are read as JSON. Raises as `read_ratings` does.
+    """
     known_names = model.model_fields
     other_names = {name: other for name, other in _ALIASES.items() if other in known_names and other not in columns}
     columns = {other_names.get(name, name): column for name, column in columns.items()}
@@ -258,6 +261,7 @@ def _to_model(location: str, model: type[N], values: Row, columns: Mapping[str, 
             fields["score"] = _parse_number(location, columns["score"], fields["score"])
         if "target" in fields:
             fields["target"] = _parse_target(location, columns["target"], fields["target"])
+        fields |= {name: _parse_json(fields[name]) for name in getattr(model, "json_columns", ()) if name in fields}
         fields |= {name: unescape_formulas(value) for name, value in fields.items() if isinstance(value, str)}
     nonempty = {name: value for name, value in fields.items() if value != "" or model.model_fields[name].is_required()}
     entry = validate(model, nonempty)
@@ -285,6 +289,14 @@ def _parse_number(location: str, column: str, text: str) -> float | None:
         hint = "write a number, such as 3 or 3.5, or leave it empty"
         _refuse(location, Problem((column,), f"is the text {quote(text)}", hint))
     return float(text)
+
+
+def _parse_json(text: str) -> Any:
+    """Return the value of a cell; a text that is no JSON remains, so that its field refuses it."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _parse_target(location: str, column: str, text: str) -> float | bool:
@@ -337,13 +349,7 @@ def confusions_to_json(confusions: Confusions) -> bytes:
 
 def read_confusions(path: str | Path) -> Confusions:
     """Read what `confusions_to_json` wrote. Raises `InputError` with file and field for any other file."""
-    with closing(TextFile(path, str(path))) as file:
-        try:
-            content = from_json(file.read_whole(_MAX_BYTES, _TOO_LARGE), allow_inf_nan=False)
-        except ValueError as error:
-            raise InputError(f"{path}: is not valid JSON ({error}); {_REWRITE_HINT}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: is {describe_value(content)}; confusions are a JSON object; {_REWRITE_HINT}")
+    content = _read_object(path, "confusions are", _REWRITE_HINT)
     digest = content.pop("digest", None)
     if digest is None:
         raise InputError(f"{path}, field digest: is missing; {_REWRITE_HINT}")
@@ -353,3 +359,25 @@ def read_confusions(path: str | Path) -> Confusions:
     if digest != confusions.digest:
         raise InputError(f"{path}, field digest: is not that of the rest, which was changed; {_REWRITE_HINT}")
     return confusions
+
+
+def calibrations_to_json(calibrations: Mapping[str, ScoreCalibration]) -> bytes:
+    """Return the content of a file of calibrations by question, each with its digest."""
+    content = {name: {**one.model_dump(mode="json"), "digest": one.digest} for name, one in calibrations.items()}
+    return json.dumps(content).encode() + b"\n"
+
+
+def read_calibrations(path: str | Path) -> dict[str, Any]:
+    """Return the object that `calibrations_to_json` wrote, unchecked. Raises `InputError` if the file has none."""
+    return _read_object(path, "calibrations are", "have `jurygraph rescore --calibrate --artifact` write it again")
+
+
+def _read_object(path: str | Path, subject: str, hint: str) -> dict[str, Any]:
+    with closing(TextFile(path, str(path))) as file:
+        try:
+            content = from_json(file.read_whole(_MAX_BYTES, _TOO_LARGE), allow_inf_nan=False)
+        except ValueError as error:
+            raise InputError(f"{path}: is not valid JSON ({error}); {hint}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: is {describe_value(content)}; {subject} a JSON object; {hint}")
+    return content

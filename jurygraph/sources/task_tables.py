@@ -1,10 +1,9 @@
 """Tables as tasks: a row is a task with a response in each response column, or one of several rows of a task.
 
-A table is a CSV, JSON, JSON lines, Parquet, Excel or SQLite file, or a folder that `datasets` saved. It is read once,
-row by row; its tasks and responses are kept as JSON lines in temporary files.
+A table is a CSV, JSON, JSON lines, Parquet, Excel or SQLite file. It is read once, row by row; its tasks and responses
+are kept as JSON lines in temporary files.
 """
 
-import os
 import re
 import sqlite3
 import tempfile
@@ -22,9 +21,7 @@ from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, format_pat
 from jurygraph.schema import FrozenModel, ResponseLine, Task, digest_of
 from jurygraph.schema.frozen_model import Id, require_unique
 from jurygraph.sources.files import FileDigest, TextFile, TextLine, file_state, require_temporary_space
-from jurygraph.sources.saved_dataset import digest_saved_dataset, is_saved_dataset, read_saved_dataset
 from jurygraph.sources.table_rows import (
-    PlacedRow,
     Row,
     is_csv,
     is_spreadsheet,
@@ -80,12 +77,8 @@ class TableColumns(FrozenModel):
 
 
 def is_table(path: str | Path) -> bool:
-    """Return True for a file that is a table by its name, and for the folder of a saved dataset."""
-    return str(path).lower().endswith(_SUFFIXES) or is_saved_dataset(Path(path))
-
-
-def _rows_of(path: Path) -> Iterator[PlacedRow]:
-    return read_saved_dataset(path) if path.is_dir() else read_rows(path)
+    """Return True for a file that is a table by its name."""
+    return str(path).lower().endswith(_SUFFIXES)
 
 
 class _TableLines(TextFile):
@@ -130,7 +123,7 @@ def open_table(path: str | Path, columns: TableColumns) -> Iterator[tuple[TextFi
             tasks, responses = (files.enter_context(closing(_TableLines())) for _ in range(2))
             before = _state(path)
             unit = _write_rows(path, columns, tasks, responses)
-            digest = digest_saved_dataset(path) if path.is_dir() else FileDigest(name=path.name, sha256=sha256_of(path))
+            digest = FileDigest(name=path.name, sha256=sha256_of(path))
             if _state(path) != before:
                 raise InputError(f"{path}: changed while it was read; leave it as it is and score again")
             for file in (tasks, responses):
@@ -138,21 +131,23 @@ def open_table(path: str | Path, columns: TableColumns) -> Iterator[tuple[TextFi
         yield tasks, responses
 
 
-def _state(path: Path) -> list[tuple[int, int]]:
-    """Return values that change when the table is written."""
-    files = sorted(path.iterdir()) if path.is_dir() else [path] if path.exists() else []
-    return [(status.st_size, status.st_mtime_ns) for status in map(os.stat, files)]
+def _state(path: Path) -> tuple[int, int] | None:
+    """Return values that change when the table is written; None without a file."""
+    if not path.exists():
+        return None
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses: _TableLines) -> str:
     """Write the tasks and responses of all rows; return "line" or "row", in which they are counted."""
     unit = "row"
     count = 0
-    has_texts_only = path.is_file() and is_csv(path)
-    is_text_as_number = path.is_file() and is_spreadsheet(path)
+    has_texts_only = is_csv(path)
+    is_text_as_number = is_spreadsheet(path)
     with closing(sqlite3.connect("", isolation_level=None)) as seen:
         seen.executescript(_SEEN)
-        for count, (place, values) in enumerate(_rows_of(path), start=1):
+        for count, (place, values) in enumerate(read_rows(path), start=1):
             word, _, line = place.rpartition(" ")
             unit, number = (word, int(line)) if word else ("row", count)
             cells = _read_cells(path, place, values, columns, is_text_as_number)

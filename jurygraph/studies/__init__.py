@@ -1,2 +1,2 @@
 """Studies of juries and stored runs: attacks, consensus, credit, disagreement, judges, monitoring, reliability,
-simulation."""
+simulation, stability."""

@@ -19,6 +19,7 @@ from jurygraph.display import format_number
 from jurygraph.errors import InputError
 from jurygraph.inference.krippendorff import AlphaLevel
 from jurygraph.inference.selections import jaccard_above_median, jaccard_by_chance
+from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
 
@@ -65,18 +66,9 @@ def read_matrices(files: Sequence[Ratings]) -> list[RatingMatrix]:
         InputError: a reviewer scored an item twice, or no item has scores of two reviewers.
     """
     scores: dict[str, dict[str, Cells]] = {}
-    location_of: dict[tuple[str, str, str], str] = {}
-    for file in files:
-        for place, rating in file.rows:
-            if rating.score is None:
-                continue
-            key = (rating.dimension or "", rating.reviewer, rating.key)
-            if key in location_of:
-                problem = f"reviewer {rating.reviewer!r} has scored item {rating.key!r} in {location_of[key]}"
-                raise InputError(f"{file.path}, {place}: {problem}; keep one of the scores")
-            location_of[key] = f"{file.path}, {place}"
-            by_domain = scores.setdefault(rating.dimension or "", {})
-            by_domain.setdefault(rating.domain or "", {})[rating.reviewer, rating.key] = rating.score
+    for _, rating, score in scored_once(files):
+        by_domain = scores.setdefault(rating.dimension or "", {})
+        by_domain.setdefault(rating.domain or "", {})[rating.reviewer, rating.key] = score
     matrices = []
     for dimension, by_domain in sorted(scores.items()):
         together = {key: score for cells in by_domain.values() for key, score in cells.items()}
@@ -87,6 +79,24 @@ def read_matrices(files: Sequence[Ratings]) -> list[RatingMatrix]:
         paths = ", ".join(file.path for file in files)
         raise InputError(f"{paths}: no item has scores of two reviewers; agreement needs some that have")
     return matrices
+
+
+def scored_once(files: Sequence[Ratings]) -> Iterator[tuple[str, Rating, float]]:
+    """Yield each rating that has a score, with its location and the score.
+
+    Raises `InputError` if a reviewer scored an item twice for one dimension.
+    """
+    location_of: dict[tuple[str, str, str], str] = {}
+    for file in files:
+        for place, rating in file.rows:
+            if rating.score is None:
+                continue
+            key = (rating.dimension or "", rating.reviewer, rating.key)
+            if key in location_of:
+                problem = f"reviewer {rating.reviewer!r} has scored item {rating.key!r} in {location_of[key]}"
+                raise InputError(f"{file.path}, {place}: {problem}; keep one of the scores")
+            location_of[key] = f"{file.path}, {place}"
+            yield location_of[key], rating, rating.score
 
 
 def _to_matrix(dimension: str, domain: str, cells: Cells) -> RatingMatrix:
@@ -223,8 +233,15 @@ def _notes(matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: Al
             others = f" and {len(concerned) - _MOST_NAMED} more" if len(concerned) > _MOST_NAMED else ""
             yield f"{reason}: {names}{others}"
     for matrix in matrices:
-        codes = np.unique(matrix.scores[~np.isnan(matrix.scores)])
-        if matrix.domain is None and level != "nominal" and 1 < len(codes) <= _FEW_CODES:
-            listed = ", ".join(f"{code:g}" for code in codes)
-            name = matrix.dimension or "all"
-            yield f"{name}: {listed} are taken as an order; if they are codes of classes, use --level nominal"
+        if matrix.domain is None and level != "nominal":
+            scores = matrix.scores[~np.isnan(matrix.scores)]
+            yield from filter(None, [question_codes(matrix.dimension or "all", scores, "use --level nominal")])
+
+
+def question_codes(name: str, scores: Floats, remedy: str) -> str | None:
+    """Return a note that asks whether the scores are codes of classes, if they are only two or three numbers."""
+    codes = np.unique(scores)
+    if not 1 < len(codes) <= _FEW_CODES:
+        return None
+    listed = ", ".join(f"{code:g}" for code in codes)
+    return f"{name}: {listed} are taken as an order; if they are codes of classes, {remedy}"

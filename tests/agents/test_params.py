@@ -12,6 +12,8 @@ from tests.rows import all_rows
 
 QUALITY = {"quality": {"text": "How good it is.", "scale": [1, 5]}}
 PROFILE = {"profile": "terse"}, "profile: is the text 'terse'; write 'full' or 'compact'"
+ROTATE = {"rotate": "no"}, "rotate: is the text 'no'; write true or false, without quotes"
+PROTOCOLS = ("direct", "rubric", "checklist", "decomposed-adaptive", "decomposed-uniform")
 ABOVE_0 = "is the number 0; write a number of 1 or more"
 REVIEWERS: Mapping[str, tuple[Any, str]] = {
     "dimensions": (QUALITY["quality"], "dimensions.text: is the text 'How good it is.'; write an object"),
@@ -22,6 +24,7 @@ REVIEWERS: Mapping[str, tuple[Any, str]] = {
     "profile": ("terse", PROFILE[1]),
 }
 EVALUATORS = {
+    **{f"protocols.{name}": [ROTATE] for name in PROTOCOLS},
     "maths.accuracy": [
         ({"time_limit": 0}, "time_limit: is the number 0; write a number above 0"),
         ({"workers": 0}, f"workers: {ABOVE_0}"),
@@ -38,7 +41,7 @@ EVALUATORS = {
         PROFILE,
         ({"criteria": []}, "criteria: has 0 entries; give it at least 1"),
     ],
-    "preferences": [PROFILE],
+    "preferences": [PROFILE, ROTATE],
     "checklist": [
         PROFILE,
         ({"items": ["  "]}, "items[0]: is empty; write at least one character"),

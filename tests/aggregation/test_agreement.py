@@ -1,4 +1,4 @@
-"""Agreement of labels: Cohen's kappa, and predictions against the truth."""
+"""Agreement of labels: Cohen's kappa, Krippendorff's alpha and majorities."""
 
 import csv
 import gzip
@@ -13,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.aggregation.agreement import (
-    Classification,
     alpha_interval,
-    classification,
     cohen_kappa,
     krippendorff_alpha,
     strict_majority,
@@ -54,39 +52,6 @@ def test_kappa_does_not_depend_on_the_order_of_annotators_or_label_names(
     assert np.isnan(kappa) or -1.0 - 1e-12 <= kappa <= 1.0
 
 
-# Classification
-
-
-def test_metrics_equal_values_computed_by_hand() -> None:
-    """a: precision 2 of 3, recall 2 of 2; b: 1 of 1, 1 of 2."""
-    found = classification(["a", "a", "a", "b"], ["a", "a", "b", "b"])
-    expected = (0.75, (2 / 3 + 1) / 2, (1 + 1 / 2) / 2, (4 / 5 + 2 / 3) / 2)
-    assert found == pytest.approx(Classification(*expected), abs=1e-15)
-
-
-def test_a_label_that_is_absent_on_one_side_counts_0() -> None:
-    assert classification([0, 1], [0, 0]) == (0.5, 0.5, 0.25, pytest.approx(1 / 3))
-    assert classification([0, 0], [0, 1]) == (0.5, 0.25, 0.5, pytest.approx(1 / 3))
-
-
-def test_the_averaged_labels_may_be_fewer_or_more_than_those_that_occur() -> None:
-    predicted, right = ["a", "none", "b"], ["a", "b", "b"]
-    over = classification(predicted, right, labels=["a", "b"])
-    assert over == pytest.approx((2 / 3, 1.0, 0.75, (1 + 2 / 3) / 2))
-    assert classification(predicted, right).macro_recall == pytest.approx((1 + 0.5 + 0) / 3)
-    assert classification(predicted, right, labels=["c"]) == (pytest.approx(2 / 3), 0.0, 0.0, 0.0)
-
-
-@given(ratings)
-def test_each_figure_is_a_share_and_all_are_1_for_the_truth(pairs: list[tuple[int, int]]) -> None:
-    predicted, right = zip(*pairs, strict=True)
-    assert all(0.0 <= figure <= 1.0 for figure in classification(predicted, right))
-    assert classification(right, right) == pytest.approx((1.0, 1.0, 1.0, 1.0))
-    other = classification(right, predicted)
-    found = classification(predicted, right)
-    assert (other.macro_recall, other.macro_f1) == pytest.approx((found.macro_precision, found.macro_f1))
-
-
 @pytest.mark.parametrize(
     ("one", "other", "message"),
     [
@@ -97,9 +62,8 @@ def test_each_figure_is_a_share_and_all_are_1_for_the_truth(pairs: list[tuple[in
     ],
 )
 def test_invalid_pairs_of_label_lists_are_refused(one: Any, other: Any, message: str) -> None:
-    for function in (cohen_kappa, classification):
-        with pytest.raises(PlanError, match=message):
-            function(one, other)
+    with pytest.raises(PlanError, match=message):
+        cohen_kappa(one, other)
 
 
 # LLMBar: 65 evaluators on five sets (see tests/data/README.md)
@@ -144,25 +108,13 @@ def majority() -> np.ndarray:
     return winner
 
 
-def metrics_of(judge: np.ndarray) -> dict[str, float]:
-    found = classification(judge, majority(), labels=[0.0, 1.0, 2.0])
-    names = ("acc", "macroP", "macroR", "macroF1")
-    return {name: round(figure, 4) for name, figure in zip(names, found, strict=True)}
-
-
 def test_the_majority_of_the_annotators_is_the_published_one() -> None:
     assert majority().tolist() == column("maj").tolist()
 
 
 @pytest.mark.parametrize("judge", ["gpt35", "pandalm7b"])
 def test_pandalms_published_agreement(judge: str) -> None:
-    """Garbage is a wrong label, and no class to average over."""
-    kappa = round(cohen_kappa(column(judge), majority()), 4)
-    assert metrics_of(column(judge)) | {"cohen_kappa_vs_majority": kappa} == PUBLISHED[judge]
-
-
-def test_garbage_counted_as_a_tie_gives_the_published_agreement() -> None:
-    assert metrics_of(column("gpt35", garbage=0.0)) == PUBLISHED["gpt35_garbage_as_tie"]
+    assert round(cohen_kappa(column(judge), majority()), 4) == PUBLISHED[judge]["cohen_kappa_vs_majority"]
 
 
 def test_the_agreement_between_the_annotators() -> None:

@@ -9,9 +9,6 @@ import json
 import logging
 import os
 import re
-import sys
-import threading
-import warnings
 from pathlib import Path
 from urllib.parse import quote
 
@@ -83,10 +80,10 @@ class Raises(EncodedSecretEvaluator):
             ) from error
 
 
-class Prints(jg.Evaluator):
-    """Write the secret to everything that leads to standard error."""
+class Logs(jg.Evaluator):
+    """Log the secret, and let the event loop log it."""
 
-    name = "prints"
+    name = "logs"
 
     async def answer(self, inputs):
         if not inputs.response.text.endswith("number 0"):
@@ -94,14 +91,8 @@ class Prints(jg.Evaluator):
         for secret in secrets():
             for encode in ENCODINGS.values():
                 secret_text = encode(secret)
-                print("a key:", secret_text)
-                print(secret_text, file=sys.stderr)
                 logging.getLogger("leaky").error("a key: %s", secret_text)
-                warnings.warn(secret_text, stacklevel=1)
         asyncio.get_running_loop().call_exception_handler({"message": everything(), "exception": OSError(everything())})
-        thread = threading.Thread(target=lambda: 1 / int(f"x{secrets()[3]}"))
-        thread.start()
-        thread.join()
         return 1.0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import CONFIG, EVALUATORS, Command, folder_contents
-from tests.sources.test_task_tables import ROWS, Rows, save_dataset
+from tests.sources.test_task_tables import Rows
 
 NAMED = ("--prompt-column", "question", "--response-column", "answer")
 TABLE: Rows = [
@@ -72,14 +72,3 @@ def test_a_dry_run_writes_nothing_and_a_bad_table_neither(folder: Path, run: Com
     assert refused.code == 2
     write_csv(folder / "data.csv", TABLE)
     assert folder_contents(folder) == before
-
-
-def test_a_saved_dataset_is_scored(folder: Path, run: Command) -> None:
-    save_dataset(folder / "data", ROWS)
-    done = run("score", "--hf", "data", *NAMED, "--group-by", "question", "--out", "run", "--json")
-    assert (json.loads(done.out)["tasks"], json.loads(done.out)["responses"]) == (2, 3)
-    (folder / "data" / "data-00001-of-00002.arrow").write_bytes(
-        (folder / "data" / "data-00000-of-00002.arrow").read_bytes()
-    )
-    refused = run("score", "--hf", "data", *NAMED, "--group-by", "question", "--out", "run")
-    assert "the tasks file is data (" in refused.err

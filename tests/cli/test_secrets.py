@@ -137,10 +137,10 @@ def script(body: dict[str, Any], number: int) -> Answer:
 
 
 CONFIG: dict[str, Any] = {
-    "evaluators": ["leaky.Says", "leaky.Raises", "leaky.Prints", "leaky.Warm", "criteria"],
+    "evaluators": ["leaky.Says", "leaky.Raises", "leaky.Logs", "leaky.Warm", "criteria"],
     "derivers": ["leaky.Leaks", "leaky.Fails"],
     "failure": {"max_error_rate": 1.0, "rule": "gear", "min_coverage": 0.0},
-    "reward": {"Says": 0.2, "Raises": 0.2, "Prints": 0.2, "Warm": 0.2, "rubric": 0.2},
+    "reward": {"Says": 0.2, "Raises": 0.2, "Logs": 0.2, "Warm": 0.2, "rubric": 0.2},
 }
 
 
@@ -155,7 +155,6 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", f"http://user:{make_secret(8)}@127.0.0.1:9")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("PYTHONWARNINGS", "always")
 
 
 def write_project(folder: Path) -> set[Path]:

@@ -163,7 +163,7 @@ def test_rescoring_learns_how_each_judge_errs_and_weighs_their_votes_by_it(tmp_p
         return {"It is clear.": answer, "It is rude.": False}
 
     rubric = {"criteria": CRITERIA}
-    texts = [{"id": f"r{number}", "text": f"Text {number}"} for number in range(40)]
+    texts = [{"id": f"r{number}", "text": f"Text {number}"} for number in range(200)]
     tasks = write_tasks(tmp_path, [{"id": "t", "query": "Write.", "rubric": rubric, "responses": texts}])
     component = {"combiner": "consensus", "inputs": {"clear": {"verdicts_of": "criteria@clear"}}}
     config = Clients(**{name: answers_of(name) for name in wrong_at_every}).config()

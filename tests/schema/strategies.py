@@ -133,6 +133,10 @@ OWN: Mapping[type[FrozenModel], Mapping[str, Strategy]] = {
     schema.EvaluatorUse: {"use": named},
     schema.DeriverUse: {"use": named},
     schema.ComponentConfig: {"combiner": named},
+    schema.ScoreCalibration: {
+        "scores": st.just((0.0, 0.5)),
+        "calibrated": st.tuples(st.floats(0.0, 0.5), st.floats(0.5, 1.0)),
+    },
     schema.PurposeConfig: {"kind": st.just("evaluation"), "reward_judges": st.lists(ids, max_size=2).map(tuple)},
     schema.CallsConfig: {
         "parameters": st.dictionaries(st.sampled_from(["temperature", "top_p", "seed"]), numbers | st.booleans()),

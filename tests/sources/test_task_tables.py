@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,19 +29,6 @@ def columns(**roles: Any) -> TableColumns:
     return COLUMNS.model_copy(update=roles)
 
 
-def save_dataset(folder: Path, rows: Rows, state: dict[str, Any] | None = None) -> Path:
-    """Write a folder as `save_to_disk` of the library datasets 5.2 does, in two files."""
-    folder.mkdir()
-    table, names = pa.Table.from_pylist(rows), [f"data-0000{place}-of-00002.arrow" for place in range(2)]
-    for name, part in zip(names, (table.slice(0, 1), table.slice(1)), strict=True):
-        with pa.ipc.new_stream(folder / name, table.schema) as stream:
-            stream.write_table(part)
-    content = {"_data_files": [{"filename": name} for name in names], "_split": None, **(state or {})}
-    (folder / "state.json").write_text(json.dumps(content))
-    (folder / "dataset_info.json").write_text("{}")
-    return folder
-
-
 def jsonl(path: Path, rows: Sequence[Any]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
@@ -63,13 +49,13 @@ def save_spreadsheet(path: Path, rows: Sequence[Sequence[Any]]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("suffix", [*SUFFIXES, ".xlsx", ""])
+@pytest.mark.parametrize("suffix", [*SUFFIXES, ".xlsx"])
 def test_every_format_gives_the_same_tasks_and_responses(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"t{suffix}"
     if suffix == ".xlsx":
         save_spreadsheet(path, [list(ROWS[0]), *([*row.values()] for row in ROWS)])
     else:
-        path = write_table(path, ROWS) if suffix else save_dataset(path, ROWS)
+        write_table(path, ROWS)
     named = columns(reference="key", agent="by", group_by="item")
     empty = None if suffix == ".xlsx" else ""  # a spreadsheet has no empty texts
     rest = [{"source": row["source"] or empty} for row in ROWS]
@@ -289,30 +275,6 @@ def test_a_task_is_found_by_the_line_or_row_of_its_table(tmp_path: Path) -> None
     for suffix, place in ((".csv", "line 4"), (".parquet", "row 2")):
         with open_tasks(write_table(tmp_path / f"t{suffix}", ROWS), columns=columns(id="answer")) as work:
             assert (work.place('say "green"'), work.extent()) == (place, (3, 3))
-
-
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        ({"_indices_data_files": [{"filename": "indices.arrow"}]}, "selects rows by an index"),
-        ({"_data_files": 3}, "does not list the dataset's files (TypeError"),
-        ({"_data_files": [{"filename": "../gone.arrow"}]}, "t/gone.arrow: there is no such file"),
-        ({"_data_files": [{"filename": "dataset_info.json"}]}, "cannot be read as an Arrow stream"),
-        ({"_data_files": []}, "has no rows"),
-    ],
-)
-def test_a_folder_that_is_no_whole_dataset_is_refused(state: dict[str, Any], message: str, tmp_path: Path) -> None:
-    assert message in refusal(save_dataset(tmp_path / "t", ROWS, state))
-
-
-def test_of_a_saved_dictionary_one_split_is_read(tmp_path: Path) -> None:
-    folder = tmp_path / "both"
-    folder.mkdir()
-    (folder / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
-    for split in ("train", "test"):
-        save_dataset(folder / split, ROWS)
-    assert refusal(folder) == "both: holds the splits test, train; name the folder of one: both/test"
-    assert len(read_tasks(folder / "test", columns=COLUMNS)) == len(ROWS)
 
 
 def test_a_table_without_named_columns_and_one_with_separate_responses_are_refused(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError
 from jurygraph.prompts import Prompt
 from jurygraph.schema import Layer, Verdict
+from jurygraph.schema.frozen_model import Flag
 from jurygraph.schema.params import ParamsModel
 from jurygraph.schema.task import chat_text
 
@@ -31,7 +32,7 @@ class JudgeEvaluator(BatchEvaluator):
     """Base class of evaluators that judge up to four items of a response in one call, each item independently.
 
     Sample s shows the items of a call rotated by s places, so that the samples differ in the order and not by chance
-    alone.
+    alone, unless `rotate` is false.
     A positive judgement needs evidence (see `judge_items`). A `compact` profile asks for neither reasons nor quotations
     (GEAR, D.4), so evidence is not required. The version combines those of the class and of its prompt.
     """
@@ -39,6 +40,9 @@ class JudgeEvaluator(BatchEvaluator):
     class Params(ParamsModel):
         profile: Profile = "full"
         """`full`, or `compact` for fewer tokens."""
+        rotate: Flag = True
+        """Whether later samples show the items in another order; `false` repeats the identical input, so that samples
+        differ by the model's chance alone."""
 
     layer: Layer = "model"
     uses_model = True
@@ -93,13 +97,14 @@ class JudgeEvaluator(BatchEvaluator):
         client = share_client(batch)
         sample = batch[0].sample
         assert client is not None, "a model is required"
-        shown = enumerate(rotate(batch, sample), start=1)
+        places = sample if self.settings.rotate else 0
+        shown = enumerate(rotate(batch, places), start=1)
         items = {f"{self.item_name}_{number}": self.item(inputs) for number, inputs in shown}
         variables = {**shared_prompt_variables(first), **self.prompt_variables(first)}
         text = first.response.text
         compact = self.settings.profile == "compact"
         verdicts = await judge_items(client, self.prompt, items, variables, text, sample=sample, compact=compact)
-        return rotate(verdicts, -sample)
+        return rotate(verdicts, -places)
 
 
 def rotate(values: Sequence[T], places: int) -> list[T]:

@@ -14,9 +14,9 @@ from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import AsJson, ConfigFile, DryRun, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile, option
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
-from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render.summary import estimate_lines, print_dry_run
 from jurygraph.cli.render.text import escape_line, format_table, print_message, shell_quote, table_section
+from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.cli.task_requests import TaskResults, run_each
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.runs.reports.estimate import Estimator

@@ -22,11 +22,11 @@ from jurygraph.cli.options import (
     PlotFile,
     option,
 )
-from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render import summary
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput
 from jurygraph.cli.render.text import format_table, print_message
+from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.concurrency import DaemonThreads
 from jurygraph.errors import RUN_ENDING
 from jurygraph.runs.reports.estimate import count_requests

@@ -60,15 +60,12 @@ def doctor(
         raise typer.Exit(ExitCode.WRONG_INPUT)
 
 
-_MODEL_KINDS = (
-    "none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:package.module.name, provider/model (litellm)"
-)
-
-
 def _run_checks(config: Path | None) -> Iterator[SetupCheck]:
+    from jurygraph.models.factory import model_forms
+
     yield SetupCheck("python", True, platform.python_version())
     yield SetupCheck("jurygraph", True, version("jurygraph"))
-    yield SetupCheck("models", True, _MODEL_KINDS)
+    yield SetupCheck("models", True, f"{model_forms('and')} (litellm)")
     keys = sorted(name for name, value in os.environ.items() if value and _KEY_PATTERN.fullmatch(name))
     yield SetupCheck(
         "keys", True if keys else None, ", ".join(keys) or "no API key in the environment; none is required"

@@ -9,8 +9,8 @@ from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import AsJson, ConfigFile, ModelName, TasksFile, option
 from jurygraph.cli.output_files import refuse_unwritable, write_output
-from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render.text import escape_line, format_table, print_message, shell_quote
+from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.cli.task_requests import run_each
 from jurygraph.display import format_number
 from jurygraph.schema import Task

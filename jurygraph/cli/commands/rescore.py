@@ -1,59 +1,81 @@
 """`jurygraph rescore`: compute rewards from the same verdicts under other settings."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
+
 from jurygraph.cli.options import AsJson, NewRun, RunFolder, option
 from jurygraph.cli.output_files import refuse_unwritable, write_output
-from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render.progress import progress
+from jurygraph.cli.render.report import report_lines
 from jurygraph.cli.render.text import escape_line, format_table, print_message, print_report, shell_quote
+from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import LearnedPanel, apply_settings, learn_confusions
 from jurygraph.runs.workflows.rescoring import rescore as rescore_run
-from jurygraph.sources.ratings import confusions_to_json
+from jurygraph.schema import CalibrationMethod, ScoreCalibration
+from jurygraph.sources.ratings import calibrations_to_json, confusions_to_json
+from jurygraph.studies.report import Report
+
+Settings = Annotated[list[str] | None, option("KEY=VALUE", "Setting of the config; can be repeated.", "--set")]
+Learn = Annotated[
+    list[str] | None,
+    option(
+        "COMPONENT",
+        "Learn the confusions of judges in a component with combiner `consensus`; can be repeated.",
+        "--learn",
+    ),
+]
+Calibrate = Annotated[
+    list[str] | None,
+    option("QUESTION=LABEL", "Calibrate a question by labels: a file, or label.NAME; can be repeated.", "--calibrate"),
+]
+FalsePositives = Annotated[
+    float | None,
+    option("P", "Find the threshold that passes at most this share of what people reject.", min=1e-4, max=0.5),
+]
+Artifact = Annotated[
+    Path | None, option("F", "Write the learned confusions, or the calibrations, to a JSON file.", "--artifact")
+]
 
 
 def rescore(
     run: RunFolder,
     folder: NewRun,
-    settings: Annotated[
-        list[str] | None, option("KEY=VALUE", "Setting of the config; can be repeated.", "--set")
-    ] = None,
-    learn: Annotated[
-        list[str] | None,
-        option(
-            "COMPONENT",
-            "Learn the confusions of judges in a component with combiner `consensus`; can be repeated.",
-            "--learn",
-        ),
-    ] = None,
-    artifact: Annotated[Path | None, option("F", "Write the learned confusions to a JSON file.", "--artifact")] = None,
+    settings: Settings = None,
+    learn: Learn = None,
+    calibrations: Calibrate = None,
+    method: Annotated[CalibrationMethod, typer.Option("--map", help="Form of the calibration.")] = "platt",
+    seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of the folds of --calibrate.")] = 0,
+    false_positives: FalsePositives = None,
+    artifact: Artifact = None,
     json: AsJson = False,
 ) -> None:
     """Compute a run's rewards again from its verdicts, without a request.
 
-    The new run refers to RUN's verdicts, so keep RUN where it is. You can set weights, rubric, reward, components,
-    panel, gates, scale, clip, failure, and the fold of evaluators (`evaluators.0.fold` is that of the first); keys are
-    dotted, values are YAML.
+    The new run refers to RUN's verdicts, so keep RUN. You can set weights, rubric, reward, components, panel, gates,
+    scale, clip, failure, and the fold of evaluators (`evaluators.0.fold` is the first one's); values are YAML.
 
-    `--learn` fits a consensus of a component's judges to the verdicts of the whole run and computes rewards from it
-    (docs/consensus.md). If the judges are too few to be distinguished, their majority is used. A later config can name
-    the artifact as `params: {confusions: F}` of such a component.
+    `--learn` fits a consensus of a component's judges to the verdicts of the whole run (docs/consensus.md). If they are
+    too few to be distinguished, their majority is used. A later config can name the artifact as `params:
+    {confusions: F}` of such a component.
+
+    `--calibrate` maps a question's scores to what people say of such responses, and uses the map in the new run
+    (docs/reliability.md). Labels are those of `study judge`. The table compares each label with the map of other
+    tasks. A later config can name the artifact as `calibration: F`.
 
     \b
     Example:
         jurygraph rescore run --out run2 --set reward.steps=0 --set failure.rule=strict
         jurygraph rescore run --out run3 --learn panel --artifact panel.json
+        jurygraph rescore run --out run4 --calibrate criteria@kind=people.csv --false-positives 0.05
         jurygraph compare run run2
     """
-    if artifact is not None:
-        if len(learn or []) != 1:
-            raise InputError("--artifact: stores the confusions of one component; name one with --learn")
-        refuse_unwritable(str(artifact))
+    _refuse_artifact(artifact, len(learn or []) + bool(calibrations))
     learned: dict[str, LearnedPanel] = {}
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
         config = apply_settings(stored_run.config, settings or [])
@@ -62,20 +84,62 @@ def rescore(
             with progress("learning", stored_run.tasks_scored, "tasks") as report:
                 learned[component] = learn_confusions(stored_run, config, component, report)
             config = learned[component].config
+        calibrated = _calibrate(stored_run, calibrations or [], method, seed, false_positives)
+        maps = {question: calibration for question, (calibration, _) in calibrated.items()}
+        config = config.model_copy(update={"calibration": {**config.calibration, **maps}})
         with progress("re-scoring", stored_run.ledger.count_records("trace"), "responses") as report:
             result = rescore_run(stored_run, folder, config, report)
-    _write_artifact(artifact, learned)
+    _write_artifact(artifact, learned, maps)
     content: dict[str, Any] = {"run": str(folder), **result._asdict()}
     if learned:
         content["learned"] = {component: _learned_json(one) for component, one in learned.items()}
+    reports = [found for _, found in calibrated.values()]
+    if reports:
+        content["calibrated"] = [found.to_json() for found in reports]
     rows = [[name.replace("_", " "), value] for name, value in result._asdict().items()]
-    print_report(json, content, [*format_table(["rewards", ""], rows), *_learned_tables(learned)])
+    tables = [*_learned_tables(learned), *(line for found in reports for line in ("", *report_lines(found.sections)))]
+    print_report(json, content, [*format_table(["rewards", ""], rows), *tables])
+    for note in (note for found in reports for note in found.notes):
+        print_message(note)
     if not json:
         print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
 
 
-def _write_artifact(artifact: Path | None, learned: Mapping[str, LearnedPanel]) -> None:
-    """Print warnings for each learned component, and write its confusions to the artifact if one is named."""
+def _refuse_artifact(artifact: Path | None, contents: int) -> None:
+    if artifact is None:
+        return
+    if contents != 1:
+        problem = "stores the confusions of one component, or calibrations"
+        raise InputError(f"--artifact: {problem}; name one with --learn, or questions with --calibrate")
+    refuse_unwritable(str(artifact))
+
+
+def _calibrate(
+    run: Run, settings: Sequence[str], method: CalibrationMethod, seed: int, rate: float | None
+) -> dict[str, tuple[ScoreCalibration, Report]]:
+    """Return, by question, the map to its labels, and the report on it."""
+    if not settings:
+        return {}
+    from jurygraph.studies import calibration, judge
+
+    calibrated = {}
+    with progress("reading", run.tasks_scored, "tasks") as advance:
+        judgements = judge.read_judgements(run, advance)
+    for setting in settings:
+        question, _, label = setting.partition("=")
+        if not question or not label:
+            raise InputError(f"--calibrate {setting!r}: expected QUESTION=LABEL, such as criteria@kind=people.csv")
+        studies = judge.join_labels([judgements], judge.read_labels(label, [judgements]))
+        calibrated[question] = calibration.report(calibration.labelled_scores(studies, question), method, seed, rate)
+    return calibrated
+
+
+def _write_artifact(
+    artifact: Path | None, learned: Mapping[str, LearnedPanel], maps: Mapping[str, ScoreCalibration]
+) -> None:
+    """Print warnings for each learned component, and write its confusions, or the maps, to the artifact if named."""
+    if artifact is not None and maps:
+        write_output(str(artifact), [calibrations_to_json(maps)])
     for component, result in learned.items():
         for warning in result.warnings:
             print_message(f"{component}: {warning}")

@@ -26,7 +26,6 @@ from jurygraph.cli.options import (
     argument,
     option,
 )
-from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.summary import (
     LEGEND,
@@ -41,6 +40,7 @@ from jurygraph.cli.render.summary import (
     result_lines,
 )
 from jurygraph.cli.render.text import print_message, print_report, shell_quote
+from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.cli.table_options import (
     AgentColumn,
     GroupBy,
@@ -49,9 +49,7 @@ from jurygraph.cli.table_options import (
     ReferenceColumn,
     ResponseColumns,
     RubricColumn,
-    SavedDataset,
     choose_columns,
-    choose_source,
     columns_words,
 )
 from jurygraph.errors import InputError
@@ -108,8 +106,8 @@ class ScoreOptions:
 
 
 def score(
+    tasks: Annotated[str, argument("TASKS", "JSONL file of tasks, or a table; .gz too; - for stdin.")],
     run: Annotated[Path | None, option("RUN", "Folder of the run; --dry-run needs none.", "-o", "--out")] = None,
-    tasks: Annotated[str | None, argument("TASKS", "JSONL file of tasks, or a table; .gz too; - for stdin.")] = None,
     prompt_column: PromptColumn = None,
     response_column: ResponseColumns = None,
     reference_column: ReferenceColumn = None,
@@ -117,7 +115,6 @@ def score(
     id_column: IdColumn = None,
     group_by: GroupBy = None,
     agent_column: AgentColumn = None,
-    hf: SavedDataset = None,
     config: ConfigFile = None,
     responses: Annotated[str | None, option("F", "JSONL file of responses, if not in TASKS.")] = None,
     profiles_from: ProfilesFrom = None,
@@ -163,7 +160,7 @@ def score(
     """
     names = (prompt_column, response_column, reference_column, rubric_column, id_column, group_by, agent_column)
     columns = choose_columns(*names)
-    files = (choose_source(tasks, hf), columns, responses, profiles_from, edges_from, allow_files_outside)
+    files = (tasks, columns, responses, profiles_from, edges_from, allow_files_outside)
     run = run or _choose_unused_folder(dry_run)
     options = ScoreOptions(*files, run, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls)
     raise typer.Exit(_score(options, gate, json))

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, TypeVar, get_args
 
 import typer
 
@@ -16,18 +16,24 @@ from jurygraph.errors import InputError
 from jurygraph.inference.krippendorff import AlphaLevel
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.reports.gate import parse_threshold, split_conditions
-from jurygraph.sources.ratings import read_judged_labels, read_ratings
+from jurygraph.sources.ratings import read_ratings
 from jurygraph.studies import agreement as agreement_study
 from jurygraph.studies import disagreement as disagreement_study
 from jurygraph.studies import preference as preference_study
 from jurygraph.studies import reliability as reliability_study
 from jurygraph.studies.simulate.published import Sweep
-from jurygraph.studies.simulate.study import PARTS, Part, SimulationStudy
+from jurygraph.studies.simulate.study import PARTS, SimulationStudy
+
+T = TypeVar("T", bound=str)
 
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.", no_args_is_help=True, rich_markup_mode=None
 )
-_PARTS_HELP = f"Sweeps to simulate: {', '.join(get_args(Sweep))}; or propositions."
+ItemColumn = Annotated[str | None, option("C", "Column for `item`.")]
+ReviewerColumn = Annotated[str | None, option("C", "Column for `reviewer`.", "--reviewer", "--annotator")]
+ScoreColumn = Annotated[str | None, option("C", "Column for `score`.", "--score", "--label")]
+AgentColumn = Annotated[str | None, option("C", "Column for `agent`.")]
+_PARTS_HELP = f"Sweeps to simulate: {', '.join(get_args(Sweep))}; propositions; or decompr."
 
 
 @study.command()
@@ -77,10 +83,10 @@ def preference(
 @study.command()
 def agreement(
     ratings: Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")],
-    item: Annotated[str | None, option("C", "Column for `item`.")] = None,
-    reviewer: Annotated[str | None, option("C", "Column for `reviewer`.", "--reviewer", "--annotator")] = None,
-    score: Annotated[str | None, option("C", "Column for `score`.", "--score", "--label")] = None,
-    agent: Annotated[str | None, option("C", "Column for `agent`.")] = None,
+    item: ItemColumn = None,
+    reviewer: ReviewerColumn = None,
+    score: ScoreColumn = None,
+    agent: AgentColumn = None,
     level: Annotated[AlphaLevel, typer.Option(help="What the difference of two scores means.")] = "ordinal",
     plot: PlotFile = None,
     markdown: AsMarkdown = False,
@@ -101,10 +107,72 @@ def agreement(
         jurygraph study agreement votes.csv --item id --reviewer who --score stars --level interval
     """
     output = ReportOutput(json, markdown, plot, tuple(map(str, ratings)))
-    named = {"item": item, "reviewer": reviewer, "score": score, "agent": agent}
-    columns = {name: column for name, column in named.items() if column}
+    columns = _named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
     files = [read_ratings(path, columns) for path in ratings]
     output.write(agreement_study.report(agreement_study.read_matrices(files), level))
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",")]
+
+
+def _parse_count(text: str) -> int:
+    if not text.isdecimal():
+        raise InputError(f"--shots: {text!r} is not a number of examples; write numbers such as 0,1,2,5,10")
+    return int(text)
+
+
+def _named_columns(**columns: str | None) -> dict[str, str]:
+    return {name: column for name, column in columns.items() if column}
+
+
+@study.command()
+def reviewers(
+    ratings: Annotated[Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")],
+    items: Annotated[Path | None, option("TEXTS", "File with the items' texts, if RATINGS has none.")] = None,
+    judges: Annotated[str | None, option("A,B", "Judges to compare.", show_default="all that can be compared")] = None,
+    shots: Annotated[str, typer.Option(metavar="N,M", help="Numbers of examples.")] = "0,1,2,5,10",
+    seeds: Annotated[int, typer.Option(metavar="N", help="Draws of examples.", min=1)] = 3,
+    item: ItemColumn = None,
+    reviewer: ReviewerColumn = None,
+    score: ScoreColumn = None,
+    agent: AgentColumn = None,
+    level: Annotated[
+        Literal["ordinal", "interval"], typer.Option(help="What the difference of two scores means.")
+    ] = "ordinal",
+    plot: PlotFile = None,
+    markdown: AsMarkdown = False,
+    json: AsJson = False,
+) -> None:
+    """Measure how well judges predict each reviewer's scores, and whether a judge for each reviewer is worth it.
+
+    Every score is predicted from other ratings: never from one of the judged item or its group. `own-history` is the
+    mean of the reviewer's own scores, and `neighbours` that of the own scores of the items with the most similar texts.
+    `item-mean` and `rater-offset` use what others gave the item: their mean, and that mean with the reviewer's usual
+    distance from it. None of the four needs a model.
+
+    Exit codes: 0 done; 2 invalid input, such as an unknown judge or an item that a reviewer scored twice.
+
+    \b
+    Example:
+        jurygraph study reviewers ratings.csv --items texts.jsonl
+        jurygraph study reviewers votes.csv --item id --judges item-mean,rater-offset --json
+    """
+    from jurygraph.sources.ratings import read_texts
+    from jurygraph.studies import reviewers as reviewers_study
+
+    output = ReportOutput(json, markdown, plot, (str(ratings),))
+    columns = _named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
+    file = read_ratings(ratings, columns)
+    texts = reviewers_study.texts_of(file, {} if items is None else read_texts(items))
+    usable = [name for name in reviewers_study.NO_MODEL if texts or name != "neighbours"]
+    names = _choose("--judges: unknown judge", _split(judges), reviewers_study.NO_MODEL) if judges else usable
+    if "neighbours" in names and not texts:
+        raise InputError("--judges neighbours: compares texts; name a file of them with --items")
+    counts = [_parse_count(count) for count in _split(shots)]
+    parts = reviewers_study.read_parts(file)
+    judged = [(part, list(reviewers_study.predict(part, names, counts, seeds, texts))) for part in parts]
+    output.write(reviewers_study.report(judged, level))
 
 
 @study.command()
@@ -130,14 +198,89 @@ def reliability(run: RunFolder, markdown: AsMarkdown = False, json: AsJson = Fal
     output.write(reliability_study.report(scores))
 
 
+@study.command()
+def stability(
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or tables of scores.", show_default=False)
+    ],
+    quality: Annotated[str | None, option("A,B", "Quality bands that count.", show_default="all")] = None,
+    weights: Annotated[Path | None, option("F", "Fixed weights: a table of task, stakeholder and weight.")] = None,
+    sample_variance: Annotated[
+        bool, typer.Option("--sample-variance", help="Divide by V - 1 instead of the paper's V.")
+    ] = False,
+    markdown: AsMarkdown = False,
+    json: AsJson = False,
+) -> None:
+    """Measure how much of a score is wording, and whose (DecompR, Tables 1, 2, 3, 5, 9 and 10).
+
+    Responses of a run carry the labels `seed` (the id of the response that they say in other words), `family`,
+    `version`, and `quality` if there are bands; one without `family` is an original. A table has these columns, `score`
+    and `stakeholders`, and may have `repeat`, `protocol`, `judge`, `task`, `weights`, `utilities` and `difficulty`.
+    σ²_Sem is the variance over variants, σ²_Rep that over exact repeats of one input, Growth σ²_Sem with the most
+    stakeholders over that with the fewest, and S/R σ²_Sem / σ²_Rep. With utilities, scores are recomputed under fixed
+    weights; with the judge's weights, their drift is measured. Intervals are over tasks. No request is sent, and
+    nothing is written.
+
+    Exit codes: 0 done; 2 invalid input, such as a run without variants.
+
+    \b
+    Example:
+        jurygraph study stability run
+        jurygraph study stability variants repeats --quality medium,high --weights own.csv
+        jurygraph study stability scores.csv --json
+    """
+    from jurygraph.studies.stability.report import StabilityStudy
+    from jurygraph.studies.stability.rows import read_sources
+    from jurygraph.studies.stability.weightings import read_weights
+
+    output = ReportOutput(json, markdown)
+    chosen = tuple(name.strip() for name in quality.split(",")) if quality else ()
+    measuring = StabilityStudy(chosen, None if weights is None else read_weights(weights), int(sample_variance))
+    output.write(measuring.report(read_sources(sources, open_run)))
+
+
+@study.command()
+def signal(
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or tables of scores.", show_default=False)
+    ],
+    protocol: Annotated[str | None, option("NAME", "Component to measure.", show_default="the reward")] = None,
+    correct: Annotated[float, typer.Option(metavar="P", help="Wanted probability of a correct sign.")] = 0.9,
+    cut: Annotated[float | None, option("T", "Threshold of a decision, from 1 to 10.")] = None,
+    markdown: AsMarkdown = False,
+    json: AsJson = False,
+) -> None:
+    """Measure whether rewards still order a group through the noise of wording (DecompR, section 4).
+
+    Reads what `study stability` reads; a group is the responses to a task, and σ²_ξ the variance over their variants.
+    SNR is Var[R] between the responses, less the noise in it, over σ²_ξ; P(correct sign) is Proposition 2's, for a
+    response one standard deviation off the group's mean. Then: how many variants (not repeats) to average for the
+    wanted probability; the terms of Theorem 1, where the judge gives weights and utilities; and with --cut, which
+    decisions flip with the wording. A task needs two responses. No request is sent, and nothing is written.
+
+    Exit codes: 0 done; 2 invalid input, such as a run without variants.
+
+    \b
+    Example:
+        jurygraph study signal run
+        jurygraph study signal variants --protocol direct --cut 7 --json
+    """
+    from jurygraph.studies.stability.rows import read_sources
+    from jurygraph.studies.stability.signal import SignalStudy
+
+    if not 0.5 < correct < 1.0:
+        raise InputError(f"--correct: is {correct:g}; write a number between 0.5 and 1")
+    output = ReportOutput(json, markdown)
+    output.write(SignalStudy(protocol, correct, cut).report(read_sources(sources, open_run)))
+
+
 _GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
-_LABEL_COLUMN = "label."
 
 
 @study.command()
 def judge(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs.", show_default=False)],
-    labels: Annotated[str, option("F", "Labels of people: a file, or label.NAME of the first run.")],
+    labels: Annotated[str, option("F", "Labels of people: a file, or label.NAME of the runs.")],
     split: Annotated[str | None, option("S", "Use the labels of this split only.")] = None,
     need: Annotated[float | None, option("W", "Half-width for which labels are counted.", min=1e-6)] = None,
     gate: Conditions = None,
@@ -170,13 +313,11 @@ def judge(
     text = ",".join(gate) if gate else ""
     conditions = split_conditions(text) if gate else []
     thresholds = [parse_threshold(part, text, judge_study.GATE_NAMES, _GATE_EXAMPLE) for part in conditions]
-    given = None if labels.startswith(_LABEL_COLUMN) else read_judged_labels(labels)
     judged = []
     for folder in runs:
         with open_run(folder) as (run, advance):
             judged.append(judge_study.read_judgements(run, advance))
-    if given is None:
-        given = judge_study.labels_of_run(judged[0], labels.removeprefix(_LABEL_COLUMN))
+    given = judge_study.read_labels(labels, judged)
     report = judge_study.report(judge_study.join_labels(judged, given, split), need)
     output.write(report)
     is_missed = False
@@ -207,7 +348,9 @@ def simulate(
     sweep varies one property: labels of an item, gaps between agents, the pool of annotators, or hard items. Majority
     vote, hard Dawid-Skene and posterior expected credit are compared with the truth. Each mean has its standard error
     in parentheses, and the paper's number follows. `propositions` compares the scores by all annotators with those by
-    70 % of them, for more and more items, under the paper's own model. All parts take some minutes at 100 seeds.
+    70 % of them, for more and more items, under the paper's own model. `decompr` is DecompR's theory instead: the terms
+    of Theorem 1 and Proposition 1 for a judge whose noise is known, and Proposition 2 beside the paper's numbers. All
+    parts take some minutes at 100 seeds.
 
     Exit codes: 0 done; 2 invalid input, such as an unknown part.
 
@@ -215,21 +358,25 @@ def simulate(
     Example:
         jurygraph study simulate labels hard --seeds 10
         jurygraph study simulate propositions --seeds 20 --plot propositions.svg
+        jurygraph study simulate decompr --seeds 20
         jurygraph study simulate --json
     """
     output = ReportOutput(json, markdown, plot)
-    simulation = SimulationStudy(_choose_parts(parts or PARTS), seeds, seed, jobs or os.cpu_count() or 1)
+    simulation = SimulationStudy(
+        _choose("unknown part", parts or PARTS, PARTS), seeds, seed, jobs or os.cpu_count() or 1
+    )
     with progress("simulating", simulation.size, "evaluations") as advance:
         report = simulation.run(advance)
     output.write(report)
 
 
-def _choose_parts(names: Sequence[str]) -> tuple[Part, ...]:
+def _choose(problem: str, names: Sequence[str], known: Sequence[T]) -> tuple[T, ...]:
+    """Return the known names that are named, in their order."""
     for name in names:
-        if name not in PARTS:
-            hint = did_you_mean(name, PARTS) or f"name some of {', '.join(PARTS)}"
-            raise InputError(f"unknown part {name!r}; {hint}")
-    return tuple(part for part in PARTS if part in names)
+        if name not in known:
+            hint = did_you_mean(name, known) or f"name some of {', '.join(known)}"
+            raise InputError(f"{problem} {name!r}; {hint}")
+    return tuple(one for one in known if one in names)
 
 
 @study.command()
@@ -265,7 +412,7 @@ def disagreement(
     if plot is not None and not cut.has_steps:
         raise InputError("--plot: the plot needs steps; add --step-label or --every")
     output = ReportOutput(json, markdown, plot)
-    names = tuple(name.strip() for name in components.split(",")) if components is not None else ()
+    names = _split(components) if components is not None else ()
     samples = []
     for folder in runs:
         with open_run(folder) as (run, advance):

@@ -17,8 +17,9 @@ import typer
 from rich.cells import cell_len, set_cell_size
 
 from jurygraph.cli.exit_codes import ExitCode
-from jurygraph.cli.redacted_streams import RedactedStream, current_redactor
+from jurygraph.cli.streams import current_redactor
 from jurygraph.display import format_number
+from jurygraph.errors import InputError
 from jurygraph.messages import shorten
 from jurygraph.safety.text_folding import UNSEEN, escape_hidden
 
@@ -52,19 +53,24 @@ def shell_quote(value: object) -> str:
 
 
 def print_result(line: str | bytes) -> None:
-    """Print a line of the result. A closed pipe is no error: the command exits with code 141.
+    """Print a line of the result without secrets; the bytes of an export are printed as they are.
 
-    On a terminal, control characters are printed as escapes; a file or a pipe gets bytes as they are.
+    On a terminal, control characters are printed as escapes. A closed pipe is no error: the command exits with code
+    141. Raises InputError if standard output has no room.
     """
+    is_terminal = sys.stdout.isatty()
+    if isinstance(line, str):
+        line = current_redactor().redact_text(line)
+    elif is_terminal:
+        line = line.decode(errors="backslashreplace")
     try:
-        if isinstance(line, bytes) and isinstance(sys.stdout, RedactedStream) and not sys.stdout.isatty():
-            sys.stdout.write_as_is(line + b"\n")
-        else:
-            text = line.decode(errors="backslashreplace") if isinstance(line, bytes) else line
-            typer.echo(escape_lines(text) if sys.stdout.isatty() else line)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(ExitCode.NOBODY_READS) from None
+        typer.echo(escape_lines(line) if is_terminal and isinstance(line, str) else line)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of it is lost without an error
+        if isinstance(error, BrokenPipeError):
+            raise typer.Exit(ExitCode.NOBODY_READS) from None
+        problem = f"cannot be written ({error.strerror}); send it to a place with room"
+        raise InputError(f"standard output: {problem}") from None
 
 
 def print_result_lines(lines: Iterable[str]) -> None:
@@ -78,8 +84,8 @@ _BATCH = 500
 
 
 def print_message(line: str) -> None:
-    """Print a message to standard error."""
-    typer.echo(escape_line(line), err=True)
+    """Print a message without secrets to standard error."""
+    typer.echo(escape_line(current_redactor().redact_text(line)), err=True)
 
 
 def print_report(as_json: bool, report: Any, lines: Iterable[str]) -> None:

@@ -35,7 +35,6 @@ def trace_lines(
     `texts` are the lines of `text_lines`, and `people` the stakeholders of the task.
     """
     trace = explanation.trace
-    rule = explanation.decision.rule
     head = [f"response  {escape_line(trace.response_id)}", f"task      {escape_line(trace.task_id)}"]
     if trace.agent is not None:
         head.append(f"agent     {escape_line(trace.agent)}")
@@ -46,7 +45,7 @@ def trace_lines(
         *(line for one in explanation.terms for line in _weight_lines(one, people)),
         *(escape_line(line, _MAX_LINE) for one in explanation.terms for line in contrast_lines(one)),
         *(escape_line(text, _MAX_LINE) for one in explanation.terms for text in input_lines(one)),
-        *(escape_line(text, _MAX_LINE) for one in explanation.terms for text in vote_lines(one, rule)),
+        *(escape_line(text, _MAX_LINE) for one in explanation.terms for text in vote_lines(one)),
         *(escape_line(text, _MAX_LINE) for text in judge_lines(trace)),
         *map(escape_line, origin_lines(trace)),
         *(escape_line(line, _MAX_LINE) for line in material_lines(trace)),

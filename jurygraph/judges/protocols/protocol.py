@@ -25,6 +25,7 @@ from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import aread_text
 from jurygraph.schema import Audience, FrozenModel, Question, Stakeholder, TaskView, Verdict
 from jurygraph.schema.frozen_model import Flag, Unit
+from jurygraph.schema.params import ParamsModel
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply
@@ -41,15 +42,23 @@ class ScoringProtocol(SingleCallEvaluator):
     The call contains the whole protocol even if only a part of it is requested, so that a later request for another
     part finds the reply in the cache. Unless `safety.evidence` is off in the config, each finding about a response
     needs a quotation that occurs in it; other quotations are discarded, which is reported to the model once, and a
-    finding that then has no quotation is marked `unsupported`. Sample s lists the people rotated by s places.
+    finding that then has no quotation is marked `unsupported`. Sample s lists the people rotated by s places, unless
+    `rotate` is false.
     """
 
+    class Params(ParamsModel):
+        rotate: Flag = True
+        """Whether later samples list the people in another order; `false` repeats the identical input, so that samples
+        differ by the model's chance alone."""
+
+    settings: Params
     audience: Audience = "everyone"
     combiner = "protocol"
     prompt_name: ClassVar[str]
     """Name of the prompt with the judging instructions."""
 
-    def __init__(self) -> None:
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
         self._prompt = load_prompt(self.prompt_name)
         self.version = f"2 prompt {self._prompt.full_version}"
 
@@ -80,7 +89,7 @@ class ScoringProtocol(SingleCallEvaluator):
         """Return all verdicts of the protocol on a response, by subject."""
         client = inputs.client
         assert client is not None, "a model is required"
-        people = rotate(inputs.task.people, inputs.sample)
+        people = rotate(inputs.task.people, inputs.sample if self.settings.rotate else 0)
         reply_model: type[Any] = self.reply_model(people)
         room = TOKENS_PER_REASON * self.max_reasons(people)
         variables = {**shared_prompt_variables(inputs), "people": named_people(people), **self.prompt_variables(people)}

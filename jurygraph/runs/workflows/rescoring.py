@@ -41,7 +41,9 @@ from jurygraph.sources import parse_config
 
 _CHUNK = 1000
 
-DECISION_KEYS = frozenset({"weights", "rubric", "panel", "reward", "components", "gates", "scale", "clip", "failure"})
+DECISION_KEYS = frozenset(
+    {"weights", "rubric", "panel", "calibration", "reward", "components", "gates", "scale", "clip", "failure"}
+)
 """Config keys that decide how verdicts count. The other keys affect the questions: changing them needs a branch."""
 _FOLD = re.compile(r"evaluators\[\d+\]\.fold")
 

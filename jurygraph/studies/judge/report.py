@@ -164,6 +164,12 @@ def _calibration(study: JudgeStudy) -> Figures:
         return {"brier": None, "ece": None, "reliability": []}
     scores = np.array([row.score for row in study.rows])
     targets = np.array([row.target for row in study.rows])
+    error, table = reliability(scores, targets)
+    return {"brier": float(((scores - targets) ** 2).mean()), "ece": error, "reliability": table}
+
+
+def reliability(scores: Floats, targets: Floats) -> tuple[float, list[Figures]]:
+    """Return the expected calibration error of scores in [0, 1], and the bins that it is of, which are not empty."""
     bins = np.minimum((scores * _BINS).astype(int), _BINS - 1)
     table = []
     for place in np.unique(bins):
@@ -171,8 +177,7 @@ def _calibration(study: JudgeStudy) -> Figures:
         expected = float(scores[inside].mean())
         seen = float(targets[inside].mean())
         table.append({"from": place / _BINS, "n": int(inside.sum()), "expected": expected, "met": seen})
-    error = sum(one["n"] * abs(one["expected"] - one["met"]) for one in table) / len(scores)
-    return {"brier": float(((scores - targets) ** 2).mean()), "ece": error, "reliability": table}
+    return sum(one["n"] * abs(one["expected"] - one["met"]) for one in table) / len(scores), table
 
 
 def _mean_label(study: JudgeStudy, need: float | None) -> Figures:

@@ -13,9 +13,10 @@ from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
-from jurygraph.sources.ratings import FileRows
+from jurygraph.sources.ratings import FileRows, read_judged_labels
 
 _UNIT = (0.0, 1.0)
+_LABEL_COLUMN = "label."
 JUDGED = "judged"
 
 
@@ -75,6 +76,7 @@ class JudgeStudy:
         left_out: number of labelled responses that are not rows, by reason.
         lengths: characters of the labelled responses, where their text is stored.
         votes: for each response that several people labelled, its task and their labels.
+        scale: the lowest and the highest target.
     """
 
     judge: Judge
@@ -84,6 +86,12 @@ class JudgeStudy:
     left_out: Mapping[str, int] = field(default_factory=dict)
     lengths: Mapping[str, int] = field(default_factory=dict)
     votes: Sequence[tuple[str, Sequence[float]]] = ()
+    scale: tuple[float, float] = _UNIT
+
+    def to_unit(self, target: float) -> float:
+        """Return the place of a target between both ends of the scale, in [0, 1]."""
+        low, high = self.scale
+        return (target - low) / (high - low)
 
 
 @dataclass(frozen=True)
@@ -161,26 +169,32 @@ def _status(verdict: RecordedVerdict) -> str:
     return "unsupported" if verdict.is_worst_case else JUDGED
 
 
-def labels_of_run(judgements: RunJudgements, name: str) -> FileRows[JudgedLabel]:
-    """Return the labels `name` of a run's responses as if a file had them.
+def read_labels(source: str, runs: Sequence[RunJudgements]) -> FileRows[JudgedLabel]:
+    """Return the labels in a file, or those that `label.NAME` names of the runs' responses, as if a file had them.
 
-    Raises `InputError` if no response has it, or it is neither a number nor true or false.
+    Raises `InputError` for a file that cannot be read, if no response has such a label, if runs have different ones for
+    a response, or if one is neither a number nor true or false.
     """
-    rows = []
-    for response, labels in judgements.labels.items():
-        target = labels.get(name)
-        if target is None:
-            continue
-        if not isinstance(target, bool | int | float):
-            problem = f"label {quote(name)} of response {quote(response)} is {quote(str(target))}"
-            raise InputError(f"{judgements.run}: {problem}; a target is a number, true or false")
-        value = target if isinstance(target, bool) else float(target)
-        rows.append((f"response {response}", JudgedLabel(id=response, target=value)))
-    if not rows:
-        known = dict.fromkeys(label for labels in judgements.labels.values() for label in labels)
+    if not source.startswith(_LABEL_COLUMN):
+        return read_judged_labels(source)
+    name = source.removeprefix(_LABEL_COLUMN)
+    found: dict[str, tuple[str, JudgedLabel]] = {}
+    for run in runs:
+        for response, labels in run.labels.items():
+            target = labels.get(name)
+            where = f"{run.run}: label {quote(name)} of response {quote(response)} is {quote(str(target))}"
+            if target is None:
+                continue
+            if not isinstance(target, bool | int | float):
+                raise InputError(f"{where}; a target is a number, true or false")
+            label = JudgedLabel(id=response, target=target if isinstance(target, bool) else float(target))
+            if found.setdefault(response, (f"response {response}", label))[1] != label:
+                raise InputError(f"{where}, and another run has {found[response][1].target}; give one as a file")
+    if not found:
+        known = dict.fromkeys(label for run in runs for labels in run.labels.values() for label in labels)
         hint = did_you_mean(name, known) or f"there are {', '.join(known) or 'none'}"
-        raise InputError(f"{judgements.run}: no response has the label {quote(name)}; {hint}")
-    return FileRows(judgements.run, tuple(rows), {"id": "id", "target": f"label.{name}"})
+        raise InputError(f"{', '.join(run.run for run in runs)}: no response has the label {quote(name)}; {hint}")
+    return FileRows(runs[0].run, tuple(found.values()), {"id": "id", "target": source})
 
 
 def join_labels(
@@ -270,7 +284,7 @@ def _join(
     ]
     votes = [(judgements[name].task, given) for name, given in targets.items() if len(given) > 1 and name in judgements]
     lengths = {name: length for name, length in run.lengths.items() if length is not None and name in targets}
-    return JudgeStudy(judge, is_binary, rows, unlabelled, dict(left_out), lengths, votes)
+    return JudgeStudy(judge, is_binary, rows, unlabelled, dict(left_out), lengths, votes, (low, high))
 
 
 def _prediction(judgement: Judgement, is_binary: bool) -> float:

@@ -1,4 +1,7 @@
-"""The simulations of STABLEVAL as one study: Tables 4 to 7 next to the paper's numbers, and both propositions."""
+"""The simulations of STABLEVAL as one study: Tables 4 to 7 next to the paper's numbers, and both propositions.
+
+The part `decompr` is the theory of another paper, DecompR's.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,13 +13,14 @@ from jurygraph.aggregation.consensus.resampling import METHODS, Method
 from jurygraph.arrays import Floats
 from jurygraph.display import format_number
 from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.simulate.decompr import decompr_sections, simulate_decompr
 from jurygraph.studies.simulate.figures import MethodFigures
 from jurygraph.studies.simulate.propositions import FRACTION, MODEL, SIZES, SUBSETS, measure_shifts
 from jurygraph.studies.simulate.published import CONFIGURATIONS, THINNED, Cells, Configuration, Sweep
 from jurygraph.studies.simulate.recovery import measure_thinning, recovery
 
-Part = Sweep | Literal["propositions"]
-PARTS: tuple[Part, ...] = (*get_args(Sweep), "propositions")
+Part = Sweep | Literal["propositions", "decompr"]
+PARTS: tuple[Part, ...] = (*get_args(Sweep), "propositions", "decompr")
 PER_CENT = 100.0
 PER_MILLE = 1000.0
 _NORMAL = 1.959963984540054
@@ -46,7 +50,7 @@ class SimulationStudy:
     """A choice of parts, and the seeds of their evaluations.
 
     Attributes:
-        parts: sweeps of the paper, and `propositions`.
+        parts: sweeps of the paper, `propositions`, and `decompr`.
         seeds: number of evaluations of each configuration, at least 1.
         seed: the first seed; the others follow it.
         jobs: number of processes; the results do not depend on it.
@@ -81,10 +85,12 @@ class SimulationStudy:
           max_a |S_R(a) - S_R'(a)|, which Proposition 2 lets go to 0; `limit` is the value that it goes to under the
           model; `tau_b` is that between the two rankings; and `same_order` the share of subsets that change none of the
           order. `decided_by_one` is the share of the items whose majority leads by one vote (Proposition 1).
+        - `decompr`: Theorem 1's `terms` and the `signs` of Proposition 2, each by formula and for each seed.
         """
         rows = self._recovery_rows(report)
         thinning = list(self._thinning_rows(report))
         propositions = list(self._shift_rows(report)) if "propositions" in self.parts else []
+        decompr = simulate_decompr(self._seeds) if "decompr" in self.parts else {}
         ours = _count_above({method: one.mean for method, one in row["mse"].items()} for row in rows)
         papers = _count_above(_by_method(one.mse) for one in self.configurations.values())
         figures = {
@@ -93,6 +99,7 @@ class SimulationStudy:
             "recovery": rows,
             "thinning": thinning,
             "propositions": propositions,
+            "decompr": decompr,
             "above_majority": ours,
             "above_majority_in_paper": papers,
             "fraction": FRACTION,
@@ -114,6 +121,8 @@ class SimulationStudy:
         sections.append(ReportTable(["Table 5: τ_b with fewer labels", *columns], cells, digits=3))
         if propositions:
             sections += _proposition_sections(propositions)
+        if decompr:
+            sections += decompr_sections(decompr)
         return Report(figures, sections, plots=list(_plots(rows, propositions)))
 
     @property

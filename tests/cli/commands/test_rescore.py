@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import CONFIG, Command, folder_contents
+from tests.cli.conftest import CONFIG, Command, folder_contents, run_command, traces, write_project
 from tests.rows import all_rows
 
 
@@ -153,3 +153,58 @@ class TestOriginalRun:
             ended = run(command[0], again, *command[1:])
             assert (ended.code, ended.out) == (5, "")
             assert "is another run than the one that" in ended.err
+
+
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 40 tasks whose `polite` scores 0, .25, .5 and .75, and people accept from three times please on."""
+    tasks = [
+        {
+            "id": f"t{n}",
+            "query": "Ask.",
+            "responses": [{"id": f"t{n}/r", "text": "please " * (n % 4), "labels": {"gold": n % 4 == 3}}],
+        }
+        for n in range(40)
+    ]
+    config = "evaluators: [manners.polite]\nreward: {polite: 2.0}\n"
+    project = write_project(tmp_path_factory.mktemp("calibrated") / "p", tasks, config)
+    run_command("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
+    return project
+
+
+def test_calibrated_scores_count_and_a_config_can_name_them(calibrated: Path, run: Command, tmp_path: Path):
+    project = shutil.copytree(calibrated, tmp_path / "p")
+    options = ("--calibrate", "manners.polite=label.gold", "--map", "isotonic", "--artifact", project / "map.json")
+    ended = run("rescore", project / "run", "--out", project / "second", *options, "--json")
+    assert (ended.code, ended.err) == (0, "")
+    (found,) = json.loads(ended.out)["calibrated"]
+    assert (found["labels"], found["tasks"], found["rows"]["calibrated"]["error"]["value"]) == (40, 40, 0.0)
+    rewards = {one["response_id"]: one["reward"]["value"] for one in traces(run, project / "second")}
+    assert (rewards["t1/r"], rewards["t2/r"], rewards["t3/r"]) == (0.0, 0.0, 2.0)
+    assert run("verify", project / "second").code == 0
+    assert "polite 0 of 1, weight 2" in run("explain", project / "second", "--response", "t2/r").out
+    config = (project / "jury.yaml").read_text() + "calibration: map.json\n"
+    (project / "jury.yaml").write_text(config)
+    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "third")
+    assert {one["response_id"]: one["reward"]["value"] for one in traces(run, project / "third")} == rewards
+    (project / "map.json").write_text((project / "map.json").read_text().replace("1.0", "0.9"))
+    ended = run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "fourth")
+    assert ended.code == 2
+    assert "key calibration.manners.polite.digest: is not that of the rest" in ended.err
+
+
+def test_a_calibration_shows_its_gain_and_a_threshold(calibrated: Path, run: Command, tmp_path: Path):
+    options = ("--calibrate", "manners.polite=label.gold", "--false-positives", 0.2)
+    ended = run("rescore", calibrated / "run", "--out", tmp_path / "second", *options)
+    assert ended.code == 0
+    assert "manners.polite: platt map of 40 labels in 40 tasks" in ended.out
+    assert "gate: below 0." in ended.out
+    for setting, message in {
+        "manners.polite": "expected QUESTION=LABEL",
+        "manners.polte=label.gold": "no question 'manners.polte' has labels; did you mean manners.polite?",
+        "manners.polite=label.gld": "no response has the label 'gld'; did you mean gold?",
+    }.items():
+        ended = run("rescore", calibrated / "run", "--out", tmp_path / "third", "--calibrate", setting)
+        assert ended.code == 2
+        assert message in ended.err
+        assert not (tmp_path / "third").exists()

@@ -50,3 +50,11 @@ def test_an_unknown_part_is_refused(run: Command):
     assert (ended.code, ended.out) == (2, "")
     assert "unknown part 'lables'; did you mean labels?" in ended.err
     assert "name some of labels, gaps, adversarial" in run("study", "simulate", "zzz").err
+
+
+def test_decompr_prints_the_formula_the_simulation_and_the_papers_number(run: Command):
+    ended = run("study", "simulate", "decompr", "--seeds", 2)
+    assert ended.code == 0
+    row = next(line for line in ended.out.splitlines() if line.startswith("0.5 "))
+    assert (row.split()[5], row.split()[-1]) == ("0.775", "0.78")
+    assert "Table 4" not in ended.out

@@ -124,7 +124,10 @@ def test_a_changed_artifact_is_refused(panels: Path, monkeypatch: pytest.MonkeyP
     ("arguments", "wrong"),
     [
         (["--learn", "pannel"], "components.pannel: is not a component with combiner 'consensus'; there are reviewers"),
-        (["--artifact", "x.json"], "--artifact: stores the confusions of one component; name one with --learn"),
+        (
+            ["--artifact", "x.json"],
+            "--artifact: stores the confusions of one component, or calibrations; name one with --learn",
+        ),
     ],
 )
 def test_impossible_learning_is_refused(panels: Path, arguments: list[str], wrong: str) -> None:

@@ -1,0 +1,193 @@
+"""Calibration of a question's scores by people's labels: its map, and what it gains on labels that it has not seen.
+
+The map is isotonic (Zadrozny & Elkan 2002) or logistic in the log odds of the score (Platt 1999). Each labelled
+response is compared with the map of the other folds of tasks, so that a map that remembers its labels gains nothing.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jurygraph.arrays import Floats, Ints
+from jurygraph.decision.table import calibrate
+from jurygraph.errors import InputError
+from jurygraph.inference.clusters import ratio_interval
+from jurygraph.inference.shares import share_interval
+from jurygraph.messages import did_you_mean, quote
+from jurygraph.schema import CalibrationMethod, ScoreCalibration
+from jurygraph.studies.judge.report import reliability
+from jurygraph.studies.judge.study import JudgeStudy
+from jurygraph.studies.report import IntervalCell, Report, ReportTable
+
+FOLDS = 5
+_MIN_TASKS = 2 * FOLDS
+_MAX_KNOTS = 1000
+_GRID = np.linspace(0.0, 1.0, 101)
+"""Knots of a logistic map, and thresholds that are tried for a gate."""
+_OFFSET = 0.01
+"""Added to both sides of the odds, so that those of a score of 0 or 1 are finite."""
+_RISK = 0.05
+"""Probability that the rate of false positives is above what a threshold promises."""
+
+
+class LabelledScores(NamedTuple):
+    """Scores of a question and labels of people, both in [0, 1], and the numbers of their tasks, [n] each."""
+
+    question: str
+    scores: Floats
+    targets: Floats
+    tasks: Ints
+    is_binary: bool = True
+
+
+def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledScores:
+    """Return the labelled scores of all judges of a question. Raises InputError for an unknown one, or few tasks."""
+    own = [study for study in studies if study.judge.question == question]
+    if not own:
+        known = dict.fromkeys(study.judge.question for study in studies)
+        hint = did_you_mean(question, known) or f"there are {', '.join(known)}"
+        raise InputError(f"--calibrate: no question {quote(question)} has labels; {hint}")
+    rows = [(row, study) for study in own for row in study.rows]
+    names, tasks = np.unique([row.task for row, _ in rows], return_inverse=True)
+    if len(names) < _MIN_TASKS:
+        problem = f"{quote(question)} has labelled scores in {len(names)} tasks, too few for {FOLDS} folds"
+        raise InputError(f"--calibrate: {problem}; label responses of {_MIN_TASKS} tasks at least")
+    scores = np.array([row.score for row, _ in rows])
+    targets = np.array([study.to_unit(row.target) for row, study in rows])
+    return LabelledScores(question, scores, targets, tasks, all(study.is_binary for study in own))
+
+
+def fit_calibration(scores: Floats, targets: Floats, method: CalibrationMethod) -> ScoreCalibration:
+    """Return the map from scores [n] to the mean of targets [n], both in [0, 1], that never falls."""
+    fitted = _isotonic(scores, targets) if method == "isotonic" else _platt(scores, targets)
+    knots, values = (tuple(np.clip(one, 0.0, 1.0).tolist()) for one in fitted)
+    return ScoreCalibration(method=method, labels=len(scores), scores=knots, calibrated=values)
+
+
+def _isotonic(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
+    """Return both ends of each block of pooled adjacent violators, and their values."""
+    from scipy.optimize import isotonic_regression
+
+    knots, places = np.unique(scores, return_inverse=True)
+    counts = np.bincount(places).astype(np.float64)
+    fitted = isotonic_regression(np.bincount(places, targets) / counts, weights=counts)
+    values = np.maximum.accumulate(fitted.x)
+    is_end = (np.diff(values, prepend=-1.0) > 0.0) | (np.diff(values, append=2.0) > 0.0)
+    ends = np.flatnonzero(is_end)
+    kept = ends[np.unique(np.linspace(0, len(ends) - 1, min(len(ends), _MAX_KNOTS)).astype(int))]
+    return knots[kept], values[kept]
+
+
+def _platt(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
+    """Return the knots of 1 / (1 + exp(-(a · log odds + b))), a >= 0, fitted to targets smoothed as Platt's are."""
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    met = targets.sum()
+    smooth = targets * (met + 1.0) / (met + 2.0) + (1.0 - targets) / (len(targets) - met + 2.0)
+    odds = _log_odds(scores)
+
+    def loss(parameters: Floats) -> tuple[float, Floats]:
+        linear = parameters[0] * odds + parameters[1]
+        errors = expit(linear) - smooth
+        gradient = np.array([(errors * odds).mean(), errors.mean()])
+        return float((np.logaddexp(0.0, linear) - smooth * linear).mean()), gradient
+
+    slope, offset = minimize(loss, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=[(0.0, None), (None, None)]).x
+    return _GRID, np.maximum.accumulate(expit(slope * _log_odds(_GRID) + offset))
+
+
+def _log_odds(scores: Floats) -> Floats:
+    return np.asarray(np.log((scores + _OFFSET) / (1.0 - scores + _OFFSET)))
+
+
+def cross_fit(labelled: LabelledScores, method: CalibrationMethod, seed: int) -> tuple[Floats, Floats]:
+    """Return each score calibrated by, and the mean target of, the tasks in other folds; [n] each."""
+    order = np.random.default_rng(seed).permutation(labelled.tasks.max() + 1)
+    folds = order[labelled.tasks] % FOLDS
+    calibrated = np.empty_like(labelled.scores)
+    constant = np.empty_like(labelled.scores)
+    for fold in range(FOLDS):
+        inside = folds == fold
+        fitted = fit_calibration(labelled.scores[~inside], labelled.targets[~inside], method)
+        calibrated[inside] = calibrate(labelled.scores[inside], fitted)
+        constant[inside] = labelled.targets[~inside].mean()
+    return calibrated, constant
+
+
+def threshold_for(labelled: LabelledScores, calibrated: Floats, rate: float) -> dict[str, float] | None:
+    """Return the lowest threshold of calibrated scores that is shown to pass at most `rate` of what people reject.
+
+    Thresholds are tried from 1 downwards until the upper 95 % bound (Clopper & Pearson 1934, with the effective number
+    of responses) is above the rate; so trying several costs nothing. None if the first one's bound is.
+    """
+    from scipy.stats import beta
+
+    is_negative = labelled.targets < 0.5
+    tasks = labelled.tasks[is_negative]
+    lowest = None
+    for threshold in _GRID[::-1].tolist():
+        passes = calibrated >= threshold
+        share = share_interval(np.bincount(tasks, passes[is_negative]), np.bincount(tasks))
+        if share is None or share.value == 1.0:
+            break
+        hits = share.value * share.effective
+        bound = float(beta.ppf(1.0 - _RISK, hits + 1.0, share.effective - hits))
+        if bound > rate:
+            break
+        rates = {"false_positives": share.value, "at_most": bound, "passed": float(passes.mean())}
+        lowest = {"threshold": threshold, **rates}
+    return lowest
+
+
+def report(
+    labelled: LabelledScores, method: CalibrationMethod, seed: int = 0, rate: float | None = None
+) -> tuple[ScoreCalibration, Report]:
+    """Fit a question's map to all labels, and report what maps of the other folds gain on each.
+
+    Figures are the squared error (of true and false: the Brier score) and ECE of the scores as they are, calibrated,
+    and of a constant; the `gain` is the first error less the second, over tasks. With `rate` there is a `gate`.
+    """
+    calibrated, constant = cross_fit(labelled, method, seed)
+    fitted = fit_calibration(labelled.scores, labelled.targets, method)
+    values = {"as judged": labelled.scores, "calibrated": calibrated, "constant": constant}
+    errors = {name: (one - labelled.targets) ** 2 for name, one in values.items()}
+    rows: list[list[object]] = [
+        [name, _over_tasks(errors[name], labelled.tasks), reliability(one, labelled.targets)[0], float(one.mean())]
+        for name, one in values.items()
+    ]
+    gain = _over_tasks(errors["as judged"] - errors["calibrated"], labelled.tasks)
+    counts = {"labels": len(labelled.scores), "tasks": int(labelled.tasks.max()) + 1}
+    figures: dict[str, Any] = {"question": labelled.question, "method": method, "seed": seed, **counts}
+    figures["rows"] = {row[0]: dict(zip(("error", "ece", "mean"), row[1:], strict=True)) for row in rows}
+    figures |= {"gain": gain, "digest": fitted.digest, "gate": None}
+    sections: list[str | ReportTable] = [
+        "{question}: {method} map of {labels} labels in {tasks} tasks, each with the map of other tasks".format(
+            **figures
+        ),
+        ReportTable(["scores", "squared error", "ECE", "mean"], [*rows, ["gain", gain, None, None]]),
+    ]
+    if rate is not None:
+        figures["gate"] = threshold_for(labelled, calibrated, rate) if labelled.is_binary else None
+        sections.append(_describe_gate(figures["gate"], rate))
+    has_gain = gain.low is not None and gain.low > 0.0
+    problem = f"{labelled.question}: no gain is shown; keep the scores as they are, or label more responses"
+    return fitted, Report(figures, sections, [] if has_gain else [problem])
+
+
+def _over_tasks(values: Floats, tasks: Ints) -> IntervalCell:
+    found = ratio_interval(np.bincount(tasks, values), np.bincount(tasks))
+    assert found is not None, "there are tasks"
+    return IntervalCell(found.value, found.low, found.high)
+
+
+def _describe_gate(gate: dict[str, float] | None, rate: float) -> str:
+    if gate is None:
+        needed = int(np.ceil(np.log(_RISK) / np.log1p(-rate)))
+        needs = f"that takes labels of true or false, and {needed} tasks in which people reject a response"
+        return f"gate: no threshold is shown to pass at most {rate:g} of what people reject; {needs}"
+    return (
+        "gate: below {threshold:.2f}; passes {passed:.4f} of all, and {false_positives:.4f} of what people reject, "
+        "at most {at_most:.4f} with 95 % confidence".format(**gate)
+    )

@@ -1,0 +1,218 @@
+"""The ratings of a study of reviewers, and the judges that predict them without a model.
+
+Each rating is predicted from others (leave-one-out): never from a rating of the same item or of its group, except that
+`item-mean` and `rater-offset` use what others gave the very item. Own ratings are those of the same dimension and
+domain, as for the judges with a model.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.errors import InputError
+from jurygraph.judges.few_shot.history import rated_text
+from jurygraph.safety.text_folding import fold_text
+from jurygraph.schema.rating import Rating
+from jurygraph.sources.ratings import Ratings
+from jurygraph.studies.agreement import scored_once
+
+OWN = ("own-history", "neighbours")
+PEERS = ("item-mean", "rater-offset")
+"""Judges that use what other reviewers gave the judged item."""
+NO_MODEL = (*OWN, *PEERS)
+_NEAR = 0.9
+"""Cosine from which two texts are nearly the same, so that the one's score would give away the other's."""
+_ROWS = 256  # limits memory
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class ScoredPart:
+    """The ratings of one dimension, [n], by reviewer and item; `group` and `domain` are of the rated item.
+
+    All but `score` are numbers from 0; an item without a group is a group of its own. `names` are the reviewers,
+    `items` the keys of items, `domains` their domains.
+    """
+
+    dimension: str | None
+    names: tuple[str, ...]
+    items: tuple[str, ...]
+    domains: tuple[str, ...]
+    reviewer: Ints
+    item: Ints
+    group: Ints
+    domain: Ints
+    score: Floats
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions of a judge with a number of examples: `values` [S, n] for S seeds, NaN without a prediction.
+
+    Attributes:
+        judge: its name.
+        shots: examples that it was shown; None for all that there are, or where it has none.
+        left_out: number of ratings without a prediction, by reason.
+        calls, cost: of the model, US dollars; None for the cost if a price is unknown.
+        reasons: a text for each rating, [n], empty without one; or none at all.
+    """
+
+    judge: str
+    shots: int | None
+    values: Floats
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    calls: int = 0
+    cost: float | None = 0.0
+    reasons: Sequence[str] = ()
+
+    @property
+    def answered(self) -> Bools:
+        """The ratings that have a prediction, [n]."""
+        return np.asarray(~np.isnan(self.values).any(axis=0))
+
+
+def read_parts(ratings: Ratings) -> list[ScoredPart]:
+    """Return the ratings of each dimension, sorted by dimension, reviewer and item. Those without a score are left out.
+
+    Raises `InputError` if a reviewer scored an item twice, or an item has two groups or domains.
+    """
+    by_dimension: dict[str, list[Rating]] = {}
+    known: dict[tuple[str, str], str | None] = {}
+    for location, rating, _ in scored_once([ratings]):
+        by_dimension.setdefault(rating.dimension or "", []).append(rating)
+        for name, value in (("group", rating.group), ("domain", rating.domain)):
+            if known.setdefault((name, rating.key), value) != value:
+                problem = f"item {rating.key!r} has another {name} above; give each item one"
+                raise InputError(f"{location}, field {ratings.columns[name]}: {problem}")
+    if not by_dimension:
+        raise InputError(f"{ratings.path}: has no score; give each rating one")
+    return [_to_part(name, rows) for name, rows in sorted(by_dimension.items())]
+
+
+def _to_part(dimension: str, ratings: Sequence[Rating]) -> ScoredPart:
+    rows = sorted(ratings, key=lambda one: (one.reviewer, one.key))
+    names, reviewer = np.unique([one.reviewer for one in rows], return_inverse=True)
+    items, item = np.unique([one.key for one in rows], return_inverse=True)
+    domains, domain = np.unique([one.domain or "" for one in rows], return_inverse=True)
+    # A group may have the name of an item that is not in it.
+    groups = [f"item {one.key}" if one.group is None else f"group {one.group}" for one in rows]
+    group = np.unique(groups, return_inverse=True)[1]
+    scores = np.array([one.score for one in rows], dtype=np.float64)
+    known = (tuple(map(str, names)), tuple(map(str, items)), tuple(map(str, domains)))
+    return ScoredPart(dimension or None, *known, reviewer, item, group, domain, scores)
+
+
+def texts_of(ratings: Ratings, texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts of rated items by key: those in the ratings, or else in `texts`; blank ones are left out."""
+    found = {rating.key: rated_text(rating, texts) or "" for _, rating in ratings.rows}
+    return {key: text for key, text in found.items() if text.strip()}
+
+
+def predict(
+    part: ScoredPart, judges: Sequence[str], shots: Sequence[int], seeds: int, texts: Mapping[str, str]
+) -> Iterator[Predictions]:
+    """Yield the predictions of judges without a model, for each number of examples that changes them.
+
+    `own-history` is the mean of own scores: of so many, drawn for each rating and seed, and of all. `neighbours` is the
+    mean of the own scores of the items whose `texts` (by key) are the most similar. `item-mean` is the mean of what the
+    others gave the item, and `rater-offset` adds how far the reviewer's other scores are above those means.
+    """
+    counts = sorted({shot for shot in shots if shot > 0})
+    if "own-history" in judges:
+        drawn = [_from_own(part, counts, _draws(seed)) for seed in range(seeds)] if counts else []
+        for place, count in enumerate(counts):
+            yield Predictions("own-history", count, np.stack([one[place] for one in drawn]))
+        yield Predictions("own-history", None, _mean_of_others(part.score, _pool(part), _keyed(part, part.group))[None])
+    if "neighbours" in judges and counts:
+        similar = _from_own(part, counts, _Similarity(part, texts))
+        for place, count in enumerate(counts):
+            yield Predictions("neighbours", count, similar[place][None])
+    by_peers = _mean_of_others(part.score, part.item, np.arange(len(part.score)))
+    if "item-mean" in judges:
+        yield Predictions("item-mean", None, by_peers[None])
+    if "rater-offset" in judges:
+        offset = _mean_of_others(part.score - by_peers, _pool(part), _keyed(part, part.group))
+        yield Predictions("rater-offset", None, (by_peers + offset)[None])
+
+
+def _pool(part: ScoredPart) -> Ints:
+    """Return a number for each reviewer and domain, [n]."""
+    return part.reviewer * len(part.domains) + part.domain
+
+
+def _keyed(part: ScoredPart, group: Ints) -> Ints:
+    """Return a number for each pool and group, [n]."""
+    return np.asarray(np.unique(np.stack([_pool(part), group]), axis=1, return_inverse=True)[1]).ravel()
+
+
+def _mean_of_others(values: Floats, pool: Ints, part: Ints) -> Floats:
+    """Return the mean of a pool's values without those of one part of it, [n]; NaN where none are left.
+
+    `part` numbers the parts of pools, none in two of them. Values that are NaN do not count.
+    """
+    known = ~np.isnan(values)
+    given = np.where(known, values, 0.0)
+    number = np.bincount(pool, known)[pool] - np.bincount(part, known)[part]
+    sums = np.bincount(pool, given)[pool] - np.bincount(part, given)[part]
+    return np.asarray(np.divide(sums, number, out=np.full(len(values), np.nan), where=number > 0.0))
+
+
+def _from_own(part: ScoredPart, counts: Sequence[int], order: Any) -> list[Floats]:
+    """Return, for each count, the mean of so many own scores, those of the least `order`; of fewer where there are."""
+    found = [np.full(len(part.score), np.nan) for _ in counts]
+    pools = _pool(part)
+    by_pool = np.argsort(pools, kind="stable")
+    for own in np.split(by_pool, np.flatnonzero(np.diff(pools[by_pool])) + 1):
+        for start in range(0, len(own), _ROWS):
+            rows = own[start : start + _ROWS]
+            keys = np.where(part.group[rows, None] == part.group[own], np.inf, order(rows, own))
+            first = np.argsort(keys, axis=1, kind="stable")[:, : counts[-1]]
+            sums = np.cumsum(part.score[own][first], axis=1)
+            usable = np.isfinite(keys).sum(axis=1)
+            for values, count in zip(found, counts, strict=True):
+                used = np.minimum(count, usable)
+                last = np.take_along_axis(sums, np.maximum(used - 1, 0)[:, None], axis=1)[:, 0]
+                values[rows] = np.where(used > 0, last / np.maximum(used, 1), np.nan)
+    return found
+
+
+def _draws(seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    return lambda rows, own: rng.random((len(rows), len(own)))
+
+
+class _Similarity:
+    """Order own items by the cosine of their texts: inf for the judged text nearly repeated, and without a text."""
+
+    def __init__(self, part: ScoredPart, texts: Mapping[str, str]) -> None:
+        self._vectors = tf_idf([texts.get(key, "") for key in part.items])
+        self._item = part.item
+        self._has_text = np.array([key in texts for key in part.items])
+
+    def __call__(self, rows: Ints, own: Ints) -> Floats:
+        judged = self._item[rows]
+        others = self._item[own]
+        cosines = (self._vectors[judged] @ self._vectors[others].T).toarray()
+        usable = (cosines < _NEAR) & self._has_text[judged][:, None] & self._has_text[others]
+        return np.where(usable, -cosines, np.inf)
+
+
+def tf_idf(texts: Sequence[str]) -> Any:
+    """Return a sparse matrix [texts, words] of unit rows: counts times 1 + ln((1 + N) / (1 + texts with the word))."""
+    from scipy import sparse
+
+    column_of: dict[str, int] = {}
+    cells: list[tuple[int, int, int]] = []
+    for row, text in enumerate(texts):
+        for word, count in Counter(_WORD.findall(fold_text(text))).items():
+            cells.append((row, column_of.setdefault(word, len(column_of)), count))
+    rows, columns, counts = np.array(cells, dtype=np.intp).reshape(-1, 3).T
+    idf = 1.0 + np.log((1.0 + len(texts)) / (1.0 + np.bincount(columns, minlength=len(column_of))))
+    weights = counts * idf[columns]
+    lengths = np.sqrt(np.bincount(rows, weights**2, minlength=len(texts)))
+    return sparse.csr_array((weights / lengths[rows], (rows, columns)), shape=(len(texts), max(1, len(column_of))))

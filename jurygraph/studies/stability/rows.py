@@ -1,0 +1,228 @@
+"""Scores of presentations: read from stored runs, whose responses are labelled with family and version, or a table."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from jurygraph.decision.combiner import Combiners
+from jurygraph.decision.decide import compute_rewards
+from jurygraph.errors import InputError
+from jurygraph.runs.run import Run
+from jurygraph.schema import FrozenModel, Question, RecordedVerdict, Reward, Trace
+from jurygraph.schema.frozen_model import Count, Id, LongId, Number
+from jurygraph.sources.ratings import read_models
+from jurygraph.studies.stability.weightings import difficulty_of
+
+ORIGINAL = "original"
+REPEAT = "repeat"
+NOT_VARIANTS = (ORIGINAL, REPEAT)
+"""Families whose inputs are the response as it is; every other family is one of variants."""
+REWARD = "reward"
+_SCALE = 9.0
+"""The native scale goes from 1 to 10, so a value in [0, 1] becomes 1 + 9 · value, as in A.2."""
+
+
+_Numbers = dict[Id, Number]
+
+
+class PresentationScore(FrozenModel):
+    """The score of one presentation of a response.
+
+    `seed` is the id of the response of which it is a presentation, and `task` the cluster of units for intervals;
+    `family` is that of the variant, `original` for the response as it is, or `repeat` for an exact repeat of it, and
+    `repeat` numbers the scores of one input. `weights` are those that the judge gave, `utilities` û_i, and `difficulty`
+    d_i, by stakeholder. Scores and utilities are on the scale from 1 to 10.
+    """
+
+    json_columns: ClassVar = frozenset({"stakeholders", "repeat", "weights", "utilities", "difficulty"})
+
+    seed: LongId
+    score: Number
+    family: Id
+    stakeholders: Count
+    version: str | int = "0"
+    repeat: Count = 0
+    protocol: Id = "score"
+    judge: str = "judge"
+    quality: str = "-"
+    task: LongId | None = None
+    weights: _Numbers = Field(default_factory=dict)
+    utilities: _Numbers = Field(default_factory=dict)
+    difficulty: _Numbers = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _require_utilities(self) -> Self:
+        if self.weights and self.weights.keys() != self.utilities.keys():
+            raise ValueError("`weights` are of other stakeholders than `utilities`; give one of each for everybody")
+        return self
+
+    @property
+    def is_variant(self) -> bool:
+        """Return False for the response as it is."""
+        return self.family not in NOT_VARIANTS
+
+    @property
+    def unit(self) -> tuple[str, str]:
+        """Return the key of the unit s among the scores of a protocol."""
+        return self.judge, self.seed
+
+    @property
+    def input(self) -> tuple[str, str]:
+        """Return the key of the judge's input within the unit: scores of one input are exact repeats."""
+        return (self.family, str(self.version)) if self.is_variant else (ORIGINAL, "")
+
+
+class Presentations(FrozenModel):
+    """Scores of presentations, and the number of those left out, by reason."""
+
+    sources: tuple[str, ...]
+    rows: tuple[PresentationScore, ...]
+    left_out: dict[str, int] = Field(default_factory=dict)
+
+
+OpenRun = Callable[[Path], AbstractContextManager[tuple[Run, Callable[[int], None]]]]
+
+
+def read_sources(sources: Sequence[Path], open_run: OpenRun) -> Presentations:
+    """Return the scores of runs, which are folders, and of tables together; `open_run` opens a run with its progress.
+
+    Raises InputError as `read_table` and `read_run` do.
+    """
+    found = []
+    for source in sources:
+        if source.is_dir():
+            with open_run(source) as (run, advance):
+                found.append(read_run(run, advance))
+        else:
+            found.append(read_table(source))
+    rows = [row for one in found for row in one.rows]
+    left_out = sum((Counter(one.left_out) for one in found), Counter[str]())
+    return Presentations(sources=tuple(map(str, sources)), rows=tuple(rows), left_out=dict(left_out))
+
+
+def read_table(path: Path) -> Presentations:
+    """Read a table of scores: CSV, JSONL or Parquet with the fields of `PresentationScore` as columns.
+
+    In CSV, the columns `weights`, `utilities` and `difficulty` hold JSON objects. Raises InputError with file, line and
+    field.
+    """
+    return Presentations(sources=(str(path),), rows=tuple(row for _, row in read_models(path, PresentationScore).rows))
+
+
+def read_run(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> Presentations:
+    """Return the scores of a run whose responses have the labels `family`, `version` and `seed`, and `quality`.
+
+    A response without the label `family` is an original. The protocols are the reward and each of its components, all
+    on the scale from 1 to 10. Where questions have several samples of the identical input (`rotate: false`), each
+    sample is a repeat: the reward is recomputed from that sample alone. Left out and counted are failed rewards.
+
+    Raises TraceMismatch where a record of the run has been changed, and InputError where its texts were erased.
+    """
+    combiners = run.load_combiners()
+    judge = str(run.config.model)
+    rows: list[PresentationScore] = []
+    left_out: Counter[str] = Counter()
+    for record in run.group_records():
+        traces = [trace for trace, _ in run.group(record)]
+        if traces:
+            rows += _rows_of_group(run, traces, combiners, judge, left_out)
+        advance(1)
+    return Presentations(sources=(str(run.folder),), rows=_without_repeated(rows), left_out=dict(left_out))
+
+
+def _rows_of_group(
+    run: Run, traces: Sequence[Trace], combiners: Combiners, judge: str, left_out: Counter[str]
+) -> Iterator[PresentationScore]:
+    task_id = traces[0].task_id
+    task = run.planned_task(task_id)
+    if task is None:
+        raise InputError(f"{run.folder}: the texts of task {task_id!r} were erased, its stakeholders with them")
+    people = sorted(person.id for person in task.stakeholders)
+    difficulty = difficulty_of(task, run.config.weights)
+    qualities = {trace.response_id: trace.labels["quality"] for trace in traces if "quality" in trace.labels}
+    for repeat, rewards in enumerate(_rewards_by_repeat(run, traces, combiners)):
+        for trace, reward in zip(traces, rewards, strict=True):
+            if reward.value is None:
+                left_out["presentations whose reward failed"] += 1
+                continue
+            labels = trace.labels
+            seed = str(labels.get("seed", trace.response_id))
+            common: dict[str, Any] = {
+                "seed": seed,
+                "family": str(labels.get("family", ORIGINAL)),
+                "version": str(labels.get("version", "0")),
+                "quality": str(labels.get("quality", qualities.get(seed, "-"))),
+                "stakeholders": len(people),
+                "difficulty": difficulty,
+                "repeat": repeat,
+                "judge": judge,
+                "task": task_id,
+            }
+            for protocol, fields in _scores_of(reward, people):
+                yield PresentationScore(protocol=protocol, **common, **fields)
+
+
+def _scores_of(reward: Reward, people: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the reward and each component with its fields, on the scale from 1 to 10."""
+    assert reward.value is not None, "failed rewards have no score"
+    yield REWARD, {"score": 1.0 + _SCALE * reward.value}
+    for name, value in reward.components.items():
+        if value is None:
+            continue
+        parts = reward.parts.get(name, {})
+        figures = reward.diagnostics.get(name, {})
+        has_utilities = bool(people) and all(person in parts for person in people)
+        fields: dict[str, Any] = {"score": 1.0 + _SCALE * value}
+        if has_utilities:
+            fields["utilities"] = {person: 1.0 + _SCALE * parts[person] for person in people}
+        weights = {person: figures.get(f"weight of {person}") for person in people}
+        if has_utilities and None not in weights.values():
+            fields["weights"] = weights
+        yield name, fields
+
+
+def _rewards_by_repeat(run: Run, traces: Sequence[Trace], combiners: Combiners) -> Iterator[Sequence[Reward]]:
+    """Yield the rewards of a group by each exact repeat alone; those of the run itself where nothing is repeated."""
+    outline = run.survey_outline_of(traces[0].task_id)
+    repeats = max((one.samples for one in outline.questions if is_repeated(one)), default=1)
+    if repeats == 1:
+        yield [trace.reward for trace in traces]
+        return
+    once = [one.model_copy(update={"samples": 1}) if is_repeated(one) else one for one in outline.questions]
+    samples = {one.id: one.samples for one in outline.questions if is_repeated(one)}
+    verdicts = {verdict.key: verdict for trace in traces for verdict in trace.verdicts}
+    names = [trace.response_id for trace in traces]
+    decision = run.decision_of(traces[0].task_id)
+    for repeat in range(repeats):
+        chosen = [
+            verdict.model_copy(update={"sample": 0}) if verdict.question in samples else verdict
+            for verdict in verdicts.values()
+            if _is_of_repeat(verdict, samples, repeat)
+        ]
+        yield compute_rewards(decision, once, names, chosen, combiners)
+
+
+def _is_of_repeat(verdict: RecordedVerdict, samples: Mapping[str, int], repeat: int) -> bool:
+    count = samples.get(verdict.question)
+    return count is None or verdict.sample == min(repeat, count - 1)
+
+
+def is_repeated(question: Question) -> bool:
+    """Return whether the samples of a question are answers to the identical input."""
+    return question.samples > 1 and question.params.get("rotate") is False
+
+
+def _without_repeated(rows: Sequence[PresentationScore]) -> tuple[PresentationScore, ...]:
+    """Return the rows without the reward where it is the only component under another name."""
+    names = {row.protocol for row in rows} - {REWARD}
+    if len(names) != 1:
+        return tuple(rows)
+    (name,) = names
+    scores = {(row.unit, row.input, row.repeat): row.score for row in rows if row.protocol == name}
+    own = [row for row in rows if row.protocol == REWARD]
+    is_same = all(scores.get((row.unit, row.input, row.repeat)) == row.score for row in own)
+    return tuple(row for row in rows if row.protocol != REWARD) if is_same else tuple(rows)

@@ -1,0 +1,202 @@
+"""The noise of wording in groups of responses: SNR, signs of advantages, and decisions at a threshold."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jurygraph.errors import InputError
+from jurygraph.inference.shares import share_interval
+from jurygraph.messages import did_you_mean, quote
+from jurygraph.studies.report import IntervalCell, Report, ReportTable, omission_notes
+from jurygraph.studies.stability.report import SeedUnit, units_by_protocol
+from jurygraph.studies.stability.rows import REWARD, Presentations
+from jurygraph.studies.stability.theory import (
+    VarianceTerms,
+    estimate_terms,
+    exchangeable_aggregation,
+    needed_snr,
+    observed_snr,
+    sign_correctness,
+)
+
+Figures = dict[str, Any]
+_MOST_ROWS = 20
+_STABLE = 0.95
+"""The probability with which a decision at a threshold should be the same for the next wording."""
+
+
+class GroupSignal(NamedTuple):
+    """A group of G responses to a task: its SNR, P(correct sign), and the variants to average for the wanted P.
+
+    `variants` is None where no number is enough, because the rewards differ by no more than noise explains.
+    """
+
+    task: str
+    group: int
+    signal_and_noise: float
+    noise: float
+    has_own_noise: bool
+    snr: float
+    sign_correct: float
+    variants: int | None
+
+
+@dataclass(frozen=True)
+class SignalStudy:
+    """A choice of what is measured.
+
+    Attributes:
+        protocol: component, or `reward`; by default the reward, or the only protocol.
+        correct: the wanted probability of a correct sign, above .5 and below 1.
+        cut: threshold of a decision, on the scale from 1 to 10; None for no decisions.
+    """
+
+    protocol: str | None = None
+    correct: float = 0.9
+    cut: float | None = None
+
+    def report(self, presentations: Presentations) -> Report:
+        """Return Propositions 1 and 2 and Theorem 1 for the groups of runs.
+
+        The figures are the `groups`, the share of them `below` the wanted probability, `terms` by number of
+        stakeholders where the judge gives weights and utilities, and the `flips` of decisions.
+
+        Raises:
+            InputError: an unknown protocol, no variants, or no task with two responses.
+        """
+        source = ", ".join(presentations.sources)
+        units = self._units(presentations, source)
+        noises = [noise for unit in units if (noise := unit.semantic()) is not None]
+        if not noises:
+            raise InputError(f"{source}: no response has two scored variants; label them with `seed` and `family`")
+        groups = list(self._groups(units, fmean(noises)))
+        if not groups:
+            raise InputError(f"{source}: no task has two responses, so that there is no group to compare")
+        below = [group for group in groups if group.sign_correct < self.correct]
+        share = share_interval([float(one in below) for one in groups], [1.0] * len(groups))
+        assert share is not None, "there is a group"
+        terms = list(_terms_by_size(units))
+        flips = [flip for unit in units if self.cut is not None for flip in _flips(unit, self.cut)]
+        figures: Figures = {"protocol": units[0].rows[0].protocol, "correct": self.correct, "groups": groups}
+        figures |= {"below": share, "terms": terms, "flips": flips}
+        cells = [
+            (one.task, one.group, one.noise, one.snr, one.sign_correct, one.variants)
+            for one in sorted(groups, key=lambda one: one.sign_correct)
+        ]
+        header = ("task", "G", "σ²_ξ", "SNR", "P(correct sign)", f"variants for {self.correct:g}")
+        within = IntervalCell(share.value, share.low, share.high)
+        sections: list[str | ReportTable] = [
+            f"{figures['protocol']}: {len(groups)} groups, scores from 1 to 10",
+            ReportTable(["P(correct sign) below", "share of groups"], [(f"{self.correct:g}", within)]),
+            ReportTable(header, cells, digits=3, most=_MOST_ROWS),
+            _terms_table(terms),
+            *self._flip_sections(flips),
+        ]
+        return Report(figures, sections, list(_notes(presentations, groups)))
+
+    def _units(self, presentations: Presentations, source: str) -> list[SeedUnit]:
+        by_protocol = units_by_protocol(presentations.rows)
+        name = self.protocol or (REWARD if REWARD in by_protocol else next(iter(by_protocol), REWARD))
+        if name not in by_protocol:
+            hint = did_you_mean(name, by_protocol) or f"there are {', '.join(by_protocol) or 'none'}"
+            raise InputError(f"{source}: no score is of {quote(name)}; {hint}")
+        return by_protocol[name]
+
+    def _groups(self, units: Sequence[SeedUnit], pooled: float) -> Iterator[GroupSignal]:
+        by_group: dict[tuple[str, str], list[SeedUnit]] = {}
+        for unit in units:
+            by_group.setdefault((unit.judge, unit.cluster), []).append(unit)
+        for (_, task), own in by_group.items():
+            size = len(own)
+            if size < 2:
+                continue
+            known = [noise for unit in own if (noise := unit.semantic()) is not None]
+            noise = fmean(known) if known else pooled
+            rewards = np.array([_shown_score(unit) for unit in own])
+            snr = observed_snr(rewards, noise)
+            variants = math.ceil(needed_snr(self.correct, size) / snr) if snr > 0.0 else None
+            yield GroupSignal(
+                task,
+                size,
+                float(np.var(rewards)),
+                noise,
+                bool(known),
+                snr,
+                sign_correctness(snr, size),
+                variants and max(1, variants),
+            )
+
+    def _flip_sections(self, flips: Sequence[Figures]) -> Iterator[str | ReportTable]:
+        if self.cut is None:
+            return
+        flipping = [one for one in flips if one["flips"]]
+        yield f"decisions at {self.cut:g}: {len(flipping)} of {len(flips)} responses flip with some wording"
+        flipping.sort(key=lambda one: -float(one["flips"]))
+        rows = [(one["seed"], one["mean"], one["flips"], one["variants"]) for one in flipping]
+        header = ("response that flips", "mean score", "share of variants", f"variants for {_STABLE:g}")
+        yield ReportTable(header, rows, digits=3, most=_MOST_ROWS)
+
+
+def _shown_score(unit: SeedUnit) -> float:
+    """Return the score of the response as it is, or of its first variant where only variants were scored."""
+    originals = [row.score for row in unit.rows if not row.is_variant]
+    return originals[0] if originals else unit.rows[0].score
+
+
+def _terms_by_size(units: Sequence[SeedUnit]) -> Iterator[Figures]:
+    """Yield the means over units of Theorem 1's terms, and of Proposition 1's Term II, by number of stakeholders."""
+    for size in sorted({unit.stakeholders for unit in units}):
+        terms = []
+        exchangeable = []
+        variances = []
+        for unit in units:
+            rows = [row for row in unit.variants if row.weights]
+            if unit.stakeholders != size or len(rows) < 2 or size < 2:
+                continue
+            people = sorted(rows[0].weights)
+            weights = np.array([[row.weights[person] for person in people] for row in rows])
+            utilities = np.array([[row.utilities[person] for person in people] for row in rows])
+            scores = np.array([row.score for row in rows])
+            terms.append(estimate_terms(weights, utilities, scores))
+            drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
+            exchangeable.append(exchangeable_aggregation(utilities.mean(axis=0), drift))
+            variances.append(float(np.var(scores, ddof=1)))
+        if terms:
+            means = VarianceTerms(*(fmean(one) for one in zip(*terms, strict=True)))
+            figures: Figures = {"stakeholders": size, "units": len(terms), **means._asdict(), "sum": means.total}
+            yield {**figures, "variance": fmean(variances), "exchangeable": fmean(exchangeable)}
+
+
+def _terms_table(terms: Sequence[Figures]) -> ReportTable:
+    names = ("estimation", "aggregation", "shared", "cross", "sum", "variance", "exchangeable")
+    header = ("Theorem 1: n", "I estimation", "II weights", "III shared", "cross", "sum", "Var[score]", "II by Prop. 1")
+    return ReportTable(header, [(str(one["stakeholders"]), *(one[name] for name in names)) for one in terms])
+
+
+def _flips(unit: SeedUnit, cut: float) -> Iterator[Figures]:
+    """Yield the share of a response's variants on the other side of the cut than their mean, and what makes it stable.
+
+    With normal noise, the mean of K variants is on one side with probability Φ(√K |mean - cut| / σ).
+    """
+    scores = np.array([row.score for row in unit.variants])
+    if len(scores) < 2:
+        return
+    mean = float(scores.mean())
+    share = float(np.mean((scores >= cut) != (mean >= cut)))
+    gap = abs(mean - cut)
+    variants = max(1, math.ceil(needed_snr(_STABLE) * float(np.var(scores)) / gap**2)) if gap else None
+    yield {"seed": unit.rows[0].seed, "mean": mean, "flips": share, "variants": variants}
+
+
+def _notes(presentations: Presentations, groups: Sequence[GroupSignal]) -> Iterator[str]:
+    yield from omission_notes(presentations.left_out)
+    pooled = sum(not group.has_own_noise for group in groups)
+    if pooled:
+        yield f"groups without variants, which take the mean noise of the others: {pooled}"
+    if any(group.snr == 0.0 for group in groups):
+        yield "SNR 0: the rewards differ by no more than wording explains; no number of variants is known to mend it"
+    yield "averaging repeats of one wording does not reduce σ²_ξ; noise that all wordings share is not seen here"

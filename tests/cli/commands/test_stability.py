@@ -1,0 +1,58 @@
+"""`jurygraph study stability`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command, folder_contents, run_command, write_project
+from tests.graphs.scripted import evaluator_use
+
+CONFIG = json.dumps({"evaluators": [evaluator_use("judge")], "reward": {"judge": 1.0}})
+
+
+def labelled_run(folder: Path) -> Path:
+    scores = {"r": (0.5, {}), "a": (0.4, {"family": "order"}), "b": (0.6, {"family": "order", "version": 1})}
+    responses = [
+        {"id": f"t/{name}", "text": f"it is {name}", "data": {"judge": score}, "labels": {**labels, "seed": "t/r"}}
+        for name, (score, labels) in scores.items()
+    ]
+    project = write_project(folder, [{"id": "t", "query": "What?", "responses": responses}], CONFIG)
+    run_command("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
+    return project / "run"
+
+
+def test_the_variance_over_variants_is_on_the_scale_from_1_to_10(tmp_path: Path, run: Command):
+    folder = labelled_run(tmp_path / "trips")
+    before = folder_contents(folder)
+    ended = run("study", "stability", folder)
+    assert (ended.code, folder_contents(folder)) == (0, before)
+    lines = [" ".join(line.split()) for line in ended.out.splitlines()]
+    assert lines[0] == "1 responses in 2 variants, of 1 families; scores from 1 to 10"
+    assert "σ²_Rep and S/R are not measured" in ended.err
+    found = json.loads(run("study", "stability", folder, "--json").out)
+    assert found["noise"][0]["semantic"]["value"] == pytest.approx(81 * 0.01)
+    assert run("study", "stability", folder, "--quality", "high").code == 2
+
+
+def test_a_run_without_variants_is_refused(tmp_path: Path, run: Command):
+    project = write_project(tmp_path / "trips", [{"id": "t", "query": "?", "responses": [
+        {"id": "t/r", "text": "it is", "data": {"judge": 0.5}}]}], CONFIG)  # fmt: skip
+    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
+    ended = run("study", "stability", project / "run")
+    assert (ended.code, ended.out) == (2, "")
+    assert "no response has two scored variants; label each response with `seed` and `family`" in ended.err
+
+
+def test_the_signal_of_a_group_is_printed(tmp_path: Path, run: Command):
+    scores = tmp_path / "scores.csv"
+    rows = ["a,original,0,5", "a,order,0,4.5", "a,order,1,5.5", "b,original,0,7", "b,order,0,6.5", "b,order,1,7.5"]
+    lines = ["seed,family,version,score,stakeholders,task", *(f"{row},2,trip" for row in rows)]
+    scores.write_text("\n".join(lines), encoding="utf-8")
+    ended = run("study", "signal", scores, "--correct", "0.99", "--cut", "5.2")
+    assert ended.code == 0
+    printed = [" ".join(line.split()) for line in ended.out.splitlines()]
+    assert printed[0] == "score: 1 groups, scores from 1 to 10"
+    assert "trip 2 0.250 3.500 0.996 1" in printed
+    assert "decisions at 5.2: 1 of 2 responses flip with some wording" in printed
+    assert run("study", "signal", scores, "--correct", "0.4").code == 2

@@ -1,0 +1,84 @@
+"""Figures of judges of reviewers: on common ratings, with gains and losses of reviewers."""
+
+import numpy as np
+import pytest
+
+from jurygraph.aggregation.agreement import krippendorff_alpha
+from jurygraph.cli.render.report import report_lines
+from jurygraph.studies.report import Report
+from jurygraph.studies.reviewers import Predictions, ScoredPart, predict, read_parts, report
+from tests.studies.figures import figures_of
+from tests.studies.reviewers.test_baselines import random_rows, to_ratings
+
+GAP = np.nan
+
+
+def two_reviewers(domains: tuple[str, ...] = ("",)) -> ScoredPart:
+    """Ann and Bob each rate four items, of which the first two are of the first domain."""
+    rows = np.arange(8)
+    scores = np.array([1.0, 2.0, 3.0, 4.0, 2.0, 2.0, 4.0, 4.0])
+    item, domain = rows % 4, rows % 4 // 2 if len(domains) > 1 else rows * 0
+    return ScoredPart("taste", ("ann", "bob"), tuple("ijkl"), domains, rows // 4, item, item, domain, scores)
+
+
+def made_up() -> Report:
+    """One judge is right for Ann alone, and lacks a prediction; the other is always one too high."""
+    part = two_reviewers(("drinks", "food"))
+    for_ann = Predictions("own-history", None, np.array([[1.0, 2.0, 3.0, 4.0, 4.0, 4.0, 2.0, GAP]]))
+    higher = Predictions("item-mean", None, part.score[None] + 1.0)
+    return report([(part, [for_ann, higher])])
+
+
+def test_all_judges_are_measured_on_the_ratings_that_all_predict() -> None:
+    found = figures_of(made_up())
+    own, peers, *domains = found.judges
+    assert (own.answered, own.coverage, own.n, peers.answered, peers.n) == (7, 7 / 8, 7, 8, 7)
+    assert (own.mae.value, peers.mae.value) == pytest.approx((6 / 7, 1.0))
+    assert (own.rmse, peers.rmse) == pytest.approx((np.sqrt(12 / 7), 1.0))
+    assert [(one.domain, one.judge, one.n) for one in domains] == [
+        ("drinks", "own-history", 4),
+        ("drinks", "item-mean", 4),
+        ("food", "own-history", 3),
+        ("food", "item-mean", 3),
+    ]
+
+
+def test_the_report_says_who_gains_and_who_loses() -> None:
+    result = made_up()
+    found = figures_of(result)
+    (difference,) = found.differences
+    assert (difference.first, difference.second) == ("own-history", "item-mean")
+    assert (difference.nearer, difference.farther) == (1, 1)  # for Ann, and for Bob
+    assert difference.absolute.value == pytest.approx(6 / 7 - 1.0)
+    assert [(one.reviewer, one.n, one.mae) for one in found.reviewers] == [
+        ("ann", 4, {"own-history": 0.0, "item-mean": 1.0}),
+        ("bob", 3, {"own-history": 2.0, "item-mean": 1.0}),
+    ]
+    assert "taste: 2 reviewers; with fewer than 20, intervals are rough" in result.notes
+    lines = list(report_lines(result.sections))
+    assert "leave-one-out" in lines[0]
+    assert any(line.startswith("dimension") and "judge that uses others' scores" in line for line in lines)
+
+
+def test_alpha_counts_a_prediction_as_the_nearest_score() -> None:
+    part = two_reviewers()
+    drawn = np.array([[1.4, 2.4, 2.6, 9.0, 0.0, 1.9, 3.0, 3.6], part.score])
+    (found,) = figures_of(report([(part, [Predictions("neighbours", 2, drawn)])])).judges
+    nearest = [1.0, 2.0, 3.0, 4.0, 1.0, 2.0, 3.0, 4.0]
+    expected = krippendorff_alpha([nearest, part.score])
+    assert found.alpha.value == pytest.approx((expected + 1.0) / 2.0, abs=1e-12)  # the mean of both seeds
+    assert found.alpha.low < found.alpha.value < found.alpha.high
+
+
+def test_the_curve_has_each_number_of_examples_and_few_codes_are_questioned() -> None:
+    rows = [row | {"score": float(row["score"] > 2)} for row in random_rows(1)]
+    (part,) = read_parts(to_ratings(rows))
+    result = report([(part, list(predict(part, ["own-history", "item-mean"], (2, 0, 1), 2, {})))])
+    curve = figures_of(result).curve
+    shots = [(one.judge, one.shots) for one in curve]
+    assert shots == [("own-history", 1), ("own-history", 2), ("own-history", None), ("item-mean", None)]
+    assert len({one.n for one in curve}) == 1
+    assert [one.judge for one in figures_of(result).judges if one.domain is None] == ["own-history", "item-mean"]
+    assert any("0, 1 are taken as an order; if they are codes of classes, recode" in note for note in result.notes)
+    (plot,) = result.plots
+    assert [(one.label, one.x) for one in plot.series] == [("own-history", [1, 2])]

@@ -1,0 +1,42 @@
+"""Judges with known noise: what the stability study measures is what DecompR's formulas give."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from jurygraph.studies.simulate.decompr import GROUPS, PAPER, STAKEHOLDERS, known_judge, simulate_decompr, true_figures
+from jurygraph.studies.stability.theory import exchangeable_aggregation, sign_correctness
+
+EVALUATIONS = 25
+
+
+@pytest.mark.parametrize("seed", [0, 1000, 2000])
+def test_every_quantity_is_within_its_monte_carlo_interval_of_the_formula(seed: int) -> None:
+    """The intervals hold together with 99 % (Bonferroni)."""
+    found = simulate_decompr(range(seed, seed + EVALUATIONS))
+    rows = found["terms"] + found["signs"]
+    assert len(found["terms"]) == 7 * len(STAKEHOLDERS)
+    quantile = stats.t.ppf(1.0 - 0.01 / (2 * len(rows)), EVALUATIONS - 1)
+    for row in rows:
+        simulated = np.array(row["simulated"])
+        error = simulated.std(ddof=1) / np.sqrt(EVALUATIONS)
+        assert abs(simulated.mean() - row["formula"]) <= quantile * error, row
+
+
+@pytest.mark.parametrize("n", STAKEHOLDERS)
+def test_proposition_1_is_term_ii_of_exchangeable_drift_exactly(n: int) -> None:
+    _, utilities, covariance = known_judge(n)
+    assert covariance.sum(axis=0) == pytest.approx(np.zeros(n), abs=1e-15)
+    found = true_figures(n)
+    assert found["exchangeable"] == pytest.approx(found["aggregation"], rel=1e-12)
+    assert exchangeable_aggregation(utilities, covariance[0, 0]) == pytest.approx(found["aggregation"], rel=1e-12)
+    assert exchangeable_aggregation(np.full(n, 0.4), 1.0) == pytest.approx(0.0, abs=1e-15)
+
+
+def test_proposition_2_has_the_papers_numbers_and_falls_with_the_size_of_the_group() -> None:
+    exact = [sign_correctness(snr, 8) for snr in PAPER]
+    assert exact == pytest.approx([0.775, 0.857, 0.905, 0.935, 0.968, 0.984], abs=0.0005)
+    assert exact == pytest.approx(list(PAPER.values()), abs=0.0055)
+    for snr in PAPER:
+        by_group = [sign_correctness(snr, group) for group in GROUPS]
+        assert by_group == sorted(by_group, reverse=True)

@@ -1,0 +1,118 @@
+"""The report has the paper's tables from the scores of a table, whose units are worked out by hand."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph.errors import InputError
+from jurygraph.studies.stability.report import StabilityStudy
+from jurygraph.studies.stability.rows import read_table
+from jurygraph.studies.stability.weightings import read_weights
+from tests.studies.figures import Figures, figures_of
+
+OLD = {"ann": 0.25, "bob": 0.75}
+
+
+def write(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    path = folder / "scores.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path
+
+
+def rows_of(
+    seed: str, people: int, families: dict[str, list[float]], repeats: list[float], **fields: Any
+) -> Iterator[dict[str, Any]]:
+    common = {"seed": seed, "stakeholders": people, **fields}
+    for family, scores in families.items():
+        for version, score in enumerate(scores):
+            yield {**common, "family": family, "version": version, "score": score}
+    for number, score in enumerate(repeats):
+        yield {**common, "family": "repeat", "version": number, "score": score}
+
+
+ROWS = [
+    *rows_of("two", 2, {"order": [4.0, 6.0], "header": [5.0, 5.0]}, [5.0, 6.0], quality="high"),
+    *rows_of("eight", 8, {"order": [2.0, 8.0], "header": [5.0, 5.0], "summary": [1.0, 9.0]}, [5.0, 7.0],
+             quality="high"),
+    *rows_of("low", 8, {"order": [2.0, 2.0], "header": [2.0, 2.0]}, [2.0, 2.0], quality="low"),
+]  # fmt: skip
+
+
+def measured(folder: Path, rows: list[dict[str, Any]], **choice: Any) -> Figures:
+    return figures_of(StabilityStudy(**choice).report(read_table(write(folder, rows))))
+
+
+def test_noise_is_the_mean_over_units_and_growth_is_over_the_families_of_both_ends(tmp_path: Path) -> None:
+    found = measured(tmp_path, ROWS, qualities=("high",))
+    assert found.stakeholders == [2, 8]
+    assert [(row.semantic.value, row.repeat.value) for row in found.noise] == [
+        (0.5, 0.25),
+        (pytest.approx((9 + 9 + 0 + 0 + 16 + 16) / 6), 1.0),
+    ]
+    (ratio,) = found.ratios
+    assert ratio.growth.value == pytest.approx((9 + 9) / 4 / 0.5)
+    assert ratio.semantic_to_repeat.value == pytest.approx(50 / 6)
+    assert [unit.cv for unit in found.units] == pytest.approx([0.5**0.5 / 5, (50 / 6) ** 0.5 / 5])
+    families = {row.name: row.variance for row in found.families}
+    assert [families[name]["8"].value for name in ("header", "order", "summary")] == [0.0, 9.0, 16.0]
+    assert (families["order"]["2"].value, families["summary"]["2"]) == (1.0, None)
+
+
+def test_bands_are_rows_and_the_last_row_is_all_of_them(tmp_path: Path) -> None:
+    found = measured(tmp_path, ROWS)
+    assert [row.quality for row in found.ratios] == ["high", "low", "all"]
+    low, both = found.ratios[1:]
+    assert (low.growth, low.semantic_to_repeat) == (None, None)
+    assert both.semantic_to_repeat.value == pytest.approx((50 / 6) / 1.0)
+    with pytest.raises(InputError, match="no score has the quality 'hihg'; did you mean high"):
+        measured(tmp_path, ROWS, qualities=("hihg",))
+
+
+def adaptive(seed: str, weights: list[float], utilities: list[float], version: int) -> dict[str, Any]:
+    score = sum(w * u for w, u in zip(weights, utilities, strict=True))
+    people = ("ann", "bob")
+    return {
+        "seed": seed, "family": "order", "version": version, "stakeholders": 2, "score": score, "task": "trip",
+        "weights": dict(zip(people, weights, strict=True)), "utilities": dict(zip(people, utilities, strict=True)),
+        "difficulty": {"ann": 1.0, "bob": 3.0},
+    }  # fmt: skip
+
+
+def test_the_same_utilities_are_weighed_anew_and_the_worst_variant_is_broken_down(tmp_path: Path) -> None:
+    given = [([0.5, 0.5], [2.0, 8.0]), ([0.7, 0.3], [2.0, 8.0]), ([0.3, 0.7], [4.0, 8.0])]
+    rows = [adaptive("plan", weights, utilities, place) for place, (weights, utilities) in enumerate(given)]
+    own = tmp_path / "own.csv"
+    own.write_text("task,stakeholder,weight\ntrip,ann,0.25\ntrip,bob,0.75\n", encoding="utf-8")
+    found = measured(tmp_path, rows, own_weights=read_weights(own))
+    by_name = {row.name: row.variance["2"].value for row in found.weightings}
+    assert list(by_name) == ["by the judge", "uniform", "DecompR τ=3", "DecompR τ=5", "DecompR τ=8", "own.csv"]
+    assert by_name["uniform"] == pytest.approx((0.0 + 0.0 + 1.0) * 2 / 9)
+    assert by_name["own.csv"] == pytest.approx(0.25**2 * 4 * 2 / 9)
+    assert by_name["by the judge"] == pytest.approx((0.2**2 + 1.4**2 + 1.6**2) / 3)
+    (worst,) = found.worst
+    assert (worst.seed, worst.version) == ("plan", 1)
+    assert worst.shift == pytest.approx(0.2 * 2 - 0.2 * 8)
+    assert [one.product for one in worst.stakeholders] == pytest.approx([0.4, -1.6])
+    assert found.drift[0].units == 1
+
+
+def test_a_wrong_cell_is_named_by_file_line_and_field(tmp_path: Path) -> None:
+    csv = tmp_path / "scores.csv"
+    csv.write_text("seed,family,stakeholders,score\na,order,2,5\na,order,two,6\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"scores\.csv, line 3, field stakeholders: is the text 'two'"):
+        read_table(csv)
+    csv.write_text("seed,family,score\na,order,5\n", encoding="utf-8")
+    with pytest.raises(InputError, match="has no column 'stakeholders'"):
+        read_table(csv)
+    row = adaptive("plan", [0.5, 0.5], [2.0, 8.0], 0) | {"utilities": {"ann": 2.0}}
+    with pytest.raises(InputError, match="field weights: are of other stakeholders than `utilities`"):
+        read_table(write(tmp_path, [row]))
+    with pytest.raises(InputError, match="no response has two scored variants"):
+        measured(tmp_path, list(rows_of("one", 2, {"order": [5.0]}, [5.0, 5.0])))
+    own = tmp_path / "own.csv"
+    own.write_text("task,stakeholder,weight\ntrip,ann,0.5\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"the weights of task 'trip' sum to 0\.5; they have to sum to 1"):
+        read_weights(own)
