@@ -76,7 +76,8 @@ class Combiner(Displayed, ABC):
 
     `arrange_inputs` and then `freeze` run when the plan is made: `freeze` checks the inputs, and computes what needs
     more than + - × ÷ min max, comparisons and sorting (powers, for example). `combine` receives only its result and the
-    matrices. With `needs_all_columns` every opponent or sample has its own column. If `has_fixed_weights` is false, the
+    matrices. If it `fuses_judges`, an input whose evaluator has several judges is one input for each of them. With
+    `needs_all_columns` every opponent or sample has its own column. If `has_fixed_weights` is false, the
     weights come from a judge, and the reward says so. If `uses_other_rows` is true, a row also depends on other rows,
     so a value missing in one may change all. One that is `batched` may get the rows of many groups at once, in which
     each row is computed from itself alone. `if_skipped` says how questions that do not apply count if the config does
@@ -93,6 +94,7 @@ class Combiner(Displayed, ABC):
     version: str = "1"
     Params: ClassVar[type[ParamsModel]] = ParamsModel
     needs_all_columns: ClassVar[bool] = False
+    fuses_judges: ClassVar[bool] = False
     has_fixed_weights: ClassVar[bool] = True
     uses_other_rows: ClassVar[bool] = False
     batched: ClassVar[bool] = False

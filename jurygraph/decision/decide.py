@@ -39,6 +39,7 @@ from jurygraph.decision.table import (
     VerdictTable,
     dropped_questions,
     has_score,
+    judges_of_seats,
     lacks_score,
     sampled_questions,
     stack_groups,
@@ -183,7 +184,7 @@ def decide_scores(
     rows, width = scores.outcome.shape
     if width != end:
         raise PlanError(f"expected {end} scores per response, one for each seat of a question, got {width}")
-    table = VerdictTable(rows, columns, sampled_questions(questions))
+    table = VerdictTable(rows, columns, sampled_questions(questions), judges_of_seats(questions))
     return decide_table(decision, table, _count_each(scores.outcome), [False] * rows, combiners)
 
 

@@ -388,6 +388,8 @@ class _SpecBuilder:
         self._check_inputs(name, combiner, inputs)
         try:
             with as_plan_error(f"combiner {combiner!r}"):
+                if implementation.fuses_judges:
+                    inputs = self._separate_judges(inputs)
                 inputs = dict(implementation.arrange_inputs(inputs, self._predicted_reviewers(inputs), params))
                 frozen = implementation.freeze(inputs, params)
                 implementation.check_questions(
@@ -411,6 +413,18 @@ class _SpecBuilder:
         )
         spec._implementation = Implementation(implementation)
         return spec
+
+    def _separate_judges(self, inputs: Mapping[str, ComponentInput]) -> dict[str, ComponentInput]:
+        """Return an input for each of an evaluator's judges, by their names, in the place of one for all of them."""
+        separated: dict[str, ComponentInput] = {}
+        for key, one in inputs.items():
+            judges = self.by_id[one.questions[0]].judges
+            of_judge = {judge: one.model_copy(update={"judge": judge}) for judge in judges} or {key: one}
+            twice = separated.keys() & of_judge.keys()
+            if twice:
+                raise PlanError(f"two inputs are the votes of {min(twice)!r}; leave one out, or rename it")
+            separated |= of_judge
+        return separated
 
     def _calibration(self, key: str, spec_input: ComponentInput) -> dict[str, Any]:
         """Return the calibration of an input's questions. Raises ConfigError where a calibrated score says nothing."""

@@ -6,7 +6,7 @@ variant. `score_matrix` turns an input of a spec into `ScoreMatrix` for a combin
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -77,12 +77,14 @@ class ScoreArrays(NamedTuple):
 class VerdictTable:
     """Verdicts as arrays by question; the rows are the responses, of a group in canonical order.
 
-    The columns of the `sampled` questions are the samples of one judgement.
+    The columns of the `sampled` questions are the samples of one judgement. The seats of a question with several judges
+    have those in `judges`, and repeat for each opponent or variant.
     """
 
     rows: int
     columns: Mapping[str, ScoreArrays]
     sampled: frozenset[str] = frozenset()
+    judges: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
 
     def score_matrix(self, spec_input: ComponentInput, rule: str, direction: int, scenario: Scenario) -> ScoreMatrix:
         """Return one input of a spec, filled; `direction` is -1 where a larger component means a lower reward."""
@@ -103,7 +105,7 @@ class VerdictTable:
         A discarded verdict counts as an abstention, and so does a missing majority, except of judges; a failure among
         the votes counts as that failure.
         """
-        columns = self.columns[name]
+        columns = self._columns_of(name, spec_input.judge)
         if name in spec_input.calibration:  # the value of any other cell than a judged one follows from its outcome
             value = np.where(
                 columns.outcome == OK, calibrate(columns.value, spec_input.calibration[name]), columns.value
@@ -123,12 +125,21 @@ class VerdictTable:
             columns = columns._replace(outcome=outcome)
         return columns
 
+    def _columns_of(self, name: str, judge: str | None) -> ScoreArrays:
+        """Return a question's verdicts, or those of one of its judges."""
+        columns = self.columns[name]
+        if judge is None:
+            return columns
+        seats = self.judges.get(name, ())
+        own = [place for place in range(columns.value.shape[1]) if seats and seats[place % len(seats)] == judge]
+        return ScoreArrays._make(array[:, own] for array in columns) if own else ScoreArrays.absent(self.rows, 1)
+
     def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
         discarded = []
         undecided = []
         for name in spec_input.questions:
-            columns = self.columns[name]
+            columns = self._columns_of(name, spec_input.judge)
             effective = self.effective_columns(name, spec_input)
             is_discarded = _is_answered(columns.outcome) & (columns.confidence < spec_input.min_confidence)
             discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
@@ -213,13 +224,18 @@ def stack_groups(
         for question in questions:
             _place_verdicts(question, row, by_question[question.id], shown[question.material], cells[question.id])
     columns = {question.id: fill_columns(rows, cells[question.id]) for question in questions}
-    return VerdictTable(rows, columns, sampled_questions(questions))
+    return VerdictTable(rows, columns, sampled_questions(questions), judges_of_seats(questions))
 
 
 def sampled_questions(questions: Iterable[Question]) -> frozenset[str]:
     """Return the questions with several samples, by any judge, for one response as it was submitted."""
     several = (q for q in questions if q.seats > 1 and q.scope == "response" and q.material == SUBMITTED)
     return frozenset(q.id for q in several)
+
+
+def judges_of_seats(questions: Iterable[Question]) -> dict[str, Sequence[str]]:
+    """Return the judge of each seat of the questions that several may answer."""
+    return {q.id: [judge for judge in q.judges for _ in range(q.samples)] for q in questions if q.judges}
 
 
 def fill_columns(rows: int, cells: Cells) -> ScoreArrays:

@@ -224,7 +224,8 @@ class ExplainedTrace:
         for verdict in recorded:
             row = cells.setdefault(verdict.question, {})
             row[0, len(row)] = verdict, verdict.about != self.trace.response_id
-        return VerdictTable(1, {name: fill_columns(1, row) for name, row in cells.items()})
+        judges = {name: [verdict.judge for verdict, _ in row.values()] for name, row in cells.items()}
+        return VerdictTable(1, {name: fill_columns(1, row) for name, row in cells.items()}, judges=judges)
 
     def _explain_verdicts(self, decision: Decision) -> Iterator[ExplainedVerdict]:
         confidences = _lowest_confidence(decision.specs) | _lowest_confidence(decision.counting_specs)
@@ -312,10 +313,13 @@ class ExplainedTerm:
         return bool(verdicts) and all(_is_missing(verdict, one.min_confidence) for verdict in verdicts)
 
     def _weighted_verdicts(self, one: ComponentInput) -> list[RecordedVerdict]:
-        return self._verdicts(name for name, weight in zip(one.questions, one.weights, strict=True) if weight)
+        questions = (name for name, weight in zip(one.questions, one.weights, strict=True) if weight)
+        return self._verdicts(questions, one.judge)
 
-    def _verdicts(self, questions: Iterable[str]) -> list[RecordedVerdict]:
-        return [verdict for question in questions for verdict in self._explained.by_question.get(question, ())]
+    def _verdicts(self, questions: Iterable[str], judge: str | None = None) -> list[RecordedVerdict]:
+        """Return the verdicts on these questions; with a `judge` only those of that one."""
+        verdicts = (verdict for question in questions for verdict in self._explained.by_question.get(question, ()))
+        return [verdict for verdict in verdicts if judge in (None, verdict.judge)]
 
     @cached_property
     def leaves(self) -> list[Leaf]:
@@ -353,7 +357,9 @@ class ExplainedTerm:
     def _input_leaves(self, name: str, value: float, share: Share) -> list[Leaf]:
         """Return the questions of an input if their mean is its value, else the whole input."""
         one = self._inputs[name]
-        verdicts = self._explained.of_questions(self._inputs[name].questions)
+        verdicts = [
+            each for each in self._explained.of_questions(one.questions) if one.judge in (None, each.verdict.judge)
+        ]
         columns = list(self._question_values(one))
         total = _as_total(sum(weight for _, weight, _ in columns))
         own = sum(weight * folded for _, weight, folded in columns) / total if total else value

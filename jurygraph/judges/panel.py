@@ -45,6 +45,7 @@ class Panel(Mean):
     """
 
     name = "panel"
+    fuses_judges = True
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         mean = super().combine(matrices, params)
@@ -208,6 +209,8 @@ def _check_digest(value: Any, build: ValidatorFunctionWrapHandler) -> Confusions
 class ConsensusOfJudges(Combiner):
     """The mean level of a response under its posterior; each input is a judge, and each of its samples a vote.
 
+    An input whose evaluator has several `judges` is replaced by one for each of them, by the name of its model.
+
     A verdict counts as the nearest level (the lower of two at equal distance). A verdict that is missing counts as the
     worst vote that the judge could have cast; if no judge has a verdict, the component has the value of an unjudged
     one. So a failure is never credit, and a judge whose votes oppose the truth gains nothing by failing. The
@@ -231,6 +234,7 @@ class ConsensusOfJudges(Combiner):
     version = "2"
     batched = True
     needs_all_columns = True
+    fuses_judges = True
     if_skipped = "left-out"
 
     def has_direction(self, name: str) -> bool:

@@ -217,6 +217,7 @@ class ComponentInput(FrozenModel):
     confidence below `min_confidence`, in [0, 1], counts as abstained as well.
     `if_skipped` says if a question that is not applicable is left out of numerator and denominator (`left-out`), or
     counts 0 (`zero`). `reviewer` is the one whom the questions predict, for a combiner that fuses judges per reviewer.
+    With a `judge`, only the verdicts of this one of a question's judges count.
     `calibration` has the maps of questions whose scores are calibrated before they count; a calibrated score of 0.5 or
     more is met.
     """
@@ -230,6 +231,7 @@ class ComponentInput(FrozenModel):
     input_weight: Positive = 1.0
     if_skipped: SkippedRule = "left-out"
     reviewer: Id | None = Field(default=None, exclude_if=lambda reviewer: reviewer is None)
+    judge: Id | None = Field(default=None, exclude_if=lambda judge: judge is None)
     calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict, exclude_if=lambda maps: not maps)
 
 

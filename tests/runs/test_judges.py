@@ -17,7 +17,7 @@ from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.reports.comparison.report import compare_responses
 from jurygraph.runs.reports.comparison.responses import read_responses
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.runs.workflows.rescoring import apply_settings, learn_confusions, rescore
 from jurygraph.sources import read_tasks
 from jurygraph.sources.ratings import read_votes
 from jurygraph.testing import ScriptedJudge
@@ -150,6 +150,33 @@ def test_rescoring_may_change_the_fold_and_asks_nobody(tmp_path: Path, tasks: Pa
             verify_run(tmp_path / fold)
         with pytest.raises(InputError, match=r"evaluators\[0\].samples changes the questions"):
             rescore(run, tmp_path / "x", apply_settings(run.config, ["evaluators.0.samples=2"]), lambda count: None)
+
+
+def test_rescoring_learns_how_each_judge_errs_and_weighs_their_votes_by_it(tmp_path: Path) -> None:
+    wrong_at_every = {"kind": 10, "mild": 5, "strict": 3}
+
+    def answers_of(name: str) -> Mapping[str, Any]:
+        def answer(text: str) -> bool:
+            number = int(text.split()[-1])
+            return (number % 2 == 0) != (number % wrong_at_every[name] == 1)
+
+        return {"It is clear.": answer, "It is rude.": False}
+
+    rubric = {"criteria": CRITERIA}
+    texts = [{"id": f"r{number}", "text": f"Text {number}"} for number in range(200)]
+    tasks = write_tasks(tmp_path, [{"id": "t", "query": "Write.", "rubric": rubric, "responses": texts}])
+    component = {"combiner": "consensus", "inputs": {"clear": {"verdicts_of": "criteria@clear"}}}
+    config = Clients(**{name: answers_of(name) for name in wrong_at_every}).config()
+    score(tmp_path / "run", tasks, config | {"components": {"clear": component}, "reward": {"clear": 1.0}})
+    with closing(Run.open(tmp_path / "run")) as run:
+        learned = learn_confusions(run, run.config, "clear", lambda count: None)
+        accuracy = {name: quality.accuracy for name, quality in learned.judges.items()}
+        assert accuracy["kind"] > accuracy["mild"] > accuracy["strict"] > 0.5
+        rescore(run, tmp_path / "learned", learned.config, lambda count: None)
+    by_vote, weighed = ([one.reward.value for one in traces_of(tmp_path / name)] for name in ("run", "learned"))
+    assert set(by_vote) == {0.0, 1.0}  # more than half
+    assert set(by_vote).isdisjoint(weighed)
+    verify_run(tmp_path / "learned")
 
 
 def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(tmp_path: Path, tasks: Path) -> None:

@@ -11,7 +11,7 @@ from jurygraph.agents.extraction.grounding import (
     describe_left_out,
     ground,
 )
-from jurygraph.agents.extraction.spec import QUOTE, Kinds, RecordParams, reply_model
+from jurygraph.agents.extraction.spec import MAX_RECORDS, QUOTE, Kinds, RecordParams, reply_model
 from jurygraph.agents.judging.ask import ask_model
 from jurygraph.agents.judging.evaluator import shared_prompt_variables
 from jurygraph.agents.roles import Deriver, DeriverInput
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply
 
 DATA = "data"
+_RECORD_TOKENS = 48
+"""Tokens of a record with a short quotation: so many that a list which a small model repeats to its end is a reply."""
+
 _HINT = "quote and copy letter by letter from the response, and leave out what is not there"
 
 
@@ -76,7 +79,7 @@ class Extract(Deriver):
         variables = {**shared_prompt_variables(inputs), "kinds": self._kinds}
         return await ask_model(
             client,
-            client.request(self._prompt, self._reply, variables),
+            client.request(self._prompt, self._reply, variables, max_reply_tokens=MAX_RECORDS * _RECORD_TOKENS),
             self._reply,
             read=partial(self._read, text),
             fail=lambda fault: _failed_material(fault.failure, fault.call),

@@ -26,6 +26,8 @@ _FIRST_LIMIT = 600.0  # seconds
 _PATIENCE = 4.0
 _LEAST_LETTERS = 40  # of a string in a reply
 _MOST_LETTERS = 240  # about three sentences: a small model that repeats itself writes up to the bound
+_LEAST_DIGIT = 1e-6  # of a number in a reply, which would end as little as a string
+_MOST_NUMBER = 10**12
 
 
 class Gguf(Backend):
@@ -195,16 +197,16 @@ def _body(request: Request) -> dict[str, Any]:
     body = {**request.parameters, "messages": request.to_chat()["messages"], **stream}
     if request.form == "grammar" and request.answer is not None:
         # not `response_format`: its other implementation ignores bounds of numbers and breaks non-ASCII letters
-        schema = bound_strings(request.answer, request.parameters.get("max_tokens"))
+        schema = bound_values(request.answer, request.parameters.get("max_tokens"))
         compact = {**schema, "x-guidance": {"whitespace_flexible": False}}
         body["grammar"] = library().json_schema_to_grammar(compact)
     return body
 
 
-def bound_strings(schema: dict[str, Any], max_tokens: Any) -> dict[str, Any]:
-    """Return a JSON schema whose strings together fit into a reply of so many tokens, by their `maxLength`.
+def bound_values(schema: dict[str, Any], max_tokens: Any) -> dict[str, Any]:
+    """Return a JSON schema whose strings together fit into a reply of so many tokens, and whose numbers end.
 
-    A small model may write on and on in a string that the grammar does not end.
+    A small model may write on and on in a value that the grammar does not end.
     """
     bound = schema if not isinstance(max_tokens, int) else _bounded(schema, _share(schema, max_tokens))
     return dict(bound)
@@ -239,6 +241,13 @@ def _bounded(part: Any, letters: int) -> Any:
     bounded = {key: _bounded(value, letters) for key, value in part.items()}
     if part.get("type") == "string" and "enum" not in part and "const" not in part:
         bounded["maxLength"] = min(letters, part.get("maxLength", letters))
+    if part.get("type") == "number":
+        bounded["multipleOf"] = _LEAST_DIGIT
+    if part.get("type") in ("number", "integer"):
+        if not part.keys() & {"minimum", "exclusiveMinimum"}:
+            bounded["minimum"] = -_MOST_NUMBER
+        if not part.keys() & {"maximum", "exclusiveMaximum"}:
+            bounded["maximum"] = _MOST_NUMBER
     return bounded
 
 

@@ -1,10 +1,10 @@
-"""Strings of a schema that a grammar enforces are bounded, so that a small model ends its reply."""
+"""Values of a schema that a grammar enforces are bounded, so that a small model ends its reply."""
 
 from typing import Any
 
 from jurygraph.agents.judging.forms import Binary
 from jurygraph.agents.judging.items import _reply_model
-from jurygraph.models.backends.gguf import bound_strings
+from jurygraph.models.backends.gguf import bound_values
 
 TEXT = {"type": "string"}
 
@@ -31,7 +31,7 @@ def longest(part: Any) -> int:
 
 def test_strings_share_the_reply_and_keep_a_closer_bound_of_their_own() -> None:
     short = {"type": "string", "maxLength": 50}
-    bounded = bound_strings(schema(a=TEXT, b={"type": "array", "items": TEXT, "maxItems": 3}, c=short), 500)
+    bounded = bound_values(schema(a=TEXT, b={"type": "array", "items": TEXT, "maxItems": 3}, c=short), 500)
     properties = bounded["properties"]
     assert properties["a"]["maxLength"] == properties["b"]["items"]["maxLength"] == 1000 // 5
     assert properties["c"]["maxLength"] == 50
@@ -39,15 +39,23 @@ def test_strings_share_the_reply_and_keep_a_closer_bound_of_their_own() -> None:
 
 def test_a_judges_reply_on_four_criteria_fits_into_its_tokens() -> None:
     model = _reply_model(tuple((f"criterion_{n}", Binary().reply_model(compact=False)) for n in range(1, 5)))
-    assert longest(bound_strings(model.model_json_schema(), 1024)) <= 2 * 1024
+    assert longest(bound_values(model.model_json_schema(), 1024)) <= 2 * 1024
 
 
 def test_names_of_choices_and_schemas_without_a_limit_of_tokens_stay_as_they_are() -> None:
     choice = {"type": "string", "enum": ["A", "B"]}
-    assert bound_strings(schema(a=choice), 8) == schema(a=choice)
-    assert bound_strings(schema(a=TEXT), None) == schema(a=TEXT)
+    assert bound_values(schema(a=choice), 8) == schema(a=choice)
+    assert bound_values(schema(a=TEXT), None) == schema(a=TEXT)
 
 
 def test_a_string_may_always_have_some_letters() -> None:
     fields = {f"f{n}": TEXT for n in range(100)}
-    assert {each["maxLength"] for each in bound_strings(schema(**fields), 100)["properties"].values()} == {40}
+    assert {each["maxLength"] for each in bound_values(schema(**fields), 100)["properties"].values()} == {40}
+
+
+def test_a_number_has_an_end_and_keeps_bounds_of_its_own() -> None:
+    share = {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
+    bounded = bound_values(schema(price={"type": "number"}, share=share, count={"type": "integer"}), 100)["properties"]
+    assert bounded["price"] == {"type": "number", "multipleOf": 1e-6, "minimum": -(10**12), "maximum": 10**12}
+    assert bounded["share"] == {**share, "multipleOf": 1e-6}
+    assert bounded["count"] == {"type": "integer", "minimum": -(10**12), "maximum": 10**12}
