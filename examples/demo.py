@@ -1,4 +1,4 @@
-"""`make demo`: six examples in a few lines each. The whole output of every command is kept in `demo-run/*.txt`.
+"""`make demo`: seven examples in a few lines each. The whole output of every command is kept in `demo-run/*.txt`.
 
 No model is needed: in one example a scripted judge stands in for one, in another the recorded replies of a small one.
 """
@@ -23,6 +23,8 @@ OUT = ROOT / "demo-run"
 MOST_ROWS = 8
 ADVERSE = 1
 """Exit code of `watch` if it has found something adverse."""
+SOME_FAILED = 1
+"""Exit code of `score` if some rewards have no value."""
 CONSOLE = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
@@ -82,6 +84,7 @@ def main() -> None:
     monitor()
     panel()
     real_judge()
+    judge_labels()
     print(
         "\nThree things to try (after `source .venv/bin/activate`):"
         f"\n  jurygraph explain demo-run/maths --response {wrong} --what-if"
@@ -167,6 +170,34 @@ def real_judge() -> None:
     example.print_finding(
         " ".join(find_line(figures, "shown first").split()), f"agrees with people: {agreed}; {constant}"
     )
+
+
+def judge_labels() -> None:
+    """Measure PandaLM's two published judges, and the recorded one of `real_judge`, by what people say."""
+    example = Example("judge_labels", "are judges right? The verdicts that PandaLM published, and those just replayed.")
+    data = f"{example.run}-data"
+    example.execute(
+        ["python", "-m", "examples.judge_labels.build", data],
+        [sys.executable, "-m", "examples.judge_labels.build", data],
+    )
+    config = ["--config", "examples/judge_labels/jury.yaml"]
+    example.jurygraph("score", f"{data}/tasks.jsonl", *config, "--out", example.run, expected=SOME_FAILED)
+    published = json.loads(example.jurygraph("study", "judge", example.run, "--labels", f"{data}/people.csv", "--json"))
+    recorded = ["demo-run/real_judge", "--labels", f"{data}/people_of_real_judge.csv"]
+    (replayed,) = json.loads(example.jurygraph("study", "judge", *recorded, "--json"))["judges"]
+    by_name = {judge["question"].rpartition(".")[2]: judge["accuracy"] for judge in published["judges"]}
+    by_name |= {"the longer one": published["length"][0]["accuracy"], "people": published["ceiling"][0]}
+    (difference,) = published["differences"]
+    example.print_finding(
+        "agreement with most people: "
+        + "; ".join(f"{name} {show_share(one)}" for name, one in by_name.items())
+        + f"; the first two differ, p = {difference['p']:.3f}",
+        f"the small model: {show_share(replayed['accuracy'])}; {replayed['flips']['value']:.0%} flip with the order",
+    )
+
+
+def show_share(cell: dict[str, float]) -> str:
+    return f"{cell['value']:.1%} ({cell['low']:.1%} to {cell['high']:.1%})"
 
 
 def find_line(output: str, pattern: str) -> str:

@@ -248,6 +248,7 @@ PAGES = [
     ),
     Page("docs/watching.md", for_watching, may_fail="jurygraph watch "),
     Page("examples/consensus/README.md"),
+    Page("examples/judge_labels/README.md", may_fail="jurygraph score judge-labels|--gate "),
     Page("examples/maths/README.md"),
     Page("examples/monitor/README.md", may_fail="jurygraph watch "),
     Page(

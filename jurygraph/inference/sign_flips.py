@@ -19,6 +19,8 @@ MAX_CELLS = 100_000_000
 """Most additions for the exact distribution of whole numbers, if there are too many tasks to enumerate."""
 FLIPS = 20_000
 """Number of random flips beyond; the standard error of a p-value of .05 is .0015."""
+MAX_SAMPLED = 5_000
+"""Most tasks whose signs are drawn; of more the sum is normal to more digits than 20,000 flips show."""
 _MAX_QUICK_CELLS = 1_000_000  # with more, enumeration is quicker and needs less memory
 _CELLS_PER_BATCH = 2_000_000
 ROUNDING = 1e-12
@@ -29,7 +31,8 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     """Return the two-sided p-value of Σ sums, P(|Σ ± t_g| >= |Σ t_g|), from the sum of each task, [G].
 
     It is exact for up to 30 tasks with a sum other than 0, and for whole numbers as long as that is feasible; else of
-    20,000 random flips and the observed one, (1 + hits) / (1 + flips), by NumPy's PCG64 of `seed`. Its least value is
+    20,000 random flips and the observed one, (1 + hits) / (1 + flips), by NumPy's PCG64 of `seed`; and for over 5,000
+    tasks of similar size, the normal tail. Its least value is
     `least_p` of the tasks that can be flipped; of random flips, 1 / 20,001. Neither the order of the tasks nor the
     direction of the difference changes it. None without a task to flip.
     """
@@ -48,6 +51,9 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     least = observed - ROUNDING * spread  # equal sums can differ in their last bits
     if least <= 0.0:
         return 1.0
+    variance = math.fsum((sizes / largest) ** 2)
+    if len(sizes) > MAX_SAMPLED and variance > len(sizes) / 100:  # no few tasks carry all of it
+        return math.erfc(observed / math.sqrt(2.0 * variance))
     return _enumerated_tail(sizes / largest, least) if is_few else _sampled_tail(sizes / largest, least, seed)
 
 

@@ -62,10 +62,12 @@ class RatedText(Vote):
 class JudgedLabel(FrozenModel):
     """A person's label of a response, or of one `question` about it, to compare a judge with.
 
-    `target` is true or false, or a number in the judge's own units: 0 or 1, its scale, or a share.
+    `target` is true or false, or a number in the judge's own units: 0 or 1, its scale, or a share. With `other` it is
+    of a pair of responses: 1 if `id` is better, 0 if `other` is, and 0.5 for a tie.
     """
 
     id: Id
+    other: Id | None = None
     target: Flag | Number
     question: LongId | None = None
     reviewer: Id | None = None

@@ -41,7 +41,19 @@ _ALIASES = {"reviewer": "annotator", "score": "label", "annotator": "reviewer", 
 _COLUMNS = {*Rating.model_fields, *Vote.model_fields}
 """Every column that RATINGS may have, read or not."""
 
-_TEXT_FIELDS = {"item", "agent", "reviewer", "annotator", "dimension", "domain", "group", "id", "question", "split"}
+_TEXT_FIELDS = {
+    "item",
+    "agent",
+    "reviewer",
+    "annotator",
+    "dimension",
+    "domain",
+    "group",
+    "id",
+    "other",
+    "question",
+    "split",
+}
 NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -158,7 +170,7 @@ def read_judged_labels(path: str | Path) -> FileRows[JudgedLabel]:
     file = read_models(Path(path), JudgedLabel, {})
     places: dict[tuple[str | None, ...], str] = {}
     for place, row in file.rows:
-        first = places.setdefault((row.id, row.question, row.reviewer), place)
+        first = places.setdefault((row.id, row.other, row.question, row.reviewer), place)
         if first != place:
             problem = f"{quote(row.id)} has a label in {first} already"
             hint = "keep one, or name who gave each in `reviewer`"

@@ -93,3 +93,14 @@ def test_the_least_p_is_that_of_sums_with_one_sign(sums: list[float]) -> None:
     count = len(flippable_sums(sums))
     assert count == sum(value > 1e-12 for value in sums)
     assert sign_flip_p(sums) == (least_p(count) if count else None)
+
+
+def test_of_very_many_tasks_the_normal_tail_is_that_of_random_flips() -> None:
+    sums = np.random.default_rng(5).normal(0.02, 1.0, 6000)
+    quick = sign_flip_p(sums)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sign_flips, "MAX_SAMPLED", len(sums))
+        drawn = sign_flip_p(sums)
+    assert quick is not None
+    assert drawn is not None
+    assert quick == pytest.approx(drawn, abs=5 * math.sqrt(drawn * (1 - drawn) / sign_flips.FLIPS))

@@ -282,6 +282,9 @@ def judge(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs.", show_default=False)],
     labels: Annotated[str, option("F", "Labels of people: a file, or label.NAME of the runs.")],
     split: Annotated[str | None, option("S", "Use the labels of this split only.")] = None,
+    consensus: Annotated[
+        bool, typer.Option("--consensus", help="Compare with the consensus of several people, not their majority.")
+    ] = False,
     need: Annotated[float | None, option("W", "Half-width for which labels are counted.", min=1e-6)] = None,
     gate: Conditions = None,
     markdown: AsMarkdown = False,
@@ -290,15 +293,16 @@ def judge(
     """Measure judges against people.
 
     A row of the labels has `id` (a response) and `target` (true, false, or a number in the judge's units), and may have
-    `question`, `reviewer` and `split`. A judge is a question with its evaluator and model; beside it stand a constant
+    `question`, `reviewer` and `split`. With `other` it is of a pair: 1 if `id` is better, 0 if `other` is, 0.5 for a
+    tie. A judge is a question with its evaluator and model; beside it stand a constant
     and the length of the response. Then: calibration, the mean label as the judge gives it and corrected (PPI++,
     Rogan-Gladen), paired differences of judges (Holm), and the disagreements, worst first. Intervals are over tasks.
     Responses without a judgement are counted, never taken as wrong or right. No request is sent, and nothing is
     written.
 
     --gate takes conditions NAME OP NUMBER, joined by `,` or `and`, that every judge must meet: n, missing, failed,
-    abstained, accuracy, tpr, tnr, kappa, rank_correlation, pairwise, bias (each also with _low and _high), brier, ece.
-    A statistic that is missing fails.
+    abstained, accuracy, tpr, tnr, kappa, rank_correlation, pairwise, bias, flips (each also with _low and _high),
+    brier, ece. A statistic that is missing fails.
 
     Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid input, such as a label of an unknown response.
 
@@ -318,7 +322,7 @@ def judge(
         with open_run(folder) as (run, advance):
             judged.append(judge_study.read_judgements(run, advance))
     given = judge_study.read_labels(labels, judged)
-    report = judge_study.report(judge_study.join_labels(judged, given, split), need)
+    report = judge_study.report(judge_study.join_labels(judged, given, split, consensus), need)
     output.write(report)
     is_missed = False
     for one in report.figures["judges"]:

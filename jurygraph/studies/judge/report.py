@@ -3,10 +3,11 @@
 All intervals are over tasks, whose responses resemble each other.
 """
 
+import math
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import combinations, groupby
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,15 +19,16 @@ from jurygraph.inference.corrected import LabelledSample, labels_needed, ppi_mea
 from jurygraph.inference.multiplicity import holm
 from jurygraph.inference.shares import Share, share_interval
 from jurygraph.inference.sign_flips import sign_flip_p
-from jurygraph.studies.judge.study import JudgedRow, JudgeStudy
+from jurygraph.studies.judge.study import JudgedRow, JudgeStudy, responses_of
 from jurygraph.studies.report import IntervalCell, Report, ReportTable, omission_notes
 
 COUNTS = ("n", "missing", "failed", "abstained")
 RATES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
+_PAIRED = ("flips",)
 GATE_NAMES = (
     *COUNTS,
     *("brier", "ece"),
-    *(f"{name}{end}" for name in RATES for end in ("", "_low", "_high")),
+    *(f"{name}{end}" for name in (*RATES, *_PAIRED) for end in ("", "_low", "_high")),
 )
 """Statistics that a CI threshold can name."""
 _BINS = 10
@@ -44,18 +46,23 @@ def report(studies: Sequence[JudgeStudy], need: float | None = None) -> Report:
     """Measure judges against people.
 
     The figures are those of the `judges`, with the `constant` that always gives the commonest label, and `length` as a
-    judge, for each; the `ceiling`, how often two people agree where several labelled a response; the paired
-    `differences` of judges, and the `disagreements`, worst first.
+    judge, for each; the `ceiling`, how often two people agree where several labelled a response, or how often one is
+    right by their consensus; the paired `differences` of judges, and the `disagreements`, worst first.
 
     Args:
         studies: as `join_labels` returns them.
         need: half-width of an interval of the mean label, to say how many labels would give it.
     """
     judges = [_measure(study, need) for study in studies]
+    labels = [(study.is_binary, [(row.response, row.task, row.target) for row in study.rows]) for study in studies]
+    first = [labels.index(own) for own in labels]  # judges of the same labels share what stands beside them
+    constant = {place: _constant(studies[place]) for place in set(first)}
+    length = {place: _length(studies[place]) for place in set(first)}
+    questions = [{"question": study.judge.question} for study in studies]
     figures = {
         "judges": judges,
-        "constant": [_constant(study) for study in studies],
-        "length": [_length(study) for study in studies],
+        "constant": [constant[place] | question for place, question in zip(first, questions, strict=True)],
+        "length": [length[place] | question for place, question in zip(first, questions, strict=True)],
         "ceiling": [_ceiling(study) for study in studies],
         "differences": _differences(studies),
         "disagreements": _disagreements(studies),
@@ -66,7 +73,7 @@ def report(studies: Sequence[JudgeStudy], need: float | None = None) -> Report:
 def gate_values(judge: Figures) -> dict[str, float | None]:
     """Return the statistics of one of the `judges` by the names of `GATE_NAMES`."""
     values = {name: judge[name] for name in (*COUNTS, "brier", "ece")}
-    for name in RATES:
+    for name in (*RATES, *_PAIRED):
         cell = judge[name] or {"value": None, "low": None, "high": None}
         values |= {name: cell["value"], f"{name}_low": cell["low"], f"{name}_high": cell["high"]}
     return values
@@ -81,7 +88,14 @@ def _measure(study: JudgeStudy, need: float | None) -> Figures:
     figures["left_out"] = {name: count for name, count in left_out.items() if name not in counts}
     figures["scale"] = "binary" if study.is_binary else "ordered"
     figures["tasks"] = len({row.task for row in study.rows})
+    figures["flips"] = _flips(study)
     return figures | _agreement(study.rows, study.is_binary) | _calibration(study) | _mean_label(study, need)
+
+
+def _flips(study: JudgeStudy) -> Figures | None:
+    """Return the share of pairs whose two orders prefer different responses, over tasks; None without such pairs."""
+    tasks = np.unique([task for task, _ in study.flips], return_inverse=True)[1]
+    return _share(np.array([is_flipped for _, is_flipped in study.flips]), tasks)
 
 
 def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
@@ -122,12 +136,16 @@ def _cell(found: Estimate | Share | None) -> Figures | None:
 def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> Figures | None:
     """Return Spearman's coefficient with the jackknife interval over tasks, or over a hundred groups of them."""
 
-    def correlate(kept: Bools) -> float:
-        if kept.sum() < 2 or not np.ptp(targets[kept]) or not np.ptp(ranks[kept]):
-            return float("nan")
-        return float(stats.spearmanr(targets[kept], ranks[kept]).statistic)
+    levels = [np.unique(values, return_inverse=True)[1] for values in (targets, ranks)]
 
-    from scipy import stats
+    def correlate(kept: Bools) -> float:
+        middles = []
+        for level in levels:
+            counts = np.bincount(level[kept])
+            middles.append((np.cumsum(counts) - (counts - 1) / 2.0)[level[kept]])  # of equal ones the middle rank
+        first, second = (one - one.mean() for one in middles)
+        size = math.sqrt(float((first * first).sum()) * float((second * second).sum()))
+        return float((first * second).sum()) / size if size > 0.0 else float("nan")
 
     value = correlate(np.ones(len(tasks), dtype=bool))
     if np.isnan(value):
@@ -144,17 +162,19 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> Figures | 
 
 def _pairwise(rows: Sequence[JudgedRow], ranks: Floats) -> Figures | None:
     """Return the share of pairs of a task, with different labels, that the judge orders alike; a tie is half."""
+    targets = np.array([row.target for row in rows])
+    tasks = np.unique([row.task for row in rows], return_inverse=True)[1]
+    counts = np.bincount(tasks)
+    order = np.argsort(tasks, kind="stable")
     hits = []
     sizes = []
-    numbered = sorted(range(len(rows)), key=lambda row: rows[row].task)
-    for _, members in groupby(numbered, key=lambda row: rows[row].task):
-        own = list(members)
-        target = np.array([rows[row].target for row in own])
-        order = np.sign(target[:, None] - target)
-        alike = order * np.sign(ranks[own][:, None] - ranks[own])
-        differ = order > 0.0  # each pair once, from the side of the better one
-        hits.append(float(((alike + 1.0) / 2.0)[differ].sum()))
-        sizes.append(int(differ.sum()))
+    for size in np.unique(counts).tolist():
+        own = order[counts[tasks[order]] == size].reshape(-1, size)  # the responses of each task of this size
+        better = np.sign(targets[own][:, :, None] - targets[own][:, None, :])
+        alike = better * np.sign(ranks[own][:, :, None] - ranks[own][:, None, :])
+        differ = better > 0.0  # each pair once, from the side of the better one
+        hits += (((alike + 1.0) / 2.0) * differ).sum(axis=(1, 2)).tolist()
+        sizes += differ.sum(axis=(1, 2)).tolist()
     return _cell(share_interval(hits, sizes))
 
 
@@ -216,15 +236,24 @@ def _length(study: JudgeStudy) -> Figures:
     judged = []
     for row in rows:
         length = float(lengths[row.response])
-        judged.append(row._replace(prediction=float(length > median) if study.is_binary else length, score=length))
+        prediction = length
+        if study.is_binary:
+            prediction = float(length > median)
+        elif study.has_pairs:  # the longer one is better
+            prediction = ((length > 0.0) - (length < 0.0) + 1.0) / 2.0
+        judged.append(row._replace(prediction=prediction, score=length))
     found = _agreement(judged, study.is_binary)
-    if not study.is_binary:  # characters are no points of a scale: only their order says something
+    if (
+        not study.is_binary and not study.has_pairs
+    ):  # characters are no points of a scale: only their order says something
         found |= dict.fromkeys(("accuracy", "kappa", "bias", "base_rates"))
     return {"question": study.judge.question, "n": len(rows)} | found
 
 
 def _ceiling(study: JudgeStudy) -> Figures | None:
-    """Return the share of pairs of people who give a response the same label, over tasks; None without such pairs."""
+    """Return how often a person is right by the consensus, or the share of pairs of people with the same label."""
+    if study.ceiling is not None:
+        return {"question": study.judge.question, "value": study.ceiling, "low": None, "high": None}
     hits: Counter[str] = Counter()
     pairs: Counter[str] = Counter()
     for task, given in study.votes:
@@ -241,23 +270,32 @@ def _differences(studies: Sequence[JudgeStudy]) -> list[Figures]:
     tasks, adjusted for the number of pairs (Holm).
     """
     found: list[Figures] = []
-    rows_of = [{row.response: row for row in study.rows} for study in studies]
+    names: dict[str, int] = {}
+    tasks: dict[str, int] = {}
+    sides = [_distances(study, names, tasks) for study in studies]
     has_runs = len({study.judge.run for study in studies}) > 1
-    names = [f"{study.judge.run}: {study.judge.name}" if has_runs else study.judge.name for study in studies]
+    shown = [f"{study.judge.run}: {study.judge.name}" if has_runs else study.judge.name for study in studies]
     for first, second in combinations(range(len(studies)), 2):
-        common = [name for name in rows_of[first] if name in rows_of[second]]
-        has_equal_labels = all(rows_of[first][name].target == rows_of[second][name].target for name in common)
-        if not common or not has_equal_labels:
+        one, other = sides[first], sides[second]
+        common, left, right = np.intersect1d(one[0], other[0], assume_unique=True, return_indices=True)
+        if not len(common) or (one[2][left] != other[2][right]).any():
             continue
-        changes = [_distance(rows_of[first][name]) - _distance(rows_of[second][name]) for name in common]
-        tasks = np.unique([rows_of[first][name].task for name in common], return_inverse=True)[1]
-        sums = np.bincount(tasks, changes)
-        pair = {"first": names[first], "second": names[second]}
-        estimate = ratio_interval(sums, np.bincount(tasks))
+        own_tasks = np.unique(one[1][left], return_inverse=True)[1]
+        sums = np.bincount(own_tasks, one[3][left] - other[3][right])
+        pair = {"first": shown[first], "second": shown[second]}
+        estimate = ratio_interval(sums, np.bincount(own_tasks))
         found.append(pair | {"n": len(common), "difference": _cell(estimate), "p": sign_flip_p(sums)})
     for row, adjusted in zip(found, holm([row["p"] for row in found]), strict=True):
         row["p"] = adjusted
     return found
+
+
+def _distances(study: JudgeStudy, names: dict[str, int], tasks: dict[str, int]) -> tuple[Ints, Ints, Floats, Floats]:
+    """Return the numbers of responses and tasks, the targets, and their distances to predictions, [n] each."""
+    places = np.array([names.setdefault(row.response, len(names)) for row in study.rows], dtype=np.int64)
+    of_tasks = np.array([tasks.setdefault(row.task, len(tasks)) for row in study.rows], dtype=np.int64)
+    targets = np.array([row.target for row in study.rows])
+    return places, of_tasks, targets, np.abs(np.array([row.prediction for row in study.rows]) - targets)
 
 
 def _distance(row: JudgedRow) -> float:
@@ -269,12 +307,14 @@ def _disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
     for study in studies:
         for row in study.rows:
             if row.prediction != row.target:
-                command = ["jurygraph", "show", study.judge.run, "--response", row.response]
+                responses = responses_of(row.response)
+                command = ["jurygraph", "show", study.judge.run, "--response", responses[0]]
                 command += ["--verdict", study.judge.question]
                 # Of wrong decisions the most confident ones come first.
                 distance = abs(row.score - row.target) if study.is_binary else _distance(row)
                 sides = {"judge": row.prediction, "people": row.target, "score": row.score, "distance": distance}
-                identity = {"response": row.response, "question": study.judge.question}
+                identity = {"response": responses[0], "question": study.judge.question}
+                identity |= {"other": responses[1]} if len(responses) > 1 else {}
                 found.append(identity | sides | {"show": shlex.join(command)})
     return sorted(found, key=lambda one: (-one["distance"], one["response"], one["question"]))
 
@@ -311,7 +351,9 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     header = ("mean of all responses", "by the judge", "PPI++ (95 %)", "λ", "Rogan-Gladen (95 %)")
     yield ReportTable((*header, f"labels for ±{need:g}") if need is not None else header, rows)
     rows = [[one["question"], _interval(one)] for one in figures["ceiling"] if one is not None]
-    yield ReportTable(("two people agree on", "share (95 %)"), rows)
+    yield ReportTable(("people agree on", "share (95 %)"), rows)
+    rows = [[judge["judge"], _interval(judge["flips"])] for judge in judges if judge["flips"] is not None]
+    yield ReportTable(("pairs that flip with the order", "share (95 %)"), rows)
     rows = [
         [one["first"], one["second"], one["n"], _interval(one["difference"]), one["p"]]
         for one in figures["differences"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import NamedTuple
 
+from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.runs.run import Run
@@ -41,7 +42,11 @@ class Judge(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """A judge's view of one response: `status` is `judged`, or the reason why there is no score."""
+    """A judge's view of a response, or of a pair: `status` is `judged`, or the reason why there is no score.
+
+    A pair's score is that of its first response, and `native` 1 if both orders prefer it, 0 if both prefer the other
+    one, else 0.5. `is_flipped` if the orders differ; None unless both were judged.
+    """
 
     task: str
     status: str
@@ -49,10 +54,11 @@ class Judgement(NamedTuple):
     decision: float | None = None
     native: float | None = None
     scale: tuple[float, float] | None = None
+    is_flipped: bool | None = None
 
 
 class JudgedRow(NamedTuple):
-    """A labelled response with what the judge said of it.
+    """A labelled response, or pair of them (`pair_name`), with what the judge said of it.
 
     `prediction` is in the units of the target: the decision, 0 or 1, or a number on the scale. `score` is in [0, 1].
     """
@@ -77,6 +83,8 @@ class JudgeStudy:
         lengths: characters of the labelled responses, where their text is stored.
         votes: for each response that several people labelled, its task and their labels.
         scale: the lowest and the highest target.
+        flips: task, and whether the orders differ, of each pair that was judged in both.
+        ceiling: how often a person is expected to give the true label, by the consensus of all; None without one.
     """
 
     judge: Judge
@@ -87,6 +95,13 @@ class JudgeStudy:
     lengths: Mapping[str, int] = field(default_factory=dict)
     votes: Sequence[tuple[str, Sequence[float]]] = ()
     scale: tuple[float, float] = _UNIT
+    flips: Sequence[tuple[str, bool]] = ()
+    ceiling: float | None = None
+
+    @property
+    def has_pairs(self) -> bool:
+        """Return whether rows are pairs of responses."""
+        return any(len(responses_of(row.response)) > 1 for row in self.rows[:1])
 
     def to_unit(self, target: float) -> float:
         """Return the place of a target between both ends of the scale, in [0, 1]."""
@@ -105,9 +120,10 @@ class RunJudgements:
 
 
 def read_judgements(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> RunJudgements:
-    """Return the judgements of a run's single responses; `advance` is called with 1 for each task.
+    """Return the judgements of a run's responses and pairs of them; `advance` is called with 1 for each task.
 
-    Several samples of a judge are one judgement, by their mean. Verdicts on pairs and on variants are not read.
+    Several samples of a judge are one judgement, by their mean, and so are both orders of a pair. Verdicts on variants
+    are not read.
 
     Raises:
         TraceMismatch: a record of the run has been changed.
@@ -116,21 +132,43 @@ def read_judgements(run: Run, advance: Callable[[int], None] = lambda tasks: Non
     lengths: dict[str, int | None] = {}
     labels: dict[str, Mapping[str, object]] = {}
     for group in run.group_records():
-        for trace, response in run.group(group):
+        scopes = {question.id: question.scope for question in run.survey_outline_of(group.key).questions}
+        pairs: dict[tuple[Judge, str], list[RecordedVerdict]] = {}
+        stored = list(run.group(group))
+        order = {trace.response_id: place for place, (trace, _) in enumerate(stored)}
+        for trace, response in stored:
             lengths[trace.response_id] = None if response is None else len(response.text)
             labels[trace.response_id] = trace.labels
             for judge, verdicts in _verdicts_by_judge(str(run.folder), trace).items():
-                by_judge.setdefault(judge, {})[trace.response_id] = _summarize(trace.task_id, verdicts)
+                if scopes[judge.question] != "pair":
+                    by_judge.setdefault(judge, {})[trace.response_id] = _summarize(trace.task_id, verdicts)
+                    continue
+                for one in verdicts:
+                    if one.responses:
+                        pair = pair_name(*sorted(one.responses, key=order.__getitem__))
+                        pairs.setdefault((judge, pair), []).append(one)
+        for (judge, pair), verdicts in pairs.items():
+            by_judge.setdefault(judge, {})[pair] = _summarize_pair(group.key, pair, verdicts)
         advance(1)
     _share_unasked(by_judge)
     return RunJudgements(str(run.folder), by_judge, lengths, labels)
+
+
+def pair_name(first: str, second: str) -> str:
+    """Return the name of a pair of responses, from which `responses_of` reads them."""
+    return f"{first}\t{second}"
+
+
+def responses_of(name: str) -> list[str]:
+    """Return the one or two responses of a row's name."""
+    return name.split("\t")
 
 
 def _verdicts_by_judge(run: str, trace: Trace) -> dict[Judge, list[RecordedVerdict]]:
     models = {call.id: call.model for call in trace.calls}
     found: dict[Judge, list[RecordedVerdict]] = {}
     for one in own_verdicts(trace):
-        if one.responses in ((), (trace.response_id,)):
+        if one.responses in ((), (trace.response_id,)) or len(one.responses) == 2:
             # A failed verdict has no call of its own, but those that were tried.
             used = [models[call] for call in (one.call, *(use.id for use in one.calls)) if call in models]
             name = one.judge or (used[0] if used else None)
@@ -159,6 +197,24 @@ def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
     natives = [float(one.native) for one in judged if isinstance(one.native, int | float)]
     native = fmean(natives) if scale is not None and len(natives) == len(judged) else None
     return Judgement(task, JUDGED, score, float(fmean(decided) >= MET_THRESHOLD), native, scale)
+
+
+def _summarize_pair(task: str, pair: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
+    """Return the judgement of a pair: the mean of its orders, each from the side of the first response."""
+    scores: dict[bool, list[float]] = {}
+    for one in verdicts:
+        if _status(one) == JUDGED and one.score is not None:
+            is_swapped = one.responses[0] != responses_of(pair)[0]
+            orders = {False: one.score} if one.swap is None else {False: one.swap.given, True: 1.0 - one.swap.swapped}
+            for is_other, score in orders.items():
+                scores.setdefault(is_other != is_swapped, []).append(1.0 - score if is_swapped else score)
+    if not scores:
+        return Judgement(task, _status(verdicts[0]))
+    means = [fmean(given) for given in scores.values()]
+    sides = {(mean > MET_THRESHOLD) - (mean < MET_THRESHOLD) for mean in means}
+    choice = 0.5 if len(sides) > 1 else (1.0 + sides.pop()) / 2.0
+    is_flipped = None if len(means) < 2 else (means[0] - MET_THRESHOLD) * (means[1] - MET_THRESHOLD) < 0.0
+    return Judgement(task, JUDGED, fmean(means), choice, choice, _UNIT, is_flipped)
 
 
 def _status(verdict: RecordedVerdict) -> str:
@@ -198,17 +254,22 @@ def read_labels(source: str, runs: Sequence[RunJudgements]) -> FileRows[JudgedLa
 
 
 def join_labels(
-    runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel], split: str | None = None
+    runs: Sequence[RunJudgements],
+    labels: FileRows[JudgedLabel],
+    split: str | None = None,
+    has_consensus: bool = False,
 ) -> list[JudgeStudy]:
     """Return each judge of the runs beside the labels, in the order of the runs and their questions.
 
     A label without `question` is of the response as a whole, and every question is compared with it. A judge for a
     reviewer is compared with the labels of that reviewer, if labels have reviewers. Several labels of a response become
-    their mean, or, for true and false, the majority's; where those tie, the response is left out and counted.
+    their mean, or, for true and false, the majority's; where those tie, the response is left out and counted. Those of
+    a pair become what most say, else a tie. With `has_consensus` they become the likeliest class under their consensus
+    (STABLEVAL, Algorithm 1).
 
     Raises:
-        InputError: an unknown response or question, no label of `split`, no judge with a label, or a target that is not
-            on the judge's scale.
+        InputError: an unknown response or question, no label of `split`, no judge with a label, a target that is not on
+            the judge's scale, or too few labels for a consensus.
     """
     chosen = [(place, label) for place, label in labels.rows if split is None or label.split == split]
     if not chosen:
@@ -217,18 +278,19 @@ def join_labels(
     studies = []
     for run in runs:
         for judge, judgements in run.by_judge.items():
+            is_of_pairs = len(responses_of(next(iter(judgements)))) == 2
             own = [
                 (place, label)
                 for place, label in chosen
                 if label.question in (None, judge.question)
+                and (label.other is not None) == is_of_pairs
                 and (judge.reviewer is None or label.reviewer in (None, judge.reviewer))
             ]
             if own:
-                studies.append(_join(run, judge, judgements, labels, own))
+                studies.append(_join(run, judge, judgements, labels, own, has_consensus))
     if not studies:
-        raise InputError(
-            f"{labels.path}: no judge is of a reviewer who gave a label; name the reviewers as the runs do"
-        )
+        hint = "name the reviewers as the runs do, and pairs by `id` and `other`"
+        raise InputError(f"{labels.path}: no judge is of a reviewer who gave a label; {hint}")
     return studies
 
 
@@ -238,10 +300,11 @@ def _refuse_unknown(
     responses = {response for run in runs for response in run.lengths}
     questions = {judge.question: None for run in runs for judge in run.by_judge}
     for place, label in chosen:
-        for name, value, known in (("id", label.id, responses), ("question", label.question, questions)):
+        fields = (("id", label.id, responses), ("other", label.other, responses))
+        for name, value, known in (*fields, ("question", label.question, questions)):
             if value is None or value in known:
                 continue
-            noun = "response" if name == "id" else "question"
+            noun = "question" if name == "question" else "response"
             hint = did_you_mean(value, sorted(known)) or f"name a {noun} of {', '.join(run.run for run in runs)}"
             location = f"{labels.path}, {place}, field {labels.columns[name]}"
             raise InputError(f"{location}: there is no {noun} {quote(value)}; {hint}")
@@ -253,21 +316,28 @@ def _join(
     judgements: Mapping[str, Judgement],
     labels: FileRows[JudgedLabel],
     own: Sequence[tuple[str, JudgedLabel]],
+    has_consensus: bool,
 ) -> JudgeStudy:
     scale = next((one.scale for one in judgements.values() if one.native is not None), None) or _UNIT
     is_logical = all(isinstance(label.target, bool) for _, label in own)
+    is_of_pairs = own[0][1].other is not None
     is_binary = is_logical or (scale == _UNIT and all(label.target in _UNIT for _, label in own))
+    is_binary = is_binary and not is_of_pairs
     low, high = _UNIT if is_binary else scale
     targets: dict[str, list[float]] = {}
+    votes_cast = []
     for place, label in own:
         if not low <= label.target <= high:
             location = f"{labels.path}, {place}, field {labels.columns['target']}"
             raise InputError(f"{location}: is {label.target:g}; {quote(judge.question)} goes from {low:g} to {high:g}")
-        targets.setdefault(label.id, []).append(float(label.target))
+        name, target = _place_label(label, judgements)
+        targets.setdefault(name, []).append(target)
+        votes_cast.append((name, label.reviewer or "unnamed", target))
+    likeliest, ceiling = _fit_consensus(votes_cast) if has_consensus else ({}, None)
     left_out: Counter[str] = Counter()
     rows = []
     for response, given in targets.items():
-        target = fmean(given)
+        target = likeliest.get(response, _majority(given) if is_of_pairs else fmean(given))
         judgement = judgements.get(response)
         if is_binary and target == MET_THRESHOLD:
             left_out["tied"] += 1
@@ -283,8 +353,59 @@ def _join(
         if response not in targets and one.score is not None
     ]
     votes = [(judgements[name].task, given) for name, given in targets.items() if len(given) > 1 and name in judgements]
-    lengths = {name: length for name, length in run.lengths.items() if length is not None and name in targets}
-    return JudgeStudy(judge, is_binary, rows, unlabelled, dict(left_out), lengths, votes, (low, high))
+    lengths = {name: _length_of(name, run.lengths) for name in targets}
+    return JudgeStudy(
+        judge,
+        is_binary,
+        rows,
+        others=unlabelled,
+        left_out=dict(left_out),
+        lengths={name: length for name, length in lengths.items() if length is not None},
+        votes=votes,
+        scale=(low, high),
+        flips=[(one.task, one.is_flipped) for one in judgements.values() if one.is_flipped is not None],
+        ceiling=ceiling,
+    )
+
+
+def _place_label(label: JudgedLabel, judgements: Mapping[str, Judgement]) -> tuple[str, float]:
+    """Return the name of what a label is of, as the judge has it, and its target from that side."""
+    target = float(label.target)
+    if label.other is None:
+        return label.id, target
+    swapped = pair_name(label.other, label.id)
+    return (swapped, 1.0 - target) if swapped in judgements else (pair_name(label.id, label.other), target)
+
+
+def _majority(given: Sequence[float]) -> float:
+    """Return what most people say of a pair, else a tie."""
+    ((value, votes),) = Counter(given).most_common(1)
+    return value if 2 * votes > len(given) else 0.5
+
+
+def _length_of(name: str, lengths: Mapping[str, int | None]) -> int | None:
+    """Return the characters of a response; of a pair, how many more the first has."""
+    own = [lengths.get(response) for response in responses_of(name)]
+    known = [length for length in own if length is not None]
+    return None if len(known) < len(own) else known[0] - sum(known[1:])
+
+
+def _fit_consensus(votes: Sequence[tuple[str, str, float]]) -> tuple[dict[str, float], float]:
+    """Return the likeliest class of each item, and how often a person is expected to give the true one.
+
+    `votes` have an item, a reviewer and a label. Raises InputError where there are too few of them.
+    """
+    items, reviewers, given = zip(*votes, strict=True)
+    fitted = consensus.fit(items, reviewers, given)
+    reason = consensus.too_small(fitted.votes)
+    if reason is not None:
+        raise InputError(f"--consensus: {reason}; name who gave each label in `reviewer`, or leave --consensus out")
+    classes = fitted.votes.classes
+    likeliest = {
+        str(item): float(classes[row.argmax()]) for item, row in zip(fitted.items, fitted.posterior, strict=True)
+    }
+    right = fitted.confusion.diagonal(axis1=1, axis2=2) @ fitted.prior
+    return likeliest, float(right.mean())
 
 
 def _prediction(judgement: Judgement, is_binary: bool) -> float:

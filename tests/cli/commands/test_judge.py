@@ -56,6 +56,8 @@ def test_wrong_labels_end_with_code_2_and_their_place(scored_folder: Path, tmp_p
         "id,target\ndoor/a,good\n": "line 2, field target: is the text 'good'; write a number, true or false",
         "id,target\ndoor/a,1\ndoor/a,0\n": "line 3, field id: 'door/a' has a label in line 2 already",
         "id,target\ndoor/z,1\n": "line 2, field id: there is no response 'door/z'",
+        "id,other,target\ndoor/a,door/z,1\n": "line 2, field other: there is no response 'door/z'",
+        "id,other,target\ndoor/a,door/b,1\n": "pairs by `id` and `other`",
     }
     for content, message in messages.items():
         ended = run("study", "judge", scored_folder, "--labels", write_labels(tmp_path, content))

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from jurygraph.errors import InputError
+from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.sources.ratings import FileRows
 from jurygraph.studies.judge import Judge, JudgedRow, JudgeStudy, join_labels, report
 from jurygraph.studies.judge.report import _differences
-from jurygraph.studies.judge.study import Judgement, RunJudgements, _share_unasked
+from jurygraph.studies.judge.study import Judgement, RunJudgements, _share_unasked, _summarize_pair, pair_name
+from tests.rows import all_rows
 from tests.studies.figures import Figures, figures_of
 
 DATA = Path(__file__).parents[2] / "data"
@@ -234,3 +236,92 @@ def test_the_65_evaluators_of_llmbar_have_the_published_accuracies() -> None:
         assert round(found.accuracy.value * len(judged_pairs)) == right[name]
         assert found.accuracy.low < found.accuracy.value < found.accuracy.high
         assert found.kappa.low < found.kappa.value < found.kappa.high
+
+
+CONSENSUS_EXAMPLE = Path(__file__).parents[3] / "examples" / "consensus"
+
+
+def mtbench_votes(name: str, turn: str) -> dict[str, list[float]]:
+    """1 for the first model by name, 0 for the second, 0.5 for a tie, as a model or experts vote on a question."""
+    votes: dict[str, list[float]] = {}
+    with gzip.open(CONSENSUS_EXAMPLE / f"{name}.csv.gz", "rt", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["turn"] == turn and not row["judge"].startswith("author"):
+                models = sorted((row["model_a"], row["model_b"]))
+                winner = row.get(row["winner"])  # none of a tie, whether it is one in each order or between them
+                vote = 0.5 if winner is None else float(winner == models[0])
+                votes.setdefault(" ".join((row["question_id"], *models)), []).append(vote)
+    return votes
+
+
+@all_rows("turn, ties", [("1", True), ("1", False), ("2", True), ("2", False)])
+def test_gpt4_agrees_with_the_experts_of_mtbench_as_published(turn: str, ties: bool) -> None:
+    """An expert's vote is a label, and all of a pair are one task; without ties both name a winner."""
+    experts = mtbench_votes("mtbench_human", turn)
+    if not ties:
+        experts = {key: [who for who in given if who != 0.5] for key, given in experts.items()}
+    rows = [
+        JudgedRow(f"{key} {number}", key, who, said, said)
+        for key, (said,) in mtbench_votes("mtbench_gpt4", turn).items()
+        for number, who in enumerate(experts.get(key, ()))
+        if ties or said != 0.5
+    ]
+    votes = [(key, given) for key, given in experts.items() if len(given) > 1]
+    found = measure(JudgeStudy(Judge("mtbench", "better", "gpt4"), False, rows, votes=votes))
+    published = json.loads((DATA / "mtbench" / "agreement.json").read_text(encoding="utf-8"))
+    expected = published[f"turn{turn}_{'with' if ties else 'no'}_ties"]
+    accuracy = found.judges[0].accuracy
+    assert [round(accuracy.value * len(rows)), len(rows), round(accuracy.value, 4)] == expected["gpt4_human"]
+    assert accuracy.low < accuracy.value < accuracy.high
+    assert round(found.ceiling[0].value, 2) == round(expected["human_human"][2], 2)
+
+
+# Pairs
+
+
+def pair_run(*scores: tuple[float, float]) -> RunJudgements:
+    """A judge of pairs a/b, with P(a is better) in both orders, as verdicts."""
+    given = {}
+    for number, (straight, swapped) in enumerate(scores):
+        pair = pair_name(f"a{number}", f"b{number}")
+        verdicts = [
+            RecordedVerdict(score=straight, responses=(f"a{number}", f"b{number}"), about=f"a{number}"),
+            RecordedVerdict(score=1.0 - swapped, responses=(f"b{number}", f"a{number}"), about=f"b{number}"),
+        ]
+        given[pair] = _summarize_pair(f"t{number}", pair, verdicts)
+    lengths = {f"{side}{number}": 10 + (side == "a") for number in range(len(scores)) for side in "ab"}
+    return RunJudgements("run", {Judge("run", "better", "better"): given}, lengths, {})
+
+
+def test_pairs_are_judged_by_both_orders_and_flips_are_ties() -> None:
+    run = pair_run((0.9, 0.8), (0.9, 0.1), (0.2, 0.3), (0.5, 0.9))
+    people = [("a0", "b0", 1.0), ("b1", "a1", 1.0), ("b2", "a2", 1.0), ("a3", "b3", 0.5)]
+    study = join_labels([run], labels(*(JudgedLabel(id=a, other=b, target=target) for a, b, target in people)))[0]
+    assert [(row.target, row.prediction) for row in study.rows] == [(1.0, 1.0), (0.0, 0.5), (0.0, 0.0), (0.5, 0.5)]
+    found = measure(study)
+    assert found.judges[0].flips.value == 0.25  # a tie in one order is no flip
+    assert found.judges[0].accuracy.value == 0.75
+    assert found.length[0].accuracy.value == 0.25  # a is longer
+    assert found.disagreements[0]["show"] == "jurygraph show run --response a1 --verdict better"
+    with pytest.raises(InputError, match="pairs by `id` and `other`"):
+        join_labels([run], labels(JudgedLabel(id="a0", target=1.0)))
+
+
+def test_a_consensus_outweighs_a_majority_of_people_who_guess() -> None:
+    rng = np.random.default_rng(6)
+    truth = rng.random(300) < 0.5
+    right = {"ann": 0.95, "bob": 0.9, "cat": 0.9, "dan": 0.5, "eve": 0.5}
+    people = [
+        JudgedLabel(id=f"r{n}", target=bool(is_met if rng.random() < share else not is_met), reviewer=name)
+        for n, is_met in enumerate(truth.tolist())
+        for name, share in right.items()
+    ]
+    run = judgements({f"r{n}": float(is_met) for n, is_met in enumerate(truth.tolist())})
+    by_majority, by_consensus = (
+        measure(*join_labels([run], labels(*people), has_consensus=has_consensus)) for has_consensus in (False, True)
+    )
+    assert by_majority.judges[0].accuracy.value < by_consensus.judges[0].accuracy.value
+    assert by_consensus.judges[0].accuracy.value > 0.94
+    assert by_consensus.ceiling[0].value == pytest.approx(np.mean(list(right.values())), abs=0.03)
+    with pytest.raises(InputError, match=r"--consensus: .*name who gave each label in `reviewer`"):
+        join_labels([run], labels(*(one.model_copy(update={"reviewer": None}) for one in people)), has_consensus=True)
