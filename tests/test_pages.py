@@ -161,6 +161,9 @@ def for_stability(folder: Path) -> None:
     """The page's own scores, and weights."""
     for name, content in zip(("scores.csv", "groups.csv"), blocks(read_page("docs/stability.md"), "csv"), strict=True):
         (folder / name).write_text(content, encoding="utf-8")
+    trips = gzip.decompress((ROOT / "examples/group_trip/tasks.jsonl.gz").read_bytes())
+    (folder / "tasks.jsonl").write_bytes(trips.splitlines(keepends=True)[0])
+    shutil.copy(ROOT / "examples/group_trip/jury.yaml", folder)
     write_table(folder / "own.csv", "task,stakeholder,weight", [("trip-a", "ann", 0.5), ("trip-a", "bob", 0.5)])
 
 

@@ -8,7 +8,8 @@ from typing import Annotated, Literal, TypeVar, get_args
 import typer
 
 from jurygraph.cli.exit_codes import ExitCode
-from jurygraph.cli.options import AsJson, AsMarkdown, Conditions, PlotFile, RunFolder, StepLabel, option
+from jurygraph.cli.options import AsJson, AsMarkdown, Conditions, PlotFile, RunFolder, StepLabel, TasksFile, option
+from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput, open_run
 from jurygraph.cli.render.summary import print_missed_conditions
@@ -16,6 +17,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.krippendorff import AlphaLevel
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.reports.gate import parse_threshold, split_conditions
+from jurygraph.sources import read_tasks
 from jurygraph.sources.ratings import read_ratings
 from jurygraph.studies import agreement as agreement_study
 from jurygraph.studies import disagreement as disagreement_study
@@ -272,6 +274,38 @@ def signal(
         raise InputError(f"--correct: is {correct:g}; write a number between 0.5 and 1")
     output = ReportOutput(json, markdown)
     output.write(SignalStudy(protocol, correct, cut).report(read_sources(sources, open_run)))
+
+
+@study.command()
+def presentations(
+    tasks: TasksFile,
+    out: Annotated[str, option("F", "File to write: TASKS with presentations as responses.", "-o", "--out")],
+    versions: Annotated[int, typer.Option(min=0, metavar="N", help="Versions of each family; 0 for originals.")] = 5,
+    markdown: AsMarkdown = False,
+    json: AsJson = False,
+) -> None:
+    """Write tasks whose responses are presentations: each response in other orders and layouts (DecompR, Table 7).
+
+    The seven families by rule: the order of stakeholders' sections, of the summary, of trade-offs and of those who
+    share an item; lists, tables and sentences; other headings; other bullets, emphasis and indents. They are made of
+    the response's `data` (docs/stability.md has its form), and every text is read back: what says something else is
+    discarded. A family with fewer versions is undefined for that response, and counted. Score the file as any other,
+    with `score --dry-run` for the number of requests, and measure the run with `study stability` and `study signal`.
+
+    Exit codes: 0 done; 2 invalid input, such as tasks without a structured response.
+
+    \b
+    Example:
+        jurygraph study presentations tasks.jsonl --out variants.jsonl
+        jurygraph study presentations tasks.jsonl --versions 0 --out originals.jsonl
+    """
+    from jurygraph.studies.stability.generation import generate_presentations
+
+    output = ReportOutput(json, markdown)
+    refuse_unwritable(out, tasks)
+    lines, report = generate_presentations(read_tasks(tasks), versions)
+    write_output(out, lines)
+    output.write(report)
 
 
 _GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'

@@ -76,58 +76,14 @@ def weight_shift(weights: Floats, mean_weights: Floats, utilities: Floats) -> Fl
     return np.asarray(((weights - mean_weights) * utilities).sum(axis=-1))
 
 
-class WeightDrift(NamedTuple):
-    """How the weights of V variants of one unit with n stakeholders move its score (DecompR section 3.3, Table 3).
-
-    `shift` [V] is ΔR_w, `spread` the standard deviation of the final score, `variance` that of ΔR_w and of the score,
-    and the two coefficients of variation are means over stakeholders; None where a mean is 0.
-    """
-
-    mean_weights: Floats
-    shift: Floats
-    spread: float
-    shift_variance: float
-    score_variance: float
-    weight_cv: float | None
-    utility_cv: float | None
-
-
-def weight_drift(weights: Floats, utilities: Floats, scores: Floats | None = None) -> WeightDrift:
-    """Return the drift of weights [V, n] around their mean over variants, with utilities [V, n] and final scores [V].
-
-    The scores are Σ_i w_i û_i if they are not given.
-    """
-    mean_weights = weights.mean(axis=0)
-    shift = weight_shift(weights, mean_weights, utilities)
-    final = (weights * utilities).sum(axis=1) if scores is None else scores
-    score_variance = variance(final)
-    return WeightDrift(
-        mean_weights,
-        shift,
-        math.sqrt(score_variance),
-        variance(shift),
-        score_variance,
-        _mean_cv(weights),
-        _mean_cv(utilities),
-    )
-
-
-def _mean_cv(values: Floats) -> float | None:
-    means = values.mean(axis=0)
-    if not np.all(np.abs(means) > _ROUNDING):
-        return None
-    return float(np.mean(values.std(axis=0) / np.abs(means)))
-
-
 class DriftSummary(NamedTuple):
     """The columns of DecompR's Table 3 for units with as many stakeholders.
 
     `mean_shift` and `p95_shift` are of |ΔR_w| over all variants, and `shift_range` is max - min of ΔR_w within a unit,
     averaged over units; all three as multiples of `spread`, σ: the units' mean standard deviation of the final score.
-    `explained` is Σ Var[ΔR_w] / Σ Var[score] over units. None where σ is 0.
-
-    That ranges are those within units is our reading: over all variants of Table 3, the shift of -0.688 in Table 9
-    alone would be above 61.4 % of the σ that Table 2 allows.
+    `explained` is Σ Var[ΔR_w] / Σ Var[score] over units. None where σ, or the mean of a coefficient of variation, is 0.
+    Ranges within units are our reading: the shift of -0.688 in Table 9 alone would exceed Table 3's range, at the σ
+    that Table 2 allows, if ranges were over all units.
     """
 
     units: int
@@ -141,29 +97,28 @@ class DriftSummary(NamedTuple):
     explained: float | None
 
 
-def summarize_drift(drifts: Sequence[WeightDrift]) -> DriftSummary:
-    """Return Table 3's diagnostics of at least one unit."""
-    sizes = np.concatenate([np.abs(one.shift) for one in drifts])
-    spread = float(np.mean([one.spread for one in drifts]))
-    total_variance = math.fsum(one.score_variance for one in drifts)
-    mean_range = float(np.mean([np.ptp(one.shift) for one in drifts]))
-
-    def in_spreads(value: float) -> float | None:
-        return value / spread if spread else None
-
+def summarize_drift(units: Sequence[tuple[Floats, Floats, Floats]]) -> DriftSummary:
+    """Return Table 3's diagnostics of at least one unit: its variants' weights and utilities [V, n], and scores [V]."""
+    shifts = [weight_shift(weights, weights.mean(axis=0), utilities) for weights, utilities, _ in units]
+    variances = [variance(scores) for _, _, scores in units]
+    spread = float(np.mean(np.sqrt(variances)))
+    sizes = np.abs(np.concatenate(shifts))
+    explained = math.fsum(map(variance, shifts))
     return DriftSummary(
-        len(drifts),
+        len(units),
         len(sizes),
-        _mean_known([one.weight_cv for one in drifts]),
-        _mean_known([one.utility_cv for one in drifts]),
+        _mean_cv([weights for weights, _, _ in units]),
+        _mean_cv([utilities for _, utilities, _ in units]),
         spread,
-        in_spreads(float(sizes.mean())),
-        in_spreads(float(np.quantile(sizes, 0.95))),
-        in_spreads(mean_range),
-        math.fsum(one.shift_variance for one in drifts) / total_variance if total_variance else None,
+        float(sizes.mean()) / spread if spread else None,
+        float(np.quantile(sizes, 0.95)) / spread if spread else None,
+        float(np.mean([np.ptp(one) for one in shifts])) / spread if spread else None,
+        explained / math.fsum(variances) if spread else None,
     )
 
 
-def _mean_known(values: Sequence[float | None]) -> float | None:
-    known = [one for one in values if one is not None]
-    return math.fsum(known) / len(known) if known else None
+def _mean_cv(units: Sequence[Floats]) -> float | None:
+    """Return the mean over units and stakeholders of the coefficient of variation over variants."""
+    means = np.concatenate([values.mean(axis=0) for values in units])
+    deviations = np.concatenate([values.std(axis=0) for values in units])
+    return float(np.mean(deviations / np.abs(means))) if np.all(np.abs(means) > _ROUNDING) else None

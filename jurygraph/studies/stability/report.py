@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.studies.report import IntervalCell, Report, ReportTable, omission_notes
 from jurygraph.studies.stability.measures import (
-    WeightDrift,
     mean_of_units,
     ratio_of_means,
     summarize_drift,
     variance,
-    weight_drift,
+    weight_shift,
 )
 from jurygraph.studies.stability.rows import Presentations, PresentationScore
 from jurygraph.studies.stability.weightings import OwnWeights, fixed_weights
@@ -59,6 +59,19 @@ class SeedUnit(NamedTuple):
         semantic = self.semantic(ddof)
         mean = fmean(row.score for row in self.variants) if semantic is not None else 0.0
         return None if semantic is None or mean == 0.0 else math.sqrt(semantic) / abs(mean)
+
+    def weight_arrays(self) -> tuple[list[PresentationScore], list[str], tuple[Floats, Floats, Floats]] | None:
+        """Return variants with weights, the stakeholders, and arrays of weights, utilities [V, n] and scores [V].
+
+        None for fewer than two of them.
+        """
+        rows = [row for row in self.variants if row.weights]
+        if len(rows) < 2:
+            return None
+        people = sorted(rows[0].weights)
+        weights = np.array([[row.weights[person] for person in people] for row in rows])
+        utilities = np.array([[row.utilities[person] for person in people] for row in rows])
+        return rows, people, (weights, utilities, np.array([row.score for row in rows]))
 
 
 Measure = Callable[[SeedUnit, int], float | None]
@@ -243,44 +256,41 @@ def _drift_sections(
     protocol: str, units: Sequence[SeedUnit], sizes: Sequence[int], figures: Figures
 ) -> Iterator[str | ReportTable]:
     """Yield Table 3, and the variant with the largest shift by weights, Table 9."""
-    drifts = [(unit, _drift(unit)) for unit in units if sum(bool(row.weights) for row in unit.variants) > 1]
     cells: list[list[object]] = []
+    worst: list[tuple[float, PresentationScore, Figures]] = []
     for size in sizes:
-        own = [drift for unit, drift in drifts if unit.stakeholders == size]
-        if own:
-            summary = summarize_drift(own)
+        found = [own for unit in units if unit.stakeholders == size and (own := unit.weight_arrays()) is not None]
+        if found:
+            summary = summarize_drift([arrays for _, _, arrays in found])
             figures["drift"].append({"protocol": protocol, "stakeholders": size, **summary._asdict()})
             cells.append([str(size), *summary])
+        worst += [_worst_variant(*own) for own in found]
     header = ("units", "variants", "w CV", "û CV", "σ", "mean |ΔR_w|/σ", "P95 |ΔR_w|/σ", "range/σ", "w Var share")
     yield ReportTable([f"Table 3: {protocol}, n", *header], cells, digits=3)
-    if drifts:
-        unit, drift = max(drifts, key=lambda one: float(np.abs(one[1].shift).max()))
-        yield from _worst_sections(protocol, unit, drift, figures)
+    if worst:
+        shift, row, people = max(worst, key=lambda one: abs(one[0]))
+        of_row = {"protocol": protocol, "judge": row.judge, "seed": row.seed, "family": row.family}
+        figures["worst"].append({**of_row, "version": row.version, "shift": shift, "stakeholders": people})
+        yield f"Table 9: largest shift by weights, {protocol}: {row.family} {row.version} of {row.seed}, by {row.judge}"
+        breakdown = [(name, *one.values()) for name, one in people.items()]
+        columns = ("stakeholder", "w", "w̄", "Δw", "û", "Δw × û")
+        yield ReportTable(columns, [*breakdown, ("total shift", *[None] * 4, shift)], digits=3)
 
 
-def _drift(unit: SeedUnit) -> WeightDrift:
-    rows = [row for row in unit.variants if row.weights]
-    people = sorted(rows[0].weights)
-    weights = np.array([[row.weights[person] for person in people] for row in rows])
-    utilities = np.array([[row.utilities[person] for person in people] for row in rows])
-    return weight_drift(weights, utilities, np.array([row.score for row in rows]))
-
-
-def _worst_sections(protocol: str, unit: SeedUnit, drift: WeightDrift, figures: Figures) -> Iterator[str | ReportTable]:
-    place = int(np.abs(drift.shift).argmax())
-    row = [one for one in unit.variants if one.weights][place]
-    cells: list[tuple[object, ...]] = []
-    for person, mean in zip(sorted(row.weights), drift.mean_weights.tolist(), strict=True):
-        change = row.weights[person] - mean
-        cells.append((person, row.weights[person], mean, change, row.utilities[person], change * row.utilities[person]))
-    shift = float(drift.shift[place])
-    header = ("stakeholder", "w", "w̄", "Δw", "û", "Δw × û")
-    names = ("stakeholder", "weight", "mean_weight", "change", "utility", "product")
-    people = [dict(zip(names, one, strict=True)) for one in cells]
-    place_of_row = {"protocol": protocol, "judge": unit.judge, "seed": row.seed, "family": row.family}
-    figures["worst"].append({**place_of_row, "version": row.version, "shift": shift, "stakeholders": people})
-    yield f"Table 9: largest shift by weights, {protocol}: {row.family} {row.version} of {row.seed}, by {unit.judge}"
-    yield ReportTable(header, [*cells, ("total shift", *[None] * 4, shift)], digits=3)
+def _worst_variant(
+    rows: Sequence[PresentationScore], people: Sequence[str], arrays: tuple[Floats, Floats, Floats]
+) -> tuple[float, PresentationScore, Figures]:
+    """Return the largest shift by weights among variants, its variant, and the breakdown by stakeholder."""
+    weights, utilities, _ = arrays
+    means = weights.mean(axis=0)
+    shift = weight_shift(weights, means, utilities)
+    place = int(np.abs(shift).argmax())
+    columns = [weights[place], means, weights[place] - means, utilities[place]]
+    columns.append(columns[2] * columns[3])
+    names = ("weight", "mean_weight", "change", "utility", "product")
+    table = np.array(columns).T.tolist()
+    breakdown = {person: dict(zip(names, row, strict=True)) for person, row in zip(people, table, strict=True)}
+    return float(shift[place]), rows[place], breakdown
 
 
 def _cell(found: Estimate | None) -> object:

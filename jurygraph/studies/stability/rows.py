@@ -131,7 +131,7 @@ def read_run(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> P
         if traces:
             rows += _rows_of_group(run, traces, combiners, judge, left_out)
         advance(1)
-    return Presentations(sources=(str(run.folder),), rows=_without_repeated(rows), left_out=dict(left_out))
+    return Presentations(sources=(str(run.folder),), rows=tuple(rows), left_out=dict(left_out))
 
 
 def _rows_of_group(
@@ -167,9 +167,10 @@ def _rows_of_group(
 
 
 def _scores_of(reward: Reward, people: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the reward and each component with its fields, on the scale from 1 to 10."""
+    """Yield the reward, unless it is the only component, and each component, on the scale from 1 to 10."""
     assert reward.value is not None, "failed rewards have no score"
-    yield REWARD, {"score": 1.0 + _SCALE * reward.value}
+    if list(reward.components.values()) != [reward.value]:
+        yield REWARD, {"score": 1.0 + _SCALE * reward.value}
     for name, value in reward.components.items():
         if value is None:
             continue
@@ -214,15 +215,3 @@ def _is_of_repeat(verdict: RecordedVerdict, samples: Mapping[str, int], repeat: 
 def is_repeated(question: Question) -> bool:
     """Return whether the samples of a question are answers to the identical input."""
     return question.samples > 1 and question.params.get("rotate") is False
-
-
-def _without_repeated(rows: Sequence[PresentationScore]) -> tuple[PresentationScore, ...]:
-    """Return the rows without the reward where it is the only component under another name."""
-    names = {row.protocol for row in rows} - {REWARD}
-    if len(names) != 1:
-        return tuple(rows)
-    (name,) = names
-    scores = {(row.unit, row.input, row.repeat): row.score for row in rows if row.protocol == name}
-    own = [row for row in rows if row.protocol == REWARD]
-    is_same = all(scores.get((row.unit, row.input, row.repeat)) == row.score for row in own)
-    return tuple(row for row in rows if row.protocol != REWARD) if is_same else tuple(rows)

@@ -1,4 +1,4 @@
-"""The noise of wording in groups of responses: SNR, signs of advantages, and decisions at a threshold."""
+"""The effect of the noise of wording on groups of responses: SNR, signs of advantages, decisions at a threshold."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -84,7 +84,7 @@ class SignalStudy:
         figures: Figures = {"protocol": units[0].rows[0].protocol, "correct": self.correct, "groups": groups}
         figures |= {"below": share, "terms": terms, "flips": flips}
         cells = [
-            (one.task, one.group, one.noise, one.snr, one.sign_correct, one.variants)
+            (one.task, one.group, one.noise, "∞" if math.isinf(one.snr) else one.snr, one.sign_correct, one.variants)
             for one in sorted(groups, key=lambda one: one.sign_correct)
         ]
         header = ("task", "G", "σ²_ξ", "SNR", "P(correct sign)", f"variants for {self.correct:g}")
@@ -127,7 +127,7 @@ class SignalStudy:
                 bool(known),
                 snr,
                 sign_correctness(snr, size),
-                variants and max(1, variants),
+                None if variants is None else max(1, variants),
             )
 
     def _flip_sections(self, flips: Sequence[Figures]) -> Iterator[str | ReportTable]:
@@ -149,26 +149,19 @@ def _shown_score(unit: SeedUnit) -> float:
 
 def _terms_by_size(units: Sequence[SeedUnit]) -> Iterator[Figures]:
     """Yield the means over units of Theorem 1's terms, and of Proposition 1's Term II, by number of stakeholders."""
-    for size in sorted({unit.stakeholders for unit in units}):
-        terms = []
-        exchangeable = []
-        variances = []
-        for unit in units:
-            rows = [row for row in unit.variants if row.weights]
-            if unit.stakeholders != size or len(rows) < 2 or size < 2:
-                continue
-            people = sorted(rows[0].weights)
-            weights = np.array([[row.weights[person] for person in people] for row in rows])
-            utilities = np.array([[row.utilities[person] for person in people] for row in rows])
-            scores = np.array([row.score for row in rows])
-            terms.append(estimate_terms(weights, utilities, scores))
-            drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
-            exchangeable.append(exchangeable_aggregation(utilities.mean(axis=0), drift))
-            variances.append(float(np.var(scores, ddof=1)))
-        if terms:
-            means = VarianceTerms(*(fmean(one) for one in zip(*terms, strict=True)))
-            figures: Figures = {"stakeholders": size, "units": len(terms), **means._asdict(), "sum": means.total}
-            yield {**figures, "variance": fmean(variances), "exchangeable": fmean(exchangeable)}
+    for size in sorted({unit.stakeholders for unit in units} - {0, 1}):
+        found = [own[2] for unit in units if unit.stakeholders == size and (own := unit.weight_arrays()) is not None]
+        if not found:
+            continue
+        terms = [estimate_terms(*arrays) for arrays in found]
+        exchangeable = [
+            exchangeable_aggregation(utilities.mean(axis=0), float(np.mean(np.var(weights, axis=0, ddof=1))))
+            for weights, utilities, _ in found
+        ]
+        means = VarianceTerms(*(fmean(one) for one in zip(*terms, strict=True)))
+        figures: Figures = {"stakeholders": size, "units": len(found), **means._asdict(), "sum": means.total}
+        total = fmean(float(np.var(scores, ddof=1)) for _, _, scores in found)
+        yield {**figures, "variance": total, "exchangeable": fmean(exchangeable)}
 
 
 def _terms_table(terms: Sequence[Figures]) -> ReportTable:

@@ -12,7 +12,6 @@ from jurygraph.studies.stability.measures import (
     ratio_of_means,
     summarize_drift,
     variance,
-    weight_drift,
     weight_shift,
 )
 
@@ -43,21 +42,21 @@ def test_drift_moves_a_score_only_where_weights_and_utilities_both_differ(
     rng = np.random.default_rng(seed)
     weights = rng.dirichlet(np.ones(people), variants)
     utilities = rng.uniform(1.0, 10.0, (variants, people))
-    drift = weight_drift(weights, utilities)
-    assert drift.shift == pytest.approx(weight_shift(weights, weights.mean(axis=0), utilities))
-    assert drift.spread**2 == pytest.approx(variance((weights * utilities).sum(axis=1)))
-    fixed = weight_drift(np.repeat(weights[:1], variants, axis=0), utilities)
-    assert np.abs(fixed.shift).max() < 1e-12
-    equal = weight_drift(weights, np.repeat(utilities[:, :1], people, axis=1))
-    assert np.abs(equal.shift).max() < 1e-12
+    fixed = np.repeat(weights[:1], variants, axis=0)
+    assert np.abs(weight_shift(fixed, fixed.mean(axis=0), utilities)).max() < 1e-12
+    equal = np.repeat(utilities[:, :1], people, axis=1)
+    assert np.abs(weight_shift(weights, weights.mean(axis=0), equal)).max() < 1e-12
+    shift = weight_shift(weights, weights.mean(axis=0), utilities)
+    constant = weight_shift(weights, weights.mean(axis=0), utilities + 3.0)
+    assert constant == pytest.approx(shift, abs=1e-9)
 
 
 def test_table_3_is_in_units_of_the_mean_spread_within_units() -> None:
     weights = np.array([[0.5, 0.5], [0.7, 0.3], [0.3, 0.7]])
     utilities = np.array([[2.0, 8.0]] * 3)
-    one = weight_drift(weights, utilities)
-    assert one.shift == pytest.approx([0.0, -1.2, 1.2])
-    found = summarize_drift([one, weight_drift(np.full((3, 2), 0.5), utilities)])
+    assert weight_shift(weights, weights.mean(axis=0), utilities) == pytest.approx([0.0, -1.2, 1.2])
+    scores = (weights * utilities).sum(axis=1)
+    found = summarize_drift([(weights, utilities, scores), (np.full((3, 2), 0.5), utilities, np.full(3, 5.0))])
     assert (found.units, found.variants, found.spread) == (2, 6, pytest.approx(math.sqrt(0.96) / 2))
     assert found.mean_shift == pytest.approx(0.4 / found.spread)
     assert found.shift_range == pytest.approx(1.2 / found.spread)

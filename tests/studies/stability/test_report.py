@@ -95,7 +95,7 @@ def test_the_same_utilities_are_weighed_anew_and_the_worst_variant_is_broken_dow
     (worst,) = found.worst
     assert (worst.seed, worst.version) == ("plan", 1)
     assert worst.shift == pytest.approx(0.2 * 2 - 0.2 * 8)
-    assert [one.product for one in worst.stakeholders] == pytest.approx([0.4, -1.6])
+    assert [worst.stakeholders[name].product for name in ("ann", "bob")] == pytest.approx([0.4, -1.6])
     assert found.drift[0].units == 1
 
 

@@ -1,0 +1,229 @@
+"""A structured response as sections of records, its text in one of several layouts, and a parser that reads it back.
+
+A record is a line `field: value; field: value`, a sentence `Its field is value; its field is value.`, or part of a
+table. Names and values that could be read otherwise are JSON strings in quotation marks.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+Scalar = str | int | float | bool | None | list[str]
+Record = dict[str, Scalar]
+Format = Literal["bullets", "numbers", "prose", "table", "columns", "blocks"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+HEADINGS: Mapping[str, Sequence[str]] = {
+    "itinerary": ("Itinerary", "Schedule", "Day by day", "The plan", "Programme", "Timetable"),
+    "stakeholder": ("For", "About", "Regarding", "Concerning", "What is in it for", "Notes on"),
+    "summary": ("Satisfaction", "Requirements", "Who gets what", "Needs and wishes", "Fulfilment", "Constraints"),
+    "shared": ("Shared", "In common", "Joint benefits", "Together", "Common ground", "Several at once"),
+    "tradeoffs": ("Trade-offs", "Compromises", "Conflicts", "Tensions", "Balance", "Concessions"),
+}
+"""The headings of each kind of section, the usual one first; that of a stakeholder is followed by the name."""
+SERVES = "serves"
+
+_ATOM = r'(?:"(?:[^"\\]|\\.)*"|[^"|*]+?)'
+_LIST = rf"\[(?:{_ATOM}(?:, {_ATOM})*)?\]"
+_PAIR = re.compile(rf"(?P<field>{_ATOM}): (?P<value>{_LIST}|{_ATOM})(?:; |$)")
+_CLAUSE = re.compile(rf"[Ii]ts (?P<field>{_ATOM}) is (?P<value>{_LIST}|{_ATOM})(?:; |\.$)")
+_CELL = re.compile(rf" *({_LIST}|{_ATOM}|) *\|")
+_ITEM = re.compile(rf"({_ATOM})(?:, |$)")
+_BULLET = re.compile(r"^(?:[-+•]|\*(?!\*)|\d+[.)]) +")
+_ENTRY = re.compile(r"Entry \d+")
+_UNSAFE = re.compile(r"""["`;|*#\[\]\\]|[:,.](?:\s|$)|(?:^|\s)(?:is|[Ii]ts|Entry)(?:\s|$)|\s\s|^[-+•]|^\d+\)|^\s|\s$""")
+
+
+class Section(NamedTuple):
+    """A part of a document; `name` is that of a stakeholder, if it is about one."""
+
+    kind: str
+    records: tuple[Record, ...]
+    name: str = ""
+
+
+class Layout(NamedTuple):
+    """The form of the itinerary and of the rest of a document, its headings, bullets, emphasis and indent."""
+
+    itinerary: Format = "bullets"
+    rest: Format = "bullets"
+    headings: Mapping[str, int] = {}
+    bullet: str = "-"
+    emphasis: str = ""
+    indent: str = ""
+
+
+Document = tuple[Section, ...]
+_Data = TypeAdapter(dict[str, Any])
+_Records = TypeAdapter(list[Record])
+
+
+def document_of(data: Any) -> Document | None:
+    """Return structured data as a document; None for data of another form.
+
+    It is a list of flat records, the itinerary, or a mapping with some of `itinerary`, `stakeholders` (lists of
+    sentences by name), `summary` (the status of each constraint by stakeholder), `shared` (records with `serves`, a
+    list of names) and `tradeoffs` (sentences).
+    """
+    parts = {"itinerary": data} if isinstance(data, list) else data
+    if not isinstance(parts, dict) or not parts or not parts.keys() <= {*HEADINGS, "stakeholders"} - {"stakeholder"}:
+        return None
+    try:
+        found = [Section("itinerary", _records(parts.get("itinerary", [])))]
+        for name, sentences in _Data.validate_python(parts.get("stakeholders", {})).items():
+            found.append(Section("stakeholder", _records([{"text": one} for one in sentences]), name))
+        summary = _Data.validate_python(parts.get("summary", {}))
+        found.append(Section("summary", _records([{"stakeholder": name, **own} for name, own in summary.items()])))
+        found.append(Section("shared", _records(parts.get("shared", []))))
+        found.append(Section("tradeoffs", _records([{"text": one} for one in parts.get("tradeoffs", [])])))
+    except (ValidationError, TypeError):
+        return None
+    return tuple(section for section in found if section.records) or None
+
+
+def _records(value: Any) -> tuple[Record, ...]:
+    records = _Records.validate_python(value, strict=True)
+    if not all(records):
+        raise TypeError("a record has no field")
+    return tuple(records)
+
+
+def data_of(document: Document) -> JsonValue:
+    """Return the data of a document: the itinerary alone as a list, else a mapping of the parts that there are."""
+    found: dict[str, Any] = {}
+    for section in document:
+        if section.kind == "stakeholder":
+            found.setdefault("stakeholders", {})[section.name] = [record["text"] for record in section.records]
+        elif section.kind == "summary":
+            rows = [dict(record) for record in section.records]
+            found["summary"] = {row.pop("stakeholder"): row for row in rows}
+        elif section.kind == "tradeoffs":
+            found["tradeoffs"] = [record["text"] for record in section.records]
+        else:
+            found[section.kind] = list(section.records)
+    return found["itinerary"] if found.keys() == {"itinerary"} else found
+
+
+def canonical_form(document: Document) -> str:
+    """Return what a document says, whatever the order of people, of shared items and names, and of trade-offs."""
+    found: list[Any] = []
+    for section in document:
+        records: list[Any] = [dict(record) for record in section.records]
+        for record in records:
+            if section.kind == "shared" and isinstance(record.get(SERVES), list):
+                record[SERVES] = sorted(record[SERVES])
+        if section.kind in ("summary", "shared", "tradeoffs"):
+            records.sort(key=lambda record: json.dumps(record, sort_keys=True))
+        found.append([section.kind, section.name, records])
+    return json.dumps(sorted(found, key=json.dumps), sort_keys=True)
+
+
+def render(document: Document, layout: Layout = Layout()) -> str:  # noqa: B008 - an immutable tuple
+    """Return the text of a document."""
+    blocks = []
+    for section in document:
+        heading = HEADINGS[section.kind][layout.headings.get(section.kind, 0)]
+        if section.kind == "stakeholder":
+            heading = f"{heading} {_write(section.name)}"
+        form = layout.itinerary if section.kind == "itinerary" else layout.rest
+        lines = [f"{layout.indent}{line}" for line in _lines(section.records, form, layout)]
+        blocks.append("\n".join([f"## {heading}", *lines]))
+    return "\n\n".join(blocks)
+
+
+def _lines(records: Sequence[Record], form: Format, layout: Layout) -> Iterator[str]:
+    if form in ("table", "columns"):
+        yield from _table_lines(records, form)
+        return
+    mark = layout.emphasis
+    for number, record in enumerate(records, 1):
+        pairs = [f"{mark}{_write(field)}{mark}: {_write(value)}" for field, value in record.items()]
+        if form == "blocks":
+            yield from [f"Entry {number}", *pairs]
+        elif form == "prose":
+            clauses = [f"its {_write(field)} is {_write(value)}" for field, value in record.items()]
+            yield f"I{'; '.join(clauses)[1:]}."
+        else:
+            yield f"{layout.bullet if form == 'bullets' else f'{number}.'} {'; '.join(pairs)}"
+
+
+def _table_lines(records: Sequence[Record], form: Format) -> Iterator[str]:
+    """Yield a Markdown table: a row for each record, or in the form `columns` a column."""
+    fields = list(dict.fromkeys(field for record in records for field in record))
+    rows = [[_write(field) for field in fields]]
+    rows += [[_write(record[field]) if field in record else "" for field in fields] for record in records]
+    if form == "columns":
+        rows = [["", *map(str, range(1, len(rows)))], *map(list, zip(*rows, strict=True))]
+    for row in (rows[0], ["---"] * len(rows[0]), *rows[1:]):
+        yield f"| {' | '.join(row)} |"
+
+
+def _write(value: Scalar) -> str:
+    """Return a value as a layout shows it: as it is, or as JSON where it could be read as something else."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_write, value))}]"
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if value.isprintable() and value.strip() and not _UNSAFE.search(value) and _read(value) == value:
+        return value
+    return json.dumps(value, ensure_ascii=not value.isprintable()).replace("|", "\\u007c").replace("*", "\\u002a")
+
+
+def _read(text: str) -> Any:
+    if text.startswith("[") and text.endswith("]"):
+        return [_read(item) for item in _ITEM.findall(text[1:-1])]
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def parse(text: str) -> Document:
+    """Return the document that a text by `render` says, whatever its layout. Raises ValueError for other texts."""
+    found: list[Section] = []
+    kinds = {title: kind for kind, titles in HEADINGS.items() for title in titles if kind != "stakeholder"}
+    for block in re.split(r"^## +", text.strip(), flags=re.MULTILINE)[1:]:
+        heading, *lines = [line.strip() for line in block.split("\n") if line.strip()]
+        kind = kinds.get(heading, "stakeholder")
+        name = ""
+        if kind == "stakeholder":
+            prefix = next((one for one in HEADINGS[kind] if heading.startswith(f"{one} ")), None)
+            if prefix is None:
+                raise ValueError(f"{heading!r} is no heading")
+            name = str(_read(heading.removeprefix(f"{prefix} ")))
+        found.append(Section(kind, tuple(_parse_lines(lines)), name))
+    return tuple(found)
+
+
+def _parse_lines(lines: Sequence[str]) -> list[Record]:
+    if lines[0].startswith("|"):
+        rows = [_CELL.findall(line[1:]) for place, line in enumerate(lines) if place != 1]
+        if rows[0][0] == "":
+            rows = list(map(list, zip(*rows[1:], strict=True)))
+        fields = [str(_read(cell)) for cell in rows[0]]
+        return [{field: _read(cell) for field, cell in zip(fields, row, strict=True) if cell != ""} for row in rows[1:]]
+    records: list[Record] = []
+    has_entries = any(_ENTRY.fullmatch(line) for line in lines)
+    for line in lines:
+        if not has_entries or _ENTRY.fullmatch(line):
+            records.append({})
+        if not _ENTRY.fullmatch(line):
+            records[-1] |= _parse_record(_BULLET.sub("", line))
+    return records
+
+
+def _parse_record(line: str) -> Record:
+    pattern = _CLAUSE if line.startswith("Its ") else _PAIR
+    plain = re.sub(rf"\*\*({_ATOM})\*\*: ", r"\1: ", line)
+    record: Record = {}
+    end = 0
+    for match in pattern.finditer(plain):
+        if match.start() != end:
+            break
+        record[str(_read(match["field"]))] = _read(match["value"])
+        end = match.end()
+    if end != len(plain):
+        raise ValueError(f"{line!r} is no record")
+    return record
