@@ -461,11 +461,6 @@ def disagreement(
 @study.command()
 def credit(
     run: RunFolder,
-    kinds: Annotated[
-        Literal["all", "prerequisite", "activation"], typer.Option(help="Kinds of edges to count.")
-    ] = "all",
-    seeds: Annotated[int, typer.Option(min=0, metavar="N", help="Random graphs per rubric.")] = 20,
-    seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of the random graphs.")] = 0,
     plot: PlotFile = None,
     markdown: AsMarkdown = False,
     json: AsJson = False,
@@ -484,15 +479,14 @@ def credit(
     \b
     Example:
         jurygraph study credit run
-        jurygraph study credit run --kinds activation --plot credit.svg
+        jurygraph study credit run --plot credit.svg
     """
-    from jurygraph.studies.credit import ACTIVATION, EDGE_KINDS, PREREQUISITE, CreditStudy, Settings, read_sheets
+    from jurygraph.studies.credit import CreditStudy, read_sheets
 
     output = ReportOutput(json, markdown, plot)
-    counted = {"all": EDGE_KINDS, "prerequisite": PREREQUISITE, "activation": ACTIVATION}
     with open_run(run) as (opened, advance):
         sheets = read_sheets(opened, advance)
-    measuring = CreditStudy(sheets, Settings(kinds=counted[kinds], seeds=seeds, seed=seed))
+    measuring = CreditStudy(sheets)
     with progress("measuring", measuring.size, "passes over a task") as advance:
         report = measuring.run(advance)
     output.write(report)
