@@ -12,11 +12,11 @@ import numpy as np
 
 from jurygraph.agents.data_analyzer.scales import MIN_RELATIVE_SD
 from jurygraph.arrays import Bools, Floats
-from jurygraph.inference.series import MAX_AUTOCORRELATION
 
 BLOCK = 100
 """Pairs in a block. Shorter ones bias the estimate at a high autocorrelation, longer ones hide shifts for longer."""
 MIN_PAIRS = 8  # fewer give no estimate
+MAX_AUTOCORRELATION = 0.98
 _MARGIN = 0.5
 """Standard errors that are added to the estimate for pre-whitening. Too low an estimate costs false alarms, too high a
 one delay; the former grow faster."""

@@ -50,12 +50,6 @@ def preference(
             show_default="the evaluator of pairs if the reward counts no other, else reward",
         ),
     ] = None,
-    ties: Annotated[
-        Literal["wrong", "shared"], typer.Option(help="Count ties as wrong, or as 1/n if n responses tie.")
-    ] = "wrong",
-    failures: Annotated[
-        Literal["wrong", "omit"], typer.Option("--failed", help="Count failed tasks as wrong, or omit them.")
-    ] = "wrong",
     plot: PlotFile = None,
     markdown: AsMarkdown = False,
     json: AsJson = False,
@@ -74,12 +68,12 @@ def preference(
     \b
     Example:
         jurygraph study preference run
-        jurygraph study preference run --by reward --ties shared --failed omit --json
+        jurygraph study preference run --by reward --json
     """
     output = ReportOutput(json, markdown, plot)
     with open_run(run) as (opened, advance):
         comparisons = preference_study.read_comparisons(opened, decided_by, advance)
-    output.write(preference_study.report(comparisons, ties, failures))
+    output.write(preference_study.report(comparisons))
 
 
 @study.command()
@@ -184,8 +178,8 @@ def reliability(run: RunFolder, markdown: AsMarkdown = False, json: AsJson = Fal
     The variance of the rewards is split into that between tasks and that between responses to a task; that of each
     question's scores also into that between samples of the judge, where it has several (`samples`). The table gives the
     correlation of two responses to a task, or of two samples of a response, and how reliable a mean of several is. For
-    the run's mean reward: its interval over tasks, the effective sample size, the difference that two such runs could
-    detect, and how many tasks or responses would halve the interval. No request is sent, and nothing is written.
+    the run's mean reward: its interval over tasks, the effective sample size, and the difference that two such runs
+    could detect. No request is sent, and nothing is written.
 
     Exit codes: 0 done; 2 invalid input, such as a run with rewards of one task.
 
@@ -461,11 +455,6 @@ def disagreement(
 @study.command()
 def credit(
     run: RunFolder,
-    kinds: Annotated[
-        Literal["all", "prerequisite", "activation"], typer.Option(help="Kinds of edges to count.")
-    ] = "all",
-    seeds: Annotated[int, typer.Option(min=0, metavar="N", help="Random graphs per rubric.")] = 20,
-    seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of the random graphs.")] = 0,
     plot: PlotFile = None,
     markdown: AsMarkdown = False,
     json: AsJson = False,
@@ -484,15 +473,14 @@ def credit(
     \b
     Example:
         jurygraph study credit run
-        jurygraph study credit run --kinds activation --plot credit.svg
+        jurygraph study credit run --plot credit.svg
     """
-    from jurygraph.studies.credit import ACTIVATION, EDGE_KINDS, PREREQUISITE, CreditStudy, Settings, read_sheets
+    from jurygraph.studies.credit import CreditStudy, read_sheets
 
     output = ReportOutput(json, markdown, plot)
-    counted = {"all": EDGE_KINDS, "prerequisite": PREREQUISITE, "activation": ACTIVATION}
     with open_run(run) as (opened, advance):
         sheets = read_sheets(opened, advance)
-    measuring = CreditStudy(sheets, Settings(kinds=counted[kinds], seeds=seeds, seed=seed))
+    measuring = CreditStudy(sheets)
     with progress("measuring", measuring.size, "passes over a task") as advance:
         report = measuring.run(advance)
     output.write(report)
