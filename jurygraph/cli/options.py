@@ -44,3 +44,12 @@ OnlyAgent = Annotated[str | None, option("A", "Only responses of this agent.", "
 SortColumn = Annotated[str | None, option("COLUMN", "Sort by a column; -COLUMN puts the greatest first.", "--sort")]
 AsMarkdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ItemColumn = Annotated[str | None, option("C", "Column for `item`.")]
+ReviewerColumn = Annotated[str | None, option("C", "Column for `reviewer`.", "--reviewer", "--annotator")]
+ScoreColumn = Annotated[str | None, option("C", "Column for `score`.", "--score", "--label")]
+AgentColumn = Annotated[str | None, option("C", "Column for `agent`.")]
+
+
+def named_columns(**columns: str | None) -> dict[str, str]:
+    """Return the columns that are named, by the field that each is for."""
+    return {name: column for name, column in columns.items() if column}

@@ -8,7 +8,21 @@ from typing import Annotated, Literal, TypeVar, get_args
 import typer
 
 from jurygraph.cli.exit_codes import ExitCode
-from jurygraph.cli.options import AsJson, AsMarkdown, Conditions, PlotFile, RunFolder, StepLabel, TasksFile, option
+from jurygraph.cli.options import (
+    AgentColumn,
+    AsJson,
+    AsMarkdown,
+    Conditions,
+    ItemColumn,
+    PlotFile,
+    ReviewerColumn,
+    RunFolder,
+    ScoreColumn,
+    StepLabel,
+    TasksFile,
+    named_columns,
+    option,
+)
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput, open_run
@@ -31,10 +45,6 @@ T = TypeVar("T", bound=str)
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.", no_args_is_help=True, rich_markup_mode=None
 )
-ItemColumn = Annotated[str | None, option("C", "Column for `item`.")]
-ReviewerColumn = Annotated[str | None, option("C", "Column for `reviewer`.", "--reviewer", "--annotator")]
-ScoreColumn = Annotated[str | None, option("C", "Column for `score`.", "--score", "--label")]
-AgentColumn = Annotated[str | None, option("C", "Column for `agent`.")]
 _PARTS_HELP = f"Sweeps to simulate: {', '.join(get_args(Sweep))}; propositions; or decompr."
 
 
@@ -103,7 +113,7 @@ def agreement(
         jurygraph study agreement votes.csv --item id --reviewer who --score stars --level interval
     """
     output = ReportOutput(json, markdown, plot, tuple(map(str, ratings)))
-    columns = _named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
+    columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
     files = [read_ratings(path, columns) for path in ratings]
     output.write(agreement_study.report(agreement_study.read_matrices(files), level))
 
@@ -116,10 +126,6 @@ def _parse_count(text: str) -> int:
     if not text.isdecimal():
         raise InputError(f"--shots: {text!r} is not a number of examples; write numbers such as 0,1,2,5,10")
     return int(text)
-
-
-def _named_columns(**columns: str | None) -> dict[str, str]:
-    return {name: column for name, column in columns.items() if column}
 
 
 @study.command()
@@ -158,7 +164,7 @@ def reviewers(
     from jurygraph.studies import reviewers as reviewers_study
 
     output = ReportOutput(json, markdown, plot, (str(ratings),))
-    columns = _named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
+    columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
     file = read_ratings(ratings, columns)
     texts = reviewers_study.texts_of(file, {} if items is None else read_texts(items))
     usable = [name for name in reviewers_study.NO_MODEL if texts or name != "neighbours"]
