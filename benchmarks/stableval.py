@@ -22,12 +22,12 @@ from benchmarks.figure import Figure, at_least, at_most, best_of
 from benchmarks.peer import python_with
 from benchmarks.simulation.calibration import measure_calibration
 from benchmarks.simulation.coverage import CoverageSettings, coverage
+from benchmarks.simulation.method_figures import MethodFigures
 from benchmarks.simulation.panels import PANELS, Panel, Prior, setting, small_panels
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
 from jurygraph.arrays import Floats, Ints
 from jurygraph.studies.simulate import Setting, SimulationStudy
-from jurygraph.studies.simulate.figures import MethodFigures
 from jurygraph.studies.simulate.published import Sweep
 from jurygraph.studies.simulate.study import ByMethod
 

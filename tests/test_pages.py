@@ -202,7 +202,7 @@ def for_preference(folder: Path) -> None:
 
 def for_safety(folder: Path) -> None:
     """The README's judge."""
-    (folder / "jury.yaml").write_text(blocks(README, "yaml")[1], encoding="utf-8")
+    (folder / "jury.yaml").write_text(blocks(README, "yaml")[0], encoding="utf-8")
 
 
 def answer_anything(body: dict[str, Any], number: int) -> Answer:
@@ -344,7 +344,7 @@ def test_the_tour_is_followed_after_the_readme(tmp_path: Path) -> None:
     for_readme(tmp_path)
     attack = next(line for line in commands(TOUR) if line.startswith("jurygraph attack --config judge.yaml --gate"))
     followed = follow(DEMO.sub("", README) + TOUR, tmp_path, answer_anything, skipped=(attack,))
-    assert len(followed) == 41
+    assert len(followed) == 43
 
 
 @pytest.mark.exhaustive

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.simulation.method_figures import MethodFigures
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
 from jurygraph.aggregation.consensus.resampling import Report, rates_with_known_classes, run_each
@@ -32,7 +33,6 @@ from jurygraph.studies.simulate import (
     simulate_with,
     stableval,
 )
-from jurygraph.studies.simulate.figures import MethodFigures
 
 AMBIGUITY = {"clear": CLEAR[0] / sum(CLEAR), "hard": HARD[0] / sum(HARD)}
 """Mean ambiguity of clear and of hard items."""

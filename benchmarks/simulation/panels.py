@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.simulation.method_figures import MethodFigures
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Credited
 from jurygraph.aggregation.consensus.resampling import run_each, tau_b
 from jurygraph.arrays import Floats
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate import CLASSES, Setting, SimulatedEvaluation, stableval
-from jurygraph.studies.simulate.figures import MethodFigures
 
 QUALITIES = (0.85, 0.70, 0.55, 0.35, 0.20)
 FIGURES = ("accuracy", "mse", "tau_b")

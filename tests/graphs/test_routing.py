@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jurygraph.graphs.routing import WaveWork, make_stamp, next_work, sort_responses
-from jurygraph.schema import Failure, Material, RecordedVerdict, Response, Survey, Verdict
+from jurygraph.schema import Criterion, Failure, Material, RecordedVerdict, Response, Survey, Verdict
 from jurygraph.schema.verdict import VerdictKey
 from tests.graphs.scripted import (
     INFRASTRUCTURE_FAILURE,
@@ -48,6 +48,21 @@ def test_a_group_is_sorted_by_content_then_id() -> None:
     assert ordered_ids(other, *same[::-1]) == order
     assert [name for name in order if name != "z"] == ["a", "b", "c"]
     assert all(r.agent is None for r in sort_responses(same))
+
+
+def test_the_worst_case_of_a_penalty_is_that_all_of_it_is_found() -> None:
+    criteria = [
+        Criterion(id=name, text=f"It is {name}.", weight=weight) for name, weight in (("fair", 1), ("rude", -1))
+    ]
+    config = {"evaluators": [evaluator_use("met", audience="criterion")], "reward": {"rubric": 1.0}}
+    survey = make_plan(config, task(*criteria)).survey
+    scores = {}
+    for question in survey.questions:
+        key = VerdictKey(question.id, "a", ("a",), 1)
+        found = make_stamp(question, survey.views[question.view])(Verdict(score=0.0, unsupported="worst-case"), key)
+        assert found.key == key
+        scores[found.subject] = found.score, found.met
+    assert scores == {"fair": (0.0, None), "rude": (1.0, True)}
 
 
 def test_a_wave_asks_every_response_every_sample() -> None:

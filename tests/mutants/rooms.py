@@ -35,6 +35,7 @@ ROOMS: dict[str, Room] = {
             for name in (
                 "routing",
                 "data_routing",
+                "judges",
                 "redacting",
                 "answer_validation",
                 "user_code",

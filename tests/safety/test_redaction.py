@@ -49,6 +49,11 @@ def test_a_secret_is_redacted_in_every_form(form: str) -> None:
     assert Redactor([SECRET]).has_secret_in(f"the key {written}.".encode())
 
 
+def test_a_secret_with_half_a_character_is_redacted() -> None:
+    """As an environment that is no UTF-8 gives it."""
+    assert Redactor([f"{SECRET}\udcff"]).redact_text(f"the key {SECRET}\udcff.") == "the key [redacted]."
+
+
 @given(anything, secrets, anything)
 def test_every_form_of_a_secret_is_redacted_at_any_position(before: str, secret: str, after: str) -> None:
     redactor = Redactor([secret])

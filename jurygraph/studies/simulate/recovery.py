@@ -7,10 +7,9 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Credited
-from jurygraph.aggregation.consensus.resampling import METHODS, Report, run_each, tau_b
+from jurygraph.aggregation.consensus.resampling import Report, run_each, tau_b
 from jurygraph.arrays import Bools, Floats
 from jurygraph.errors import PlanError
-from jurygraph.studies.simulate.figures import MethodFigures
 from jurygraph.studies.simulate.generator import CLASSES, VALUES, Setting, SimulatedEvaluation, stableval
 
 FIGURES = ("mse", "accuracy", "tau_b")
@@ -20,12 +19,12 @@ DRAWS = 10
 
 def recovery(
     settings: Mapping[str, Setting], seeds: Sequence[int], jobs: int = 1, report: Report | None = None
-) -> dict[str, MethodFigures]:
+) -> dict[str, Floats]:
     """Return the recovery by majority vote (ties to the highest class), hard Dawid-Skene and STABLEVAL, by setting.
 
-    The figures are the mean squared error of the agents' scores (`mse`), the share of pairs of agents in their true
-    order (`accuracy`), and `tau_b` with the true order. The latter two methods share one estimate by preset
-    `paper-synthetic`, as in the paper.
+    The axes are seeds, methods and `FIGURES`, [S,M,F]: the mean squared error of the agents' scores (`mse`), the share
+    of pairs of agents in their true order (`accuracy`), and `tau_b` with the true order. The latter two methods share
+    one estimate by preset `paper-synthetic`, as in the paper.
 
     Args:
         settings: by name; equal settings are simulated once.
@@ -35,10 +34,7 @@ def recovery(
     """
     runs = [(setting, seed) for setting in dict.fromkeys(settings.values()) for seed in seeds]
     figures_by_run = dict(zip(runs, run_each(_measure_run, runs, jobs, report), strict=True))
-    return {
-        name: MethodFigures(METHODS, FIGURES, np.array([figures_by_run[setting, seed] for seed in seeds]))
-        for name, setting in settings.items()
-    }
+    return {name: np.array([figures_by_run[setting, seed] for seed in seeds]) for name, setting in settings.items()}
 
 
 def _measure_run(run: tuple[Setting, int]) -> Floats:
@@ -77,8 +73,8 @@ def pair_order_accuracy(scores: Floats, true: Floats) -> float:
 
 def measure_thinning(
     setting: Setting, kept: int, seeds: Sequence[int], jobs: int = 1, report: Report | None = None
-) -> MethodFigures:
-    """Return the mean `tau_b` of the ranking by all labels and that by `kept` labels of each item, over ten draws.
+) -> Floats:
+    """Return the mean τ_b of the ranking by all labels and that by `kept` labels of each item, over ten draws, [S,M].
 
     Args:
         setting: setting of the evaluations.
@@ -93,7 +89,7 @@ def measure_thinning(
     if not 1 <= kept < setting.labels:
         raise PlanError(f"kept is {kept}: at least 1 is needed, and fewer than the {setting.labels} labels of an item")
     runs = [(setting, kept, seed) for seed in seeds]
-    return MethodFigures(METHODS, ("tau_b",), np.array(run_each(_measure_thinned, runs, jobs, report))[:, :, None])
+    return np.array(run_each(_measure_thinned, runs, jobs, report))
 
 
 def _measure_thinned(run: tuple[Setting, int, int]) -> Floats:

@@ -14,15 +14,14 @@ from jurygraph.arrays import Floats
 from jurygraph.display import format_number
 from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
 from jurygraph.studies.simulate.decompr import decompr_sections, simulate_decompr
-from jurygraph.studies.simulate.figures import MethodFigures
 from jurygraph.studies.simulate.propositions import FRACTION, MODEL, SIZES, SUBSETS, measure_shifts
 from jurygraph.studies.simulate.published import CONFIGURATIONS, THINNED, Cells, Configuration, Sweep
-from jurygraph.studies.simulate.recovery import measure_thinning, recovery
+from jurygraph.studies.simulate.recovery import FIGURES, measure_thinning, recovery
 
 Part = Sweep | Literal["propositions", "decompr"]
 PARTS: tuple[Part, ...] = (*get_args(Sweep), "propositions", "decompr")
-PER_CENT = 100.0
-PER_MILLE = 1000.0
+UNITS = {"mse": 1000.0, "accuracy": 100.0, "tau_b": 1.0}
+"""What each figure is multiplied by."""
 _NORMAL = 1.959963984540054
 _TABLES = (("mse", "Table 4: MSE, 10⁻³", 2), ("accuracy", "Table 6: in order, %", 1), ("tau_b", "Table 7: τ_b", 3))
 
@@ -134,15 +133,10 @@ class SimulationStudy:
         settings = {name: one.setting for name, one in self.configurations.items()}
         for name, found in recovery(settings, self._seeds, self.jobs, report).items():
             one = CONFIGURATIONS[name]
-            rows.append(
-                {
-                    "name": name,
-                    "sweep": one.sweep,
-                    "mse": _means(found, "mse", one.mse, PER_MILLE),
-                    "accuracy": _means(found, "accuracy", one.accuracy, PER_CENT),
-                    "tau_b": _means(found, "tau_b", one.tau_b),
-                }
-            )
+            row: Row = {"name": name, "sweep": one.sweep}
+            for place, figure in enumerate(FIGURES):
+                row[figure] = _means(UNITS[figure] * found[:, :, place], getattr(one, figure))
+            rows.append(row)
         return rows
 
     def _thinning_rows(self, report: Advance) -> Iterator[Row]:
@@ -150,8 +144,7 @@ class SimulationStudy:
             if name in THINNED:
                 kept, printed = THINNED[name]
                 found = measure_thinning(one.setting, kept, self._seeds, self.jobs, report)
-                means = _means(found, "tau_b", printed)
-                yield {"name": name, "labels": one.setting.labels, "kept": kept, "tau_b": means}
+                yield {"name": name, "labels": one.setting.labels, "kept": kept, "tau_b": _means(found, printed)}
 
     def _shift_rows(self, report: Advance) -> Iterator[Row]:
         for items in SIZES:
@@ -165,8 +158,10 @@ class SimulationStudy:
             yield row | {"same_order": dict(zip(METHODS, same, strict=True))}
 
 
-def _means(found: MethodFigures, figure: str, printed: Cells, unit: float = 1.0) -> ByMethod:
-    return {method: _mean(unit * found.by_seed(method, figure), paper) for method, paper in _by_method(printed).items()}
+def _means(found: Floats, printed: Cells) -> ByMethod:
+    """Return the means of figures [S,M] next to the paper's numbers."""
+    papers = _by_method(printed).items()
+    return {method: _mean(by_seed, paper) for by_seed, (method, paper) in zip(found.T, papers, strict=True)}
 
 
 def _mean(by_seed: Floats, paper: float | None = None) -> SimulatedMean:

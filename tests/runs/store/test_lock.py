@@ -1,12 +1,14 @@
 """One writer at a time; a second one is refused, and the holder is named."""
 
 import errno
+import fcntl
 import os
 import re
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -33,11 +35,27 @@ def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
     release_lock(acquire_lock(tmp_path / "run.lock"))
 
 
-def test_a_lock_without_a_holder_names_another_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"", b"\xff"])
+def test_a_lock_without_a_holder_names_another_process(tmp_path: Path, content: bytes) -> None:
     lock_file = acquire_lock(tmp_path / "run.lock")
     lock_file.truncate(0)
+    (tmp_path / "run.lock").write_bytes(content)
     with pytest.raises(InputError, match="is being written by another process"):
         acquire_lock(tmp_path / "run.lock")
+    release_lock(lock_file)
+
+
+def test_a_lock_that_its_holder_has_just_removed_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.lock"
+
+    def lock_after_removal(file: IO[str], how: int) -> None:
+        monkeypatch.undo()
+        path.unlink()
+        fcntl.flock(file, how)
+
+    monkeypatch.setattr("fcntl.flock", lock_after_removal)
+    lock_file = acquire_lock(path)
+    assert os.path.samestat(path.stat(), os.fstat(lock_file.fileno()))
     release_lock(lock_file)
 
 

@@ -5,7 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jurygraph.studies.simulate.figures import MethodFigures
+import numpy as np
+
+from jurygraph.arrays import Floats
+from jurygraph.studies.simulate.recovery import FIGURES
 
 _COLUMNS = {"majority": "mv", "dawid-skene": "ds", "stableval": "pec"}
 _SEVERAL = 4.0
@@ -36,9 +39,9 @@ EXPECTED: Mapping[str, Mapping[str, str]] = _read()
 
 
 def off(
-    name: str, found: MethodFigures, figures: Sequence[str] = tuple(COLUMNS)
+    name: str, found: Floats, figures: Sequence[str] = tuple(COLUMNS)
 ) -> dict[tuple[str, str], tuple[float, float]]:
-    """Means (ours, theirs) that lie too far apart, by method and figure.
+    """Means (ours, theirs) of figures [S,M,F] that lie too far apart, by method and figure.
 
     Too far is more than 4 standard errors of the difference, √2 times ours each, and more than half a unit of the
     printed digit.
@@ -46,9 +49,9 @@ def off(
     far = {}
     for figure in figures:
         column, unit, half = COLUMNS[figure]
-        for method, short in _COLUMNS.items():
-            ours, theirs = found.mean(method, figure) / unit, float(EXPECTED[name][f"{column}_{short}"])
-            error = 2**0.5 * found.error(method, figure) / unit
+        for by_seed, (method, short) in zip(found[:, :, FIGURES.index(figure)].T, _COLUMNS.items(), strict=True):
+            ours, theirs = by_seed.mean() / unit, float(EXPECTED[name][f"{column}_{short}"])
+            error = 2**0.5 * by_seed.std(ddof=1) / np.sqrt(len(by_seed)) / unit
             if abs(ours - theirs) > max(_SEVERAL * error, half):
                 far[method, figure] = ours, theirs
     return far

@@ -46,8 +46,8 @@ def test_pairs_in_order_are_counted_one_by_one(pairs: list[tuple[int, int]]) -> 
 def test_rankings_are_more_stable_with_more_labels() -> None:
     setting = Setting(items=60, labels=9)
     few, many = (measure_thinning(setting, kept, range(4)) for kept in (1, 8))
-    for method in few.methods:
-        assert few.mean(method, "tau_b") < many.mean(method, "tau_b") <= 1.0
+    assert (few.mean(axis=0) < many.mean(axis=0)).all()
+    assert (many <= 1.0).all()
 
 
 @pytest.mark.parametrize("kept", [0, 5])

@@ -16,10 +16,11 @@ def test_rows_are_the_means_of_the_seeds_next_to_the_papers_numbers() -> None:
     found = recovery({"hard_20": Setting()}, (7, 8))["hard_20"]
     row = report.recovery[2]
     for place, method in enumerate(METHODS):
-        assert row.mse[method].mean == pytest.approx(1000 * found.mean(method, "mse"))
-        assert row.mse[method].error == pytest.approx(1000 * found.error(method, "mse"))
-        assert row.accuracy[method].mean == pytest.approx(100 * found.mean(method, "accuracy"))
-        assert row.tau_b[method].mean == pytest.approx(found.mean(method, "tau_b"))
+        mse, accuracy, tau_b = found[:, place].T
+        assert row.mse[method].mean == pytest.approx(1000 * mse.mean())
+        assert row.mse[method].error == pytest.approx(1000 * mse.std(ddof=1) / 2**0.5)
+        assert row.accuracy[method].mean == pytest.approx(100 * accuracy.mean())
+        assert row.tau_b[method].mean == pytest.approx(tau_b.mean())
         assert row.mse[method].paper == CONFIGURATIONS["hard_20"].mse[place]
     assert (report.thinning, report.propositions) == ([], [])
 
