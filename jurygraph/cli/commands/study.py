@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from jurygraph.cli.commands.reviewers import reviewers
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import (
     AgentColumn,
@@ -27,6 +28,7 @@ from jurygraph.cli.options import (
     StepLabel,
     TasksFile,
     argument,
+    choose_names,
     named_columns,
     option,
 )
@@ -36,7 +38,6 @@ from jurygraph.cli.render.report import ReportOutput, open_run
 from jurygraph.cli.render.summary import print_missed_conditions
 from jurygraph.errors import InputError
 from jurygraph.inference.krippendorff import AlphaLevel
-from jurygraph.messages import did_you_mean
 from jurygraph.runs.reports.gate import parse_threshold, split_conditions
 from jurygraph.sources import read_tasks
 from jurygraph.sources.ratings import read_ratings
@@ -50,8 +51,6 @@ from jurygraph.studies.simulate.study import PARTS, SimulationStudy
 if TYPE_CHECKING:
     from jurygraph.cli.scoring import ScoreOptions
     from jurygraph.studies.report import Report
-
-T = TypeVar("T", bound=str)
 
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.", no_args_is_help=True, rich_markup_mode=None
@@ -136,61 +135,6 @@ def agreement(
 
 def _split(names: str) -> list[str]:
     return [name.strip() for name in names.split(",")]
-
-
-def _parse_count(text: str) -> int:
-    if not text.isdecimal():
-        raise InputError(f"--shots: {text!r} is not a number of examples; write numbers such as 0,1,2,5,10")
-    return int(text)
-
-
-@study.command()
-def reviewers(
-    ratings: Annotated[Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")],
-    items: Annotated[Path | None, option("TEXTS", "File with the items' texts, if RATINGS has none.")] = None,
-    judges: Annotated[str | None, option("A,B", "Judges to compare.", show_default="all that can be compared")] = None,
-    shots: Annotated[str, typer.Option(metavar="N,M", help="Numbers of examples.")] = "0,1,2,5,10",
-    seeds: Annotated[int, typer.Option(metavar="N", help="Draws of examples.", min=1)] = 3,
-    item: ItemColumn = None,
-    reviewer: ReviewerColumn = None,
-    score: ScoreColumn = None,
-    agent: AgentColumn = None,
-    level: Annotated[
-        Literal["ordinal", "interval"], typer.Option(help="What the difference of two scores means.")
-    ] = "ordinal",
-    plot: PlotFile = None,
-    markdown: AsMarkdown = False,
-    json: AsJson = False,
-) -> None:
-    """Measure how well judges predict each reviewer's scores, and whether a judge for each reviewer is worth it.
-
-    Every score is predicted from other ratings: never from one of the judged item or its group. `own-history` is the
-    mean of the reviewer's own scores, and `neighbours` that of the own scores of the items with the most similar texts.
-    `item-mean` and `rater-offset` use what others gave the item: their mean, and that mean with the reviewer's usual
-    distance from it. None of the four needs a model.
-
-    Exit codes: 0 done; 2 invalid input, such as an unknown judge or an item that a reviewer scored twice.
-
-    \b
-    Example:
-        jurygraph study reviewers ratings.csv --items texts.jsonl
-        jurygraph study reviewers votes.csv --item id --judges item-mean,rater-offset --json
-    """
-    from jurygraph.sources.ratings import read_texts
-    from jurygraph.studies import reviewers as reviewers_study
-
-    output = ReportOutput(json, markdown, plot, (str(ratings),))
-    columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-    file = read_ratings(ratings, columns)
-    texts = reviewers_study.texts_of(file, {} if items is None else read_texts(items))
-    usable = [name for name in reviewers_study.NO_MODEL if texts or name != "neighbours"]
-    names = _choose("--judges: unknown judge", _split(judges), reviewers_study.NO_MODEL) if judges else usable
-    if "neighbours" in names and not texts:
-        raise InputError("--judges neighbours: compares texts; name a file of them with --items")
-    counts = [_parse_count(count) for count in _split(shots)]
-    parts = reviewers_study.read_parts(file)
-    judged = [(part, list(reviewers_study.predict(part, names, counts, seeds, texts))) for part in parts]
-    output.write(reviewers_study.report(judged, level))
 
 
 @study.command()
@@ -455,20 +399,11 @@ def simulate(
     """
     output = ReportOutput(json, markdown, plot)
     simulation = SimulationStudy(
-        _choose("unknown part", parts or PARTS, PARTS), seeds, seed, jobs or os.cpu_count() or 1
+        choose_names("unknown part", parts or PARTS, PARTS), seeds, seed, jobs or os.cpu_count() or 1
     )
     with progress("simulating", simulation.size, "evaluations") as advance:
         report = simulation.run(advance)
     output.write(report)
-
-
-def _choose(problem: str, names: Sequence[str], known: Sequence[T]) -> tuple[T, ...]:
-    """Return the known names that are named, in their order."""
-    for name in names:
-        if name not in known:
-            hint = did_you_mean(name, known) or f"name some of {', '.join(known)}"
-            raise InputError(f"{problem} {name!r}; {hint}")
-    return tuple(one for one in known if one in names)
 
 
 @study.command()
@@ -544,3 +479,6 @@ def credit(
     with progress("measuring", measuring.size, "passes over a task") as advance:
         report = measuring.run(advance)
     output.write(report)
+
+
+study.command()(reviewers)

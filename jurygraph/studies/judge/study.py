@@ -188,9 +188,9 @@ def _share_unasked(by_judge: dict[Judge, dict[str, Judgement]]) -> None:
 
 
 def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
-    judged = [one for one in verdicts if _status(one) == JUDGED]
+    judged = [one for one in verdicts if status_of(one) == JUDGED]
     if not judged:
-        return Judgement(task, _status(verdicts[0]))
+        return Judgement(task, status_of(verdicts[0]))
     score = fmean(one.score for one in judged if one.score is not None)
     decided = [one.counts_as_met for one in judged]
     scale = judged[0].scale
@@ -203,13 +203,13 @@ def _summarize_pair(task: str, pair: str, verdicts: Sequence[RecordedVerdict]) -
     """Return the judgement of a pair: the mean of its orders, each from the side of the first response."""
     scores: dict[bool, list[float]] = {}
     for one in verdicts:
-        if _status(one) == JUDGED and one.score is not None:
+        if status_of(one) == JUDGED and one.score is not None:
             is_swapped = one.responses[0] != responses_of(pair)[0]
             orders = {False: one.score} if one.swap is None else {False: one.swap.given, True: 1.0 - one.swap.swapped}
             for is_other, score in orders.items():
                 scores.setdefault(is_other != is_swapped, []).append(1.0 - score if is_swapped else score)
     if not scores:
-        return Judgement(task, _status(verdicts[0]))
+        return Judgement(task, status_of(verdicts[0]))
     means = [fmean(given) for given in scores.values()]
     sides = {(mean > MET_THRESHOLD) - (mean < MET_THRESHOLD) for mean in means}
     choice = 0.5 if len(sides) > 1 else (1.0 + sides.pop()) / 2.0
@@ -217,7 +217,8 @@ def _summarize_pair(task: str, pair: str, verdicts: Sequence[RecordedVerdict]) -
     return Judgement(task, JUDGED, fmean(means), choice, choice, _UNIT, is_flipped)
 
 
-def _status(verdict: RecordedVerdict) -> str:
+def status_of(verdict: RecordedVerdict) -> str:
+    """Return `judged`, or the reason why a verdict has no score that counts."""
     if verdict.gated_by is not None:
         return "gated"
     if verdict.status != "ok":
