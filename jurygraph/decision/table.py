@@ -258,7 +258,7 @@ def calibrate(scores: Floats, calibration: ScoreCalibration) -> Floats:
     """Return the calibrated value of each score, of any shape."""
     knots = np.array(calibration.scores)
     values = np.array(calibration.calibrated)
-    left = np.clip(np.searchsorted(knots, scores, side="right") - 1, 0, len(knots) - 1)
+    left = np.maximum(np.searchsorted(knots, scores, side="right") - 1, 0)
     right = np.minimum(left + 1, len(knots) - 1)
     width = np.where(right > left, knots[right] - knots[left], 1.0)
     share = np.clip((scores - knots[left]) / width, 0.0, 1.0)

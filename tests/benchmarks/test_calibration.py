@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.simulation.calibration import calibration_error, measure_calibration
-from benchmarks.simulation.panels import Panel, setting
-from jurygraph.studies.simulate import Setting
+from benchmarks.simulation.calibration import calibration_error
 
 pytestmark = pytest.mark.exhaustive
 
@@ -21,10 +19,3 @@ def test_errors_of_different_bins_do_not_cancel() -> None:
     truth = np.concatenate([np.repeat([2, 0], [30, 20]), np.repeat([2, 0], [35, 15])])
     found = calibration_error(posterior, truth)
     assert found == pytest.approx((0.3, 0.65, 0.65))
-
-
-def test_small_panels_are_more_overconfident_than_large_ones() -> None:
-    settings = {"small": setting(Panel(3, 50)), "large": Setting(items=200)}
-    found = measure_calibration(settings, range(10))
-    assert found["small"].confidence > found["small"].accuracy + 0.1
-    assert found["large"].error < found["small"].error

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from benchmarks import inference
-from benchmarks.inference import Cell, Effort, make_figure, mcnemar, measure_cell, t_test
+from benchmarks.inference import Cell, make_figure, mcnemar, t_test
 from benchmarks.simulation.responses import Design
 
 pytestmark = pytest.mark.exhaustive
@@ -32,17 +32,3 @@ def test_a_target_is_missed_beyond_three_standard_errors() -> None:
         assert make_figure(cell, inference.Rates(1.0, 1.0)).met is None
     rare = make_figure(interval._replace(kind="rare binary"), inference.Rates(0.6, 0.5, unknown=0.25))
     assert rare.target == "25.0% unknown"
-
-
-def test_level_and_coverage_hold_in_a_part_of_the_designs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inference, "JOBS", 1)
-    figures = list(inference.measure(Effort(tests={5: 400, 10: 400}, intervals=400)))
-    assert [figure.name for figure in figures if figure.met is False] == []
-    assert sum(figure.met is True for figure in figures) > 100
-
-
-def test_the_plain_tests_reject_far_too_often_where_responses_belong_together() -> None:
-    own, plain, _ = measure_cell(Cell("mean", "normal", NORMAL, 100))
-    assert own < 0.15 < plain
-    own, plain, _ = measure_cell(Cell("share interval", 0.2, NORMAL, 100))
-    assert plain < 0.8 < own

@@ -32,11 +32,3 @@ def test_a_tie_that_two_classes_share_is_half_right() -> None:
     drawn = stableval(setting(panel), 3)
     pairs = drawn.label.reshape(-1, 2) == drawn.truth[:, None]
     assert found.mean("majority", "accuracy") == pytest.approx(pairs.mean())
-
-
-def test_the_majority_is_better_in_the_smallest_panel_and_the_model_in_the_largest() -> None:
-    small, large = Panel(3, 50), Panel(9, 1000)
-    found = small_panels([small, large], range(12), {})
-    assert found[small].gain("stableval", "mse", over="majority").mean > 0.0
-    gain = found[large].gain("stableval", "mse", over="majority")
-    assert gain.mean < gain.high < 0.0

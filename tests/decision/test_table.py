@@ -16,7 +16,7 @@ from jurygraph.decision.table import (
     build_table,
 )
 from jurygraph.decision.table import NO_MODEL as NO_MODEL_CODE
-from jurygraph.schema import ComponentInput, Question, RecordedVerdict, Verdict
+from jurygraph.schema import ComponentInput, Question, RecordedVerdict, ScoreCalibration, Verdict
 from tests.graphs.scripted import ABSTENTION, INFRASTRUCTURE_FAILURE, NO_MODEL, RESPONSE_FAILURE
 from tests.rows import all_rows
 
@@ -98,6 +98,23 @@ def test_columns_fold_into_one_over_the_live_ones(reduce: Any, folded: Any) -> N
     )
     np.testing.assert_allclose(cells.value, folded)
     assert cells.applicable.tolist() == [[True], [True]]
+
+
+def test_a_calibrated_score_is_on_the_line_between_its_knots_and_what_is_missing_stays_so() -> None:
+    given = [make_verdict(name, score) for name, score in zip("abcd", (0.1, 0.65, 0.9, ABSTENTION), strict=True)]
+    knots = ScoreCalibration(method="platt", labels=9, scores=(0.2, 0.8), calibrated=(0.3, 0.7))
+    entry = ComponentInput(questions=("q",), weights=(1.0,), calibration={"q": knots})
+    found = build_table([make_question()], list("abcd"), given).effective_columns("q", entry)
+    assert found.value[:, 0].tolist() == pytest.approx([0.3, 0.6, 0.7, 0.0])
+    assert (found.met[:, 0].tolist(), found.outcome[3, 0]) == ([False, True, True, False], ABSTAINED)
+
+
+def test_a_majority_is_one_column_in_every_array() -> None:
+    given = [make_verdict("a", score, sample=place) for place, score in enumerate((1.0, 1.0, 0.0))]
+    entry = ComponentInput(questions=("q",), weights=(1.0,), reduce="majority")
+    found = build_table([make_question(samples=3)], ["a", "b"], given).effective_columns("q", entry)
+    assert {array.shape for array in found} == {(2, 1)}
+    assert (found.value[0, 0], found.outcome[:, 0].tolist()) == (1.0, [OK, ABSENT])
 
 
 def test_a_verdict_without_a_confidence_is_sure() -> None:

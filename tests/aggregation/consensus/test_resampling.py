@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import kendalltau, rankdata
+from scipy.stats import beta, kendalltau, rankdata
 from scipy.stats import t as student
 
 from jurygraph.aggregation import consensus
@@ -271,6 +271,18 @@ class TestRefits:
         for own, intervals in zip(rates_with_known_classes(fitted).T, found.values(), strict=True):
             for (low, high), (own_low, own_high) in zip(intervals, own, strict=True):
                 assert low <= own_low < own_high <= high
+
+    def test_with_the_classes_as_known_a_rate_has_the_variance_of_its_beta_distributions(self) -> None:
+        """Of two classes, an annotator's accuracy is half the sum of two independent Beta variables."""
+        item, annotator, label, _ = drawn(60, 3, 2, 2, right=0.8)
+        fitted = consensus.fit(item, annotator, label)
+        low, high = rates_with_known_classes(fitted)[:, 0]
+        for place in range(3):
+            rows = annotator == place
+            sizes = fitted.posterior[item[rows]].sum(axis=0) + 2 * (fitted.settings.prior_confusion - 1.0)
+            right = np.diag(fitted.confusion[place])
+            error = np.sqrt(beta(sizes * right, sizes * (1.0 - right)).var().sum()) / 2
+            assert high[place] - low[place] == pytest.approx(2 * 1.959964 * error, rel=1e-6)
 
     def test_an_agent_or_annotator_in_no_resample_has_no_interval(self) -> None:
         item, annotator, label, agent = panel(items=24)

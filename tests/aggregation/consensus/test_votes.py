@@ -98,9 +98,10 @@ def test_select_annotators_keeps_exactly_their_rows(rows: list[Row]) -> None:
     assert own.annotators == list(dict.fromkeys(row[1] for row in there))
 
 
-@pytest.mark.parametrize("nothing", [None, float("nan"), ""])
-def test_a_missing_label_is_an_abstention(nothing: object) -> None:
-    names = ["a", "b"] if nothing == "" else [0, 1]
+@pytest.mark.parametrize(
+    ("nothing", "names"), [(None, [0, 1]), (float("nan"), [0, 1]), ("", ["a", "b"]), (b"", [b"a", b"b"])]
+)
+def test_a_missing_label_is_an_abstention(nothing: object, names: list[Any]) -> None:
     fitted = consensus.fit([1, 1, 2, 3], [1, 2, 1, 1], [names[0], names[1], names[1], nothing], classes=names)  # type: ignore[list-item]
     assert fitted.votes.abstentions == 1
     np.testing.assert_allclose(fitted.posterior[2], fitted.prior)
