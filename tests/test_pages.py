@@ -243,7 +243,7 @@ PAGES = [
     Page("docs/importing.md", for_importing),
     Page("docs/preference.md", for_preference),
     Page("docs/reliability.md", for_reliability),
-    Page("docs/stability.md", for_stability),
+    Page("docs/stability.md", for_stability, lines_with("docs/stability.md", "openai/")),
     Page(
         "docs/safety.md",
         for_safety,
