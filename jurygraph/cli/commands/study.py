@@ -349,6 +349,38 @@ def signal(
 
 
 @study.command()
+def certify(
+    runs: Annotated[list[Path], argument("RUN", "Folders of runs of one judge.")],
+    labels: Annotated[str | None, option("F", "Labels of people, as for `study judge`.")] = None,
+    attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
+    html: Annotated[str | None, option("F", "Write the page as HTML, too.", "--html")] = None,
+    json: AsJson = False,
+) -> None:
+    """Print one page about a judge, from the studies of its runs: Markdown, with --html a file, or with --json JSON.
+
+    It has the noise of wording and of repeats, the drift of weights, signs of advantages, false credit, attacks,
+    agreement with people and the corrected mean label, coverage, and the votes of a jury: each figure with its
+    interval and its command. What was not measured says so, with the command that would measure it. No request is sent.
+
+    Exit codes: 0 done; 2 invalid input, such as a folder that is no run.
+
+    \b
+    Example:
+        jurygraph study certify lab/variants lab/repeats
+        jurygraph study certify run --labels people.csv --attacks attacks.json --html judge.html
+    """
+    from jurygraph.studies.certificate import certify as certify_runs
+
+    output = ReportOutput(json, markdown=not json)
+    if html is not None:
+        refuse_unwritable(html)
+    report = certify_runs(runs, open_run, labels, attacks)
+    if html is not None:
+        write_output(html, [report.to_html("Certificate of a judge").encode()])
+    output.write(report)
+
+
+@study.command()
 def presentations(
     tasks: TasksFile,
     out: Annotated[str, option("F", "File to write: TASKS with presentations as responses.", "-o", "--out")],
