@@ -268,6 +268,10 @@ PAGES = [
         skipped=lines_with("examples/real_judge/README.md", "examples.real_judge.record|other"),
     ),
     Page(
+        "examples/stability/README.md",
+        skipped=lines_with("examples/stability/README.md", "examples.stability.record|openai/"),
+    ),
+    Page(
         "examples/reviewers/README.md",
         skipped=lines_with("examples/reviewers/README.md", "^cd |show|NAME|beside"),
         may_fail="--out my-reviewers",
