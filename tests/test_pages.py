@@ -243,7 +243,7 @@ PAGES = [
     Page("docs/importing.md", for_importing),
     Page("docs/preference.md", for_preference),
     Page("docs/reliability.md", for_reliability),
-    Page("docs/stability.md", for_stability),
+    Page("docs/stability.md", for_stability, lines_with("docs/stability.md", "openai/")),
     Page(
         "docs/safety.md",
         for_safety,
@@ -266,6 +266,10 @@ PAGES = [
     Page(
         "examples/real_judge/README.md",
         skipped=lines_with("examples/real_judge/README.md", "examples.real_judge.record|other"),
+    ),
+    Page(
+        "examples/stability/README.md",
+        skipped=lines_with("examples/stability/README.md", "examples.stability.record|openai/"),
     ),
     Page(
         "examples/reviewers/README.md",

@@ -7,6 +7,7 @@ a person reads, and are made from the same figures by the same function.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from html import escape
 from typing import Any, Literal, NamedTuple, Self
 
 from jurygraph.display import format_interval, format_number
@@ -131,6 +132,26 @@ class Report:
         if self.notes:
             blocks.append("\n".join(f"- {_escape(note)}" for note in self.notes))
         return "\n\n".join(blocks) + "\n"
+
+    def to_html(self, title: str) -> str:
+        """Return sections and notes as a page of HTML. Texts cannot add markup."""
+        blocks = [f"<h1>{escape(title)}</h1>"]
+        for section in self.sections:
+            if isinstance(section, str):
+                blocks.append(f"<p>{_shown(section)}</p>")
+            else:
+                rows = [_html_row("th", section.header), *(_html_row("td", row) for row in section.cells())]
+                blocks.append(f"<table border>{''.join(rows)}</table>")
+        blocks += [f"<p>{_shown(note)}</p>" for note in self.notes]
+        return f'<!doctype html><meta charset="utf-8"><title>{escape(title)}</title>\n' + "\n".join(blocks) + "\n"
+
+
+def _html_row(cell: str, texts: Iterable[str]) -> str:
+    return f"<tr>{''.join(f'<{cell}>{_shown(text)}' for text in texts)}"
+
+
+def _shown(text: str) -> str:
+    return escape(escape_hidden(text))
 
 
 def _to_json_value(value: Any) -> Any:

@@ -35,7 +35,8 @@ from jurygraph.cli.options import (
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput, open_run
-from jurygraph.cli.render.summary import print_missed_conditions
+from jurygraph.cli.render.summary import print_missed_conditions, request_lines
+from jurygraph.cli.render.text import print_message
 from jurygraph.errors import InputError
 from jurygraph.inference.krippendorff import AlphaLevel
 from jurygraph.runs.reports.gate import parse_threshold, split_conditions
@@ -49,14 +50,17 @@ from jurygraph.studies.simulate.published import Sweep
 from jurygraph.studies.simulate.study import PARTS, SimulationStudy
 
 if TYPE_CHECKING:
+    from jurygraph.agents.presentation.families import PresentationSet
     from jurygraph.cli.scoring import ScoreOptions
     from jurygraph.studies.report import Report
+    from jurygraph.studies.stability.generation import Pairs
 
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.", no_args_is_help=True, rich_markup_mode=None
 )
 JudgeConfig = Annotated[Path | None, option("F", "Config of the judge: makes and scores the variants of TASKS.")]
 StudyFolder = Annotated[Path | None, option("FOLDER", "Folder of the runs that --config makes.", "-o", "--out")]
+Writer = Annotated[str | None, option("M", "Model that writes the four other families.")]
 Repeats = Annotated[int, typer.Option(min=1, metavar="N", help="Exact repeats of each response; 1 for none.")]
 SampleVariance = Annotated[bool, typer.Option("--sample-variance", help="Divide by V - 1 instead of the paper's V.")]
 Versions = Annotated[int, typer.Option(min=0, metavar="N", help="Versions of each family; 0 for originals.")]
@@ -168,6 +172,7 @@ def stability(
     repeats: Repeats = 5,
     versions: Versions = 5,
     model: ModelName = None,
+    writer: Writer = None,
     dry_run: DryRun = False,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
@@ -187,9 +192,8 @@ def stability(
     weights; with the judge's weights, their drift is measured. Intervals are over tasks. No request is sent, and
     nothing is written, unless there is a --config.
 
-    With --config, the responses of TASKS have structured `data`. FOLDER gets the runs `variants`, as `study
-    presentations` makes them, and `repeats`, the originals with N samples of the same input. The requests are estimated
-    first; the same command continues what was interrupted.
+    With --config, responses have structured `data`. FOLDER gets the runs `variants`, as of `study presentations`, and
+    `repeats`, the originals with N samples of the same input. Costs come first; the same command continues.
 
     Exit codes: 0 done; 2 invalid input, such as a run without variants; with --config also those of `score`.
 
@@ -216,7 +220,7 @@ def stability(
         output.write(measuring.report(read_sources(sources, open_run)))
         return
     options = ScoreOptions("", out or Path(), None, config=config, model=model, dry_run=dry_run, max_cost=max_cost)
-    made, runs = _score_presentations(sources, replace(options, max_calls=max_calls), repeats, versions, json)
+    made, runs = _score_presentations(sources, replace(options, max_calls=max_calls), repeats, versions, writer, json)
     if runs:
         report = measuring.report(read_sources(runs, open_run))
         report.sections = [*report.sections, *made.tables]
@@ -224,20 +228,25 @@ def stability(
 
 
 def _score_presentations(
-    sources: Sequence[Path], options: "ScoreOptions", repeats: int, versions: int, as_json: bool
+    sources: Sequence[Path], options: "ScoreOptions", repeats: int, versions: int, writer: str | None, as_json: bool
 ) -> tuple["Report", list[Path]]:
     """Make and score the variants of tasks and exact repeats; return what was made, and the runs, none in a dry run."""
     from jurygraph.cli.scoring import StudyRun, score_study
     from jurygraph.studies.stability.generation import generate_presentations, repeating
 
-    if len(sources) != 1 or options.run == Path():
+    if len(sources) != 1 or options.config is None or options.run == Path():
         raise InputError("--config: expects one file of TASKS, and --out FOLDER for the runs")
     pairs = list(read_tasks(str(sources[0])))
-    lines, made = generate_presentations(pairs, versions, with_originals=repeats == 1)
-    runs = [StudyRun("variants", lines, partial(repeating, samples=1))]
+    folder = options.config.resolve().parent
+    if options.dry_run and writer is not None:
+        print_message("the variants by --writer are not in the estimate: they are written first")
+    limits = (options.max_cost, options.max_calls)
+    written = _write_presentations(pairs, None if options.dry_run else writer, versions, *limits)
+    lines, made = generate_presentations(pairs, versions, repeats == 1, written)
+    runs = [StudyRun("variants", lines, partial(repeating, samples=1, folder=folder))]
     if repeats > 1:
         originals, _ = generate_presentations(pairs, 0)
-        runs.append(StudyRun("repeats", originals, partial(repeating, samples=repeats)))
+        runs.append(StudyRun("repeats", originals, partial(repeating, samples=repeats, folder=folder)))
     return made, score_study(options.run, runs, options, as_json)
 
 
@@ -275,35 +284,114 @@ def signal(
 
 
 @study.command()
+def certify(
+    runs: Annotated[list[Path], argument("RUN", "Folders of runs of one judge.")],
+    labels: Annotated[str | None, option("F", "Labels of people, as for `study judge`.")] = None,
+    attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
+    html: Annotated[str | None, option("F", "Write the page as HTML, too.", "--html")] = None,
+    json: AsJson = False,
+) -> None:
+    """Print one page about a judge, from the studies of its runs: Markdown, with --html a file, or with --json JSON.
+
+    It has the noise of wording and of repeats, the drift of weights, signs of advantages, false credit, attacks,
+    agreement with people and the corrected mean label, coverage, and the votes of a jury: each figure with its
+    interval and its command. What was not measured says so, with the command that would measure it. No request is sent.
+
+    Exit codes: 0 done; 2 invalid input, such as a folder that is no run.
+
+    \b
+    Example:
+        jurygraph study certify lab/variants lab/repeats
+        jurygraph study certify run --labels people.csv --attacks attacks.json --html judge.html
+    """
+    from jurygraph.studies.certificate import certify as certify_runs
+
+    output = ReportOutput(json, markdown=not json)
+    if html is not None:
+        refuse_unwritable(html)
+    report = certify_runs(runs, open_run, labels, attacks)
+    if html is not None:
+        write_output(html, [report.to_html("Certificate of a judge").encode()])
+    output.write(report)
+
+
+@study.command()
 def presentations(
     tasks: TasksFile,
     out: Annotated[str, option("F", "File to write: TASKS with presentations as responses.", "-o", "--out")],
     versions: Versions = 5,
+    model: Writer = None,
+    max_cost: MaxCost = None,
+    max_calls: MaxCalls = None,
     markdown: AsMarkdown = False,
     json: AsJson = False,
 ) -> None:
-    """Write tasks whose responses are presentations: each response in other orders and layouts (DecompR, Table 7).
+    """Write tasks whose responses are presentations: each response in other orders and words (DecompR, Table 7).
 
     The seven families by rule: the order of stakeholders' sections, of the summary, of trade-offs and of those who
     share an item; lists, tables and sentences; other headings; other bullets, emphasis and indents. They are made of
     the response's `data` (docs/stability.md has its form), and every text is read back: what says something else is
-    discarded. A family with fewer versions is undefined for that response, and counted. Score the file as any other,
-    with `score --dry-run` for the number of requests, and measure the run with `study stability` and `study signal`.
+    discarded. With --model, a model writes four more: causal direction, evidence of those under-served, paraphrase and
+    topic position. A text that breaks an invariant (numbers, names, times, prices, status, strength, stakeholders) is
+    discarded, and counted. A family with fewer versions is undefined for that response, and counted. Score the file as
+    any other, and measure the run with `study stability` and `study signal`.
 
-    Exit codes: 0 done; 2 invalid input, such as tasks without a structured response.
+    Exit codes: 0 done; 2 invalid input, such as tasks without a structured response; with --model also 3 and 4, as of
+    `annotate`.
 
     \b
     Example:
         jurygraph study presentations tasks.jsonl --out variants.jsonl
-        jurygraph study presentations tasks.jsonl --versions 0 --out originals.jsonl
+        jurygraph study presentations tasks.jsonl --versions 3 --model openai/gpt-5-mini --out variants.jsonl
     """
     from jurygraph.studies.stability.generation import generate_presentations
 
     output = ReportOutput(json, markdown)
     refuse_unwritable(out, tasks)
-    lines, report = generate_presentations(read_tasks(tasks), versions)
+    pairs = list(read_tasks(tasks))
+    written = _write_presentations(pairs, model, versions, max_cost, max_calls)
+    lines, report = generate_presentations(pairs, versions, written=written)
     write_output(out, lines)
     output.write(report)
+
+
+def _write_presentations(
+    pairs: "Pairs", model: str | None, versions: int, max_cost: float | None, max_calls: int | None
+) -> "dict[str, PresentationSet]":
+    """Return what a model writes of each response, with progress; replies stay in the cache for the next time."""
+    if model is None or not versions:
+        return {}
+    import asyncio
+
+    from jurygraph.cli.interrupts import run_interruptible
+    from jurygraph.cli.jury_loading import disable_tracing
+
+    disable_tracing()
+    from jurygraph.agents.presentation.rewrites import REWRITINGS
+    from jurygraph.jury import Jury
+    from jurygraph.planner import Planner
+    from jurygraph.runs.reports.estimate import count_requests
+    from jurygraph.schema import Config
+    from jurygraph.studies.stability.generation import rewrite_responses
+
+    config = Config.model_validate({"model": model, "evaluators": ["criteria"]})
+    total = sum(len(responses) for _, responses in pairs)
+    print_message(
+        f"{model} writes variants: at most {total * len(REWRITINGS) * versions} requests, and a repair of each"
+    )
+    with Jury(config, max_cost=max_cost, max_calls=max_calls) as jury, asyncio.Runner() as runner:
+        with progress("writing", total, "responses") as advance:
+            work = Planner(jury).amake(lambda client: rewrite_responses(pairs, client, versions, advance))
+            try:
+                written = run_interruptible(runner, work, jury.context.threads)
+            except KeyboardInterrupt:
+                print_message("interrupted; run the same command again: it continues from the cache")
+                raise typer.Exit(ExitCode.INTERRUPTED) from None
+            finally:
+                runner.run(jury.gateways.close())
+        for line in request_lines(count_requests(jury)):
+            print_message(line)
+    return written
 
 
 _GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jurygraph.agents.presentation.rewrites import REWRITINGS
 from tests.cli.conftest import Command, folder_contents, run_command, write_project
 from tests.graphs.scripted import evaluator_use
 from tests.models.judge_scripts import requested_items
@@ -104,3 +105,40 @@ def test_variants_and_exact_repeats_are_made_scored_and_kept(tmp_path: Path, run
     refused = run("study", "stability", tasks, "--config", config)
     assert (refused.code, "--out FOLDER for the runs" in refused.err) == (2, True)
     assert run("study", "stability", tmp_path / "lab" / "variants", "--dry-run").code == 2
+
+
+def test_a_model_writes_the_other_families_and_what_breaks_an_invariant_is_counted(tmp_path: Path, run: Command):
+    """Its second version of topic-position has another time, and nobody is under-served in this plan."""
+
+    def reply(body: dict[str, Any], number: int) -> Answer:
+        content = "".join(one["content"] for one in body["messages"])
+        moved = "no single stakeholder" in content
+        is_second = "to the beginning" in content or "Use full sentences" in content or "Begin with causes" in content
+        said = {
+            "s1": f"At {'10:00' if moved and is_second else '09:00'} {'goes' if is_second else 'leaves'} the ferry.",
+            "s2": "There is no hike.",
+            "s3": f"The start is early{' as well' if moved else ''}.",
+            "s4": "One of the museums is left out." if "synonyms" in content else "There is one museum.",
+        }
+        asked.append(content)
+        return reply_with(
+            json.dumps({"passages": [{"statements": [name], "text": text} for name, text in said.items()]})
+        )
+
+    asked: list[str] = []
+    tasks = tmp_path / "tasks.jsonl"
+    tasks.write_text(json.dumps({"id": "t", "query": "?", "responses": [{"id": "t/a", "text": "-", "data": PLAN}]}))
+    out = tmp_path / "variants.jsonl"
+    with run_server(reply) as server:
+        model = f"openai-compatible:{server.url}#tiny"
+        ended = run("study", "presentations", tasks, "--versions", "2", "--model", model, "--out", out, "--json")
+    found = json.loads(ended.out)
+    assert (ended.code, len(asked)) == (0, 6)
+    assert {name: number for name, number in found["variants"].items() if name in REWRITINGS} == {
+        "causal-direction": 2,
+        "paraphrase": 2,
+    }
+    assert (found["discarded"], found["broken"]) == ({"topic-position": 1}, {"times": 1})
+    assert [found["undefined"][name] for name in ("under-served-evidence", "topic-position")] == [1, 1]
+    labels = [one["labels"] for one in json.loads(out.read_text())["responses"]]
+    assert {"seed": "t/a", "family": "paraphrase", "version": 2} in labels
