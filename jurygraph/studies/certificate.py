@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.studies import judge, reliability
-from jurygraph.studies.credit import EDGE_KINDS, CreditStudy, Settings, read_sheets
+from jurygraph.studies.credit import CreditStudy, read_sheets
 from jurygraph.studies.report import IntervalCell, Report, ReportTable
 from jurygraph.studies.stability.report import StabilityStudy
 from jurygraph.studies.stability.rows import OpenRun, read_sources
@@ -163,7 +163,7 @@ def _credit(runs: Sequence[Path], open_run: OpenRun) -> Iterator[CertifiedFigure
                 problem = error
                 continue
         measured += 1
-        report = CreditStudy(sheets, Settings(kinds=EDGE_KINDS, seeds=0)).run(lambda passes: None).figures
+        report = CreditStudy(sheets, random_graphs=0).run(lambda passes: None).figures
         command = f"jurygraph study credit {shlex.quote(str(folder))}"
         for rule in ("flat", "gear"):
             found = report["methods"][rule]["leakage"]
