@@ -26,7 +26,7 @@ class DirectGraph:
         """Return the last state, in the form that the version of LangGraph's interface has for it."""
         state, runtime = dict(start), Runtime(context=context)
         names = self._after([START])
-        while names != [END]:
+        while names and names != [END]:  # a sequence ends without an edge to END
             results = await asyncio.gather(*(self._nodes[name](state, runtime) for name in names))
             commands = [result for result in results if isinstance(result, Command)]
             goto = sorted({name for command in commands for name in _as_list(command.goto)})
