@@ -1,7 +1,8 @@
 """Run lengths of the analyzer until its first alarm, without change or after a shift, over many parallel streams.
 
 The steps of the streams are drawn with replacement from pools of steps, whose rows were simulated and measured as the
-analyzer measures them; each pool has its own frame, from its first steps. The tests are the analyzer's array form.
+analyzer measures them; each pool has its own limit of conflict, from its first steps. The tests are the analyzer's
+array form.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from benchmarks.simulation.streams import unchanged_steps
 from jurygraph.agents.data_analyzer import AnalyzerSettings
 from jurygraph.agents.data_analyzer.detectors import Detectors, limits
 from jurygraph.agents.data_analyzer.scales import Measure
-from jurygraph.agents.data_analyzer.series import disagreement, frame, measure_series, series_of
+from jurygraph.agents.data_analyzer.series import conflict_limit, disagreement, measure_series, series_of
 
 _CHUNK = 250
 
@@ -44,9 +45,9 @@ def pool(seed: int, steps: int) -> Pool:
     first = unchanged_steps(seed, settings.calibration)
     series = series_of(first, settings.opposed, settings.penalties)
     pairs = disagreement([first.components[name] for name in settings.opposed])
-    frozen = frame([first.rewards], [pairs])
+    conflict = conflict_limit([pairs])
     seeds = np.random.SeedSequence(seed).generate_state(-(-steps // _CHUNK)).tolist()
-    chunks = [measure_series(unchanged_steps(item, _CHUNK), series, settings.opposed, frozen) for item in seeds]
+    chunks = [measure_series(unchanged_steps(item, _CHUNK), series, settings.opposed, conflict) for item in seeds]
     columns = (np.concatenate(column)[:steps] for column in zip(*chunks, strict=True))
     return Pool(tuple(item.name for item in series), Measure(*columns))
 

@@ -5,7 +5,7 @@ An error is the result of its task, which the later nodes leave alone; the other
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any, cast
 
 from langgraph.graph import START, StateGraph
@@ -29,7 +29,6 @@ from jurygraph.graphs.planning import (
 from jurygraph.graphs.state import AnnotateInput, BatchContext, PrepareState, RunContext, TaskPlanning
 from jurygraph.graphs.time_limits import call_within_limit
 from jurygraph.messages import shorten
-from jurygraph.safety.redaction import Redactor, may_hold_secret, refuse_secrets_in_plan
 from jurygraph.schema import Audience, Decision, Plan, Survey, Task, TaskDefaults
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.profile import ProfilesLine, is_text_only, with_profiles
@@ -83,7 +82,7 @@ def build() -> CompiledStateGraph[PrepareState, BatchContext, PrepareState, Prep
             ("weigh", _node(_weigh)),
             ("annotate", _node_that_asks(_lacks_graph, _annotate)),
             ("question", _node(_question)),
-            ("freeze", _freeze_all),
+            ("freeze", _node(_freeze)),
         ]  # type: ignore[arg-type]
     )
     graph.add_edge(START, "profiles")
@@ -225,29 +224,16 @@ def _decision_of(planning: TaskPlanning, survey: Survey, context: RunContext) ->
     return decision
 
 
-async def _freeze_all(state: PrepareState, runtime: Runtime[BatchContext]) -> PrepareState:
-    redactor = runtime.context.redactor  # the environment, which user code may have changed, is read once for all tasks
-    return _with_all(partial(_freeze, redactor), state, runtime.context)
-
-
-def _freeze(redactor: Redactor, planning: TaskPlanning, context: RunContext) -> Update:
+def _freeze(planning: TaskPlanning, context: RunContext) -> Update:
     client = context.judge_client
     rubric = planning.get("rubric")
-    survey = planning["survey"]
-    decision = planning["decision"]
-    parts = survey.outline.digest, decision.digest, redactor
-    if parts not in context.secret_free:
-        if may_hold_secret(survey.outline, decision, redactor):
-            refuse_secrets_in_plan(planning["task"], survey, decision, redactor)
-        else:
-            context.secret_free.keep(parts, True)
     if rubric is not None:  # the order of criteria in a file must not change the plan
         rubric = rubric.model_copy(update={"criteria": sort_by_id(rubric.criteria)})
     plan = Plan(
         task_id=planning["task"].id,
         task_digest=planning["digest"],
-        survey=survey,
-        decision=decision,
+        survey=planning["survey"],
+        decision=planning["decision"],
         profiles=planning.get("profiles"),
         rubric=rubric,
         calls=() if client is None else tuple(client.calls[name] for name in sorted(client.calls)),

@@ -65,7 +65,7 @@ class RunContext(Displayed):
     the names under which providers know them. `secrets` are known in addition to those of the environment. Plain
     functions of evaluators and derivers run in `threads`. `first_answers` stops a run whose evaluator is broken; None
     for a dry run, whose replies mean nothing. Tasks that differ only in their texts share the `outlines` and
-    `decisions` of their plans, and `secret_free` tells which of them contain no secret.
+    `decisions` of their plans.
     """
 
     config: Config
@@ -79,7 +79,6 @@ class RunContext(Displayed):
     first_answers: FirstAnswers | None = field(default_factory=FirstAnswers, compare=False, repr=False)
     outlines: SharedParts[SurveyOutline] = field(default_factory=SharedParts)
     decisions: SharedParts[Decision] = field(default_factory=SharedParts)
-    secret_free: SharedParts[bool] = field(default_factory=SharedParts)
 
     def with_models(self, gateways: "Gateways", sink: "CallSink | None" = None) -> "RunContext":
         """Return the context of one graph run, whose clients send to the `gateways` and keep replies in `sink`."""

@@ -5,7 +5,6 @@
     shares        intervals of proportions, plain and over tasks (Wilson)
     sign_flips    paired tests that flip whole tasks, exact where that is feasible
     multiplicity  p-values adjusted for many tests (Holm)
-    series        autocorrelation, and trends of autocorrelated series (Mann-Kendall, Hamed-Rao)
     equivalence   non-inferiority, and the difference that a design can detect
     agreement     Cohen's kappa of two annotators, plain and weighted, with its interval
     krippendorff  Krippendorff's alpha of several raters, with its interval

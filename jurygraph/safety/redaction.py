@@ -2,8 +2,8 @@
 
 Secrets are the values of environment variables that are named like one, unless they are placeholders. Redacting is for
 accidents, such as an error that repeats a header; code that hides a key on purpose is trusted code. A run cannot redact
-the fields of a config and the params of a plan, since a redacted parameter would be a different one; a secret there is
-refused. The content of a task is kept unchanged.
+the fields of a config, since a redacted parameter would be a different one; a secret there is refused. The content of a
+task, and what code writes into a plan, are kept unchanged.
 """
 
 import base64
@@ -16,12 +16,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
-from jurygraph.errors import ConfigError, JurygraphError, PlanError
+from jurygraph.errors import ConfigError, JurygraphError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, JsonValue
 
-    from jurygraph.schema import Config, Decision, Survey, SurveyOutline, Task
+    from jurygraph.schema import Config
 
 MIN_SECRET_LENGTH = 8
 """Minimum number of characters of a secret: shorter values occur in texts by chance."""
@@ -216,26 +216,6 @@ def refuse_secrets_in_config(config: "Config") -> None:
     """Raise ConfigError if a field of the config holds a secret; it names the field and the secret's variable."""
     for problem in _secrets_in_fields(config, process_redactor()):
         raise ConfigError(problem)
-
-
-def may_hold_secret(outline: "SurveyOutline", decision: "Decision", redactor: Redactor) -> bool:
-    """Return whether the parts of a plan together contain a secret, so that each has to be searched."""
-    return redactor.has_secrets and redactor.has_secret_in(outline.model_dump_json() + decision.model_dump_json())
-
-
-def refuse_secrets_in_plan(task: "Task", survey: "Survey", decision: "Decision", redactor: Redactor) -> None:
-    """Raise PlanError if user code put a secret into a question, derivation or component; it names the place.
-
-    Nothing is refused where the task itself contains a secret.
-    """
-    if redactor.has_secret_in(task.model_dump_json()):
-        return
-    parts: list[tuple[str, BaseModel]] = [(f"question {part.id!r}", part) for part in survey.questions]
-    parts += [(f"material {part.gives!r}", part) for part in survey.derivations]
-    parts += [(f"component {part.name!r}", part) for part in decision.specs]
-    for name, part in parts:
-        for problem in _secrets_in_fields(part, redactor):
-            raise PlanError(f"task {task.id!r}: {name}, {problem}")
 
 
 def _secrets_in_fields(model: "BaseModel", redactor: Redactor) -> Iterator[str]:

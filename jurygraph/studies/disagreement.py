@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from jurygraph.aggregation import fusion
 from jurygraph.arrays import Bools, Floats, Ints, as_unit_interval
 from jurygraph.errors import InputError, PlanError
 from jurygraph.inference.clusters import jackknife_interval
-from jurygraph.inference.series import MIN_STEPS, trend_test
 from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
@@ -23,17 +21,9 @@ PAPER = ("accuracy", "format", "steps")
 """r_acc, r_fmt and r_step of MACRM Eq. 5, under the names of their evaluators."""
 
 _MAX_STEPS = 30
-_MAX_CORRECTED = 0.5
-_MIN_CORRECTED = 50
-"""Autocorrelations above the first are not fully corrected in trends of fewer steps than the second."""
 _SERIES_TITLES = {"reward": "mean reward", "disagreement": "mean D_pair", "conflict_rate": "conflict rate"}
-_COEFFICIENTS = ("pearson", "spearman")
 _ROUNDING = 1e-9
-# Equal differences can differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1. Means of many values differ by more.
-_DECIMALS = 12
-_DECIMALS_OF_MEANS = 9
-_MAX_PARTS = 100
-"""Most parts that are left out one by one for the interval of a correlation; beyond, a part is several tasks."""
+_DECIMALS = 12  # equal differences can differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1
 Figures = dict[str, Any]
 
 
@@ -174,12 +164,11 @@ def report(runs: Sequence[Samples], percentile: float = 80.0) -> Report:
       samples tie, fewer than 1 - percentile / 100 of them lie above it.
     - High-div are the 1 - percentile / 100 of the samples with the greatest D_pair, by count: rounded half up, at least
       one and not all. Of equal samples those with the smaller id come first.
-    - Values and D_pair are compared with 12 decimals, and the means of steps, for τ-b, with 9.
+    - D_pair is compared with 12 decimals.
 
     The figures of a run are `samples` responses in `tasks` tasks, the `threshold`, mean `disagreement`, `conflicts`,
-    the `split`, `correlations` of components, `steps` (mean reward, mean D_pair and conflict rate, Eq. 7) and their
-    `trends`, and `left_out`, by reason. `steps` and `trends` are empty if the run is not cut into steps, `trends` also
-    with one step.
+    the `split`, `steps` (mean reward, mean D_pair and conflict rate, Eq. 7) and their `trends`, and `left_out`, by
+    reason. `steps` and `trends` are empty if the run is not cut into steps, `trends` also with one step.
 
     Raises `InputError` if `percentile` is out of range.
 
@@ -223,7 +212,6 @@ def _measure(samples: Samples, percentile: float) -> Figures:
         "conflicts": int(conflict.sum()),
         "conflict_rate": float(np.mean(conflict)),
         "split": split(samples, disagreement, percentile),
-        "correlations": _correlations(samples),
         "steps": steps,
         "trends": _trends(steps),
         "left_out": samples.left_out,
@@ -237,43 +225,22 @@ def _run_tables(one: Figures) -> Iterator[ReportTable]:
         difference = IntervalCell(row["difference"], row["difference_low"], row["difference_high"])
         rows.append([row["name"], row["high"], row["low"], difference])
     yield ReportTable(("mean", f"High-div ({found['high']})", f"Low-div ({found['low']})", "difference (95 %)"), rows)
-    rows = []
-    for pair in one["correlations"]:
-        cells = [IntervalCell(pair[name], pair[f"{name}_low"], pair[f"{name}_high"]) for name in _COEFFICIENTS]
-        rows.append([f"{pair['first']}, {pair['second']}", *cells, pair["why"] or ""])
-    header = ["correlation", "Pearson (95 %)", "Spearman (95 %)", "note"]
-    if not any(pair["why"] for pair in one["correlations"]):
-        header.pop()
-        rows = [row[:-1] for row in rows]
-    yield ReportTable(header, rows)
     rows = [[f"{step['step']:g}", step["samples"], *(step[name] for name in _SERIES_TITLES)] for step in one["steps"]]
     yield ReportTable(("step", "responses", *_SERIES_TITLES.values()), rows, most=_MAX_STEPS)
     rows = []
     for trend in one["trends"]:
-        tests = [trend[name] for name in ("kendall", "autocorrelation", "p", "fluctuation")]
         ends = (trend["first"], trend["last"], f"{trend['slope']:.2g}")
-        rows.append([_SERIES_TITLES[trend["name"]], *ends, *tests])
-    header = ["over steps", "first", "last", "slope", "Kendall τ-b", "lag-1 ρ", "p", "mean |change|"]
-    yield ReportTable(header, rows)
+        rows.append([_SERIES_TITLES[trend["name"]], *ends, trend["fluctuation"]])
+    yield ReportTable(("over steps", "first", "last", "slope", "mean |change|"), rows)
 
 
 def _run_notes(one: Figures) -> Iterator[str]:
-    """Yield what was omitted, how ties were split, and where the p-value of a trend cannot be corrected for
-    autocorrelation; docs/disagreement.md has figures."""
     run = one["run"]
     yield from omission_notes(one["left_out"], f"{run}: ")
     found = one["split"]
     if found["tied_low"]:
         ties = f"{found['tied_high']} High-div and {found['tied_low']} Low-div responses tie at D_pair"
         yield f"{run}: {ties} {found['cut']:.4g}; ties are split by id"
-    steps = len(one["steps"])
-    if one["trends"] and steps < MIN_STEPS:
-        yield f"{run}: p assumes independent steps; {MIN_STEPS} steps are needed to see if they are"
-    for trend in one["trends"]:
-        if steps < _MIN_CORRECTED and (trend["autocorrelation"] or 0.0) > _MAX_CORRECTED:
-            limit = f"p is too small for {steps} steps with an autocorrelation of {trend['autocorrelation']:.2f}"
-            chance = "a tenth or more of such series have p < .05 by chance"
-            yield f"{run}: {_SERIES_TITLES[trend['name']]}: {limit}; {chance}"
 
 
 def _plots(measured: Sequence[Figures]) -> list[Plot]:
@@ -287,56 +254,8 @@ def _plots(measured: Sequence[Figures]) -> list[Plot]:
     return plots if any(one["steps"] for one in measured) else []
 
 
-def _correlations(samples: Samples) -> list[Figures]:
-    """Return the correlations of two components over all samples, pooled, with 95 % intervals over tasks.
-
-    Without coefficients if one component is constant, and `why` gives that reason. Intervals are computed on Fisher's z
-    scale; the ends are None with one task, for ±1, or if a component is constant without one of the tasks.
-    """
-    values = np.round(samples.values, _DECIMALS)
-    parts = _number_tasks(samples) % _MAX_PARTS
-    coefficients = _correlate(values)
-    names = samples.components
-    left_out = range(int(parts.max()) + 1) if parts.any() else range(0)  # one task cannot be left out
-    without = np.array([_correlate(values[parts != part]) for part in left_out]).reshape(-1, *coefficients.shape)
-    correlations = []
-    for first, second in combinations(range(len(names)), 2):
-        found: Figures = {"first": names[first], "second": names[second], "why": None}
-        constant = [names[place] for place in (first, second) if np.ptp(values[:, place]) == 0.0]
-        if constant:
-            found["why"] = f"{' and '.join(constant)} {'is' if len(constant) == 1 else 'are'} constant"
-        for kind, name in enumerate(_COEFFICIENTS):
-            r = None if constant else float(coefficients[kind, first, second])
-            low, high = (None, None) if r is None else _fisher_interval(r, without[:, kind, first, second])
-            found |= {name: r, f"{name}_low": low, f"{name}_high": high}
-        correlations.append(found)
-    return correlations
-
-
 def _number_tasks(samples: Samples) -> Ints:
     return np.unique(samples.groups, return_inverse=True)[1]
-
-
-def _correlate(values: Floats) -> Floats:
-    """Return Pearson's and Spearman's correlations of columns [R, m], [2, m, m]; NaN for a constant one."""
-    from scipy import stats
-
-    both = []
-    for columns in (values, np.asarray(stats.rankdata(values, axis=0))):
-        deviations = columns - columns.mean(axis=0)
-        norms = np.where(np.ptp(columns, axis=0) > 0.0, np.sqrt((deviations**2).sum(axis=0)), np.nan)
-        both.append(np.clip(np.round(deviations.T @ deviations / np.outer(norms, norms), _DECIMALS), -1.0, 1.0))
-    return np.stack(both)
-
-
-def _fisher_interval(r: float, without: Floats) -> tuple[float, float] | tuple[None, None]:
-    """Return the jackknife interval of a correlation from those without each part of the tasks, on Fisher's z scale."""
-    if not (np.abs([r, *without]) < 1.0).all():
-        return None, None
-    estimate = jackknife_interval(math.atanh(r), np.arctanh(without))
-    if estimate.low is None or estimate.high is None:
-        return None, None
-    return math.tanh(estimate.low), math.tanh(estimate.high)
 
 
 def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> list[Figures]:
@@ -351,12 +270,10 @@ def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> list
 
 
 def _trends(steps: Sequence[Figures]) -> list[Figures]:
-    """Return the trend of each series over the steps.
+    """Return the first and last value of each series over the steps, its slope and its fluctuation.
 
-    `slope` is that of the least-squares line, per unit of the step number. `kendall` is τ-b with the step and `p` its
-    two-sided test (Mann-Kendall), None if the series is constant. `factor` is that by which autocorrelation multiplies
-    the test's variance, and `autocorrelation` that of a step with the next, without the trend; None for fewer than 10
-    steps. `fluctuation` is the mean absolute change from one step to the next.
+    `slope` is that of the least-squares line, per unit of the step number; `fluctuation` is the mean absolute change
+    from one step to the next.
     """
     if len(steps) < 2:
         return []
@@ -365,17 +282,12 @@ def _trends(steps: Sequence[Figures]) -> list[Figures]:
     trends = []
     for name in _SERIES_TITLES:
         series = np.array([one[name] for one in steps])
-        test = trend_test(numbers, series.round(_DECIMALS_OF_MEANS))
         trends.append(
             {
                 "name": name,
                 "first": float(series[0]),
                 "last": float(series[-1]),
                 "slope": float(centered @ series / (centered @ centered)),
-                "kendall": test and round(test.kendall, _DECIMALS),
-                "p": test and test.p,
-                "factor": test and test.factor,
-                "autocorrelation": test and test.autocorrelation,
                 "fluctuation": float(np.mean(np.abs(np.diff(series)))),
             }
         )

@@ -57,8 +57,7 @@ class Watch:
 
         `arl` is the average run length without change for which the limits were computed: `drift`, those of the CUSUMs
         by their reference value, and `jump`, that of a single step's normal score. Without a step there are none. Each
-        of the `warnings` names a series for which `arl` does not hold: it is autocorrelated, or its forecasts leave an
-        autocorrelation.
+        of the `warnings` names a series for which `arl` does not hold, since it is autocorrelated.
         """
         analyzer = self.analyzer
         limits = analyzer.limits if analyzer.series else None
@@ -68,7 +67,6 @@ class Watch:
             "arl": analyzer.settings.arl,
             "drift": {} if limits is None else dict(zip(map(str, REFERENCES), limits.drift, strict=True)),
             "jump": None if limits is None else limits.jump,
-            "prewhiten": analyzer.settings.prewhiten,
             "warnings": analyzer.warnings,
             "alerts": self.alerts,
             "series": series,

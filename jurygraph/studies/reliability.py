@@ -12,7 +12,7 @@ import numpy as np
 from jurygraph.aggregation.agreement import krippendorff_alpha
 from jurygraph.display import format_interval, format_number
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import Estimate, effective_size, ratio_interval, t_quantile
+from jurygraph.inference.clusters import Estimate, effective_size, ratio_interval
 from jurygraph.inference.equivalence import detectable_difference
 from jurygraph.inference.variance import reliability, split_variance
 from jurygraph.runs.run import Run
@@ -23,7 +23,6 @@ from jurygraph.studies.report import IntervalCell, Report, ReportTable, omission
 MEAN_OVER = (1, 2, 4, 8)
 """Numbers of values whose mean's reliability is reported."""
 _NOT_SPLIT = "one value for each task: what tasks and responses contribute cannot be told apart"
-_ROUNDING = 1e-9
 _FEW_TASKS = 20
 _MAX_QUESTIONS = 30
 
@@ -123,7 +122,7 @@ def report(scores: RunScores) -> Report:
     The figures are those of the `mean` reward, the splits of the `rewards` and of the `questions`, and `left_out`.
     """
     rewards = split_scores(scores.rewards)
-    mean = _mean_reward(scores.rewards, rewards)
+    mean = _mean_reward(scores.rewards)
     questions = [split_scores(one) for one in scores.questions]
     judges = [agreement_of_judges(name, found) for name, found in sorted(scores.judges.items())]
     notes = list(omission_notes(scores.left_out))
@@ -220,13 +219,11 @@ def _correlation(found: Estimate | None) -> Figures | None:
     return {"value": found.value, "low": found.low, "high": found.high, "of_means": of_means}
 
 
-def _mean_reward(rewards: Scores, split: Figures) -> Figures:
+def _mean_reward(rewards: Scores) -> Figures:
     """Return the mean reward with its 95 % interval over tasks, and how much data that is.
 
     `effective` is the number of independent responses that would be as precise. `detectable` is the smallest true
-    difference that two runs of this size on different tasks would find, at 5 % and with power 0.8. `halving` has the
-    number of tasks, with as many responses each as now, and of responses to each of these tasks, that would halve the
-    interval; None if no number does, or if that is unknown.
+    difference that two runs of this size on different tasks would find, at 5 % and with power 0.8.
     """
     values = np.array(rewards.values)
     tasks = np.unique(rewards.tasks, return_inverse=True)[1]
@@ -241,29 +238,7 @@ def _mean_reward(rewards: Scores, split: Figures) -> Figures:
         "high": estimate.high,
         "effective": effective_size(values, tasks),
         "detectable": detectable_difference(difference),
-        "halving": {
-            "tasks": _tasks_that_halve(estimate.clusters) if estimate.error else None,
-            "responses": _responses_that_halve(split) if estimate.error else None,
-        },
     }
-
-
-def _tasks_that_halve(count: int) -> int:
-    """Return the least number of tasks; the half-width is t_(G-1) · √((σ²_task + σ²_response / m) / G)."""
-    goal = t_quantile(count - 1) / 2.0
-    by_normal_quantile = math.floor(count * (t_quantile(math.inf) / goal) ** 2)
-    tasks = max(count + 1, by_normal_quantile)
-    while t_quantile(tasks - 1) * math.sqrt(count / tasks) > goal:
-        tasks += 1
-    return tasks
-
-
-def _responses_that_halve(split: Figures) -> int | None:
-    if not split["levels"]:
-        return None
-    between, within = (level["variance"] for level in split["levels"])
-    left = (between + within * split["tasks"] / split["responses"]) / 4.0 - between
-    return math.ceil(within / left - _ROUNDING) if left > 0.0 else None
 
 
 def _split_sections(rewards: Figures) -> Iterator[str | ReportTable]:
@@ -285,17 +260,6 @@ def _mean_lines(mean: Figures, rewards: Figures) -> Iterator[str]:
     if mean["detectable"] is not None:
         detectable = format_number(mean["detectable"])
         yield f"detectable difference of two such runs on different tasks: {detectable} (level 0.05, power 0.8)"
-    tasks, responses = mean["halving"].values()
-    if tasks is None:
-        return
-    size = rewards["responses"] / rewards["tasks"]
-    by_tasks = f"to halve the interval: {tasks} tasks with {size:.3g} response{'s' * (size != 1)} each"
-    if responses is not None:
-        yield f"{by_tasks}, or {responses} responses to each of these {rewards['tasks']}"
-    elif rewards["levels"]:
-        yield f"{by_tasks}; no number of responses to these {rewards['tasks']} does it"
-    else:
-        yield by_tasks
 
 
 def _question_table(questions: Sequence[Figures]) -> ReportTable:

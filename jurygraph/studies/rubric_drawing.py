@@ -4,7 +4,7 @@ Texts are untrusted: they are quoted, with all Mermaid syntax encoded.
 """
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -28,12 +28,12 @@ _SAFE = frozenset(" ,.-()")
 _REPLACEMENTS = str.maketrans({"ﬂ": "fl", **{letter: letter + "\u2060" for letter in "¶$:\\"}})
 """Replacements for characters that Mermaid interprets even if they are encoded: its own marks for codes, formulas
 between "$$", "fa:fa-car", and a backslash before "n" as a line break. A word joiner separates them."""
-_CLASSES = (
-    ("penalty", "stroke:#8a1c2b", "k4"),
-    ("suppressed", "fill:#fff0c2,stroke-width:4px", "k6"),
-    ("missing", "stroke-dasharray:5 5", "k7"),
-)
-"""Classes of nodes, with their style and the sample in the legend."""
+_CLASSES = {
+    "penalty": "stroke:#8a1c2b",
+    "suppressed": "fill:#fff0c2,stroke-width:4px",
+    "missing": "stroke-dasharray:5 5",
+}
+"""Classes of nodes, with their style."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +165,11 @@ def to_mermaid(task: str, rubric: Rubric, scores: Scores | None = None) -> str:
     for edge in rubric.edges:
         arrow = f'{_ARROWS[edge.kind]}|"{_encode(_edge_label(edge, scores))}"|'
         lines.append(f"    n{number[edge.parent]} {arrow} n{number[edge.child]}")
-    lines += ["  end", *_legend(scores is not None)]
-    for name, style, sample in _CLASSES if scores is not None else _CLASSES[:1]:
+    lines.append("  end")
+    for name, style in _CLASSES.items():
         marked = [f"n{number[one.id]}" for one in rubric.criteria if _is_marked(name, one, scores)]
-        lines += [f"  classDef {name} {style}", f"  class {','.join([sample, *marked])} {name}"]
+        if marked:
+            lines += [f"  classDef {name} {style}", f"  class {','.join(marked)} {name}"]
     return "\n".join([*lines, ""])
 
 
@@ -196,23 +197,12 @@ def _edge_label(edge: Edge, scores: Scores | None) -> str:
 
 
 def _is_marked(name: str, criterion: Criterion, scores: Scores | None) -> bool:
-    if name == "penalty" or scores is None:
+    if name == "penalty":
         return criterion.weight < 0
+    if scores is None:
+        return False
     score = scores.criteria[criterion.id]
     return score.suppressed if name == "suppressed" else bool(score.missing)
-
-
-def _legend(has_scores: bool) -> Iterator[str]:
-    yield '  subgraph legend["How to read it"]'
-    yield "    direction TB"
-    yield from (f"    k{number}{_box(False, 'criterion')}" for number in (1, 2, 3))
-    yield f"    k4{_box(True, 'penalty')}"
-    yield from (f'    k{at} {arrow}|"{kind}"| k{at + 1}' for at, (kind, arrow) in enumerate(_ARROWS.items(), start=1))
-    if has_scores:
-        yield f"    k5{_box(False, 'p as judged → q left of it')}"
-        yield f"    k6{_box(False, '▼ suppressed, q below p')}"
-        yield f"    k7{_box(False, '? not or not wholly judged')}"
-    yield "  end"
 
 
 def _format_exact(value: float) -> str:

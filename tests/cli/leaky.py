@@ -148,13 +148,6 @@ class Quiet(jg.Evaluator):
         return 1.0
 
 
-class AsksWithSecrets(Quiet):
-    name = "asks"
-
-    def questions(self, view):
-        return [self.question(view, params={"key": secrets()[0]})]
-
-
 class RaisesWhenPlanning(Quiet):
     name = "plans"
 

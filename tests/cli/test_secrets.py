@@ -260,7 +260,6 @@ def test_no_secret_is_written_to_a_file_or_a_stream(
 BROKEN: dict[str, dict[str, Any]] = {
     "combine": {"evaluators": ["leaky.Quiet"], "components": {"quiet": {"combiner": "leaky.BreaksWhenCombining"}}},
     "freeze": {"evaluators": ["leaky.Quiet"], "components": {"quiet": {"combiner": "leaky.BreaksWhenFreezing"}}},
-    "question": {"evaluators": ["leaky.AsksWithSecrets"]},
     "planning": {"evaluators": ["leaky.RaisesWhenPlanning"]},
     "open": {"evaluators": ["leaky.RaisesWhenOpened"]},
     "made": {"evaluators": ["leaky.RaisesWhenMade"]},

@@ -10,7 +10,7 @@ from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorIn
 from jurygraph.decision.combiners import Mean
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.schema import Evidence, Material, RecordedVerdict, Response, Variant, Verdict
-from tests.graphs.scripted import make_plan, response, score_responses, task
+from tests.graphs.scripted import response, score_responses, task
 
 HERE = __name__
 SECRET = "sk-canary-0123456789abcdef"
@@ -65,14 +65,6 @@ class Reads(Evaluator):
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         assert SECRET not in str(inputs.material)
         return Verdict(score=1.0, reason=str(inputs.material[0]["leaks"].data))
-
-
-class Asks(Evaluator):
-    def questions(self, view: jg.TaskView) -> list[Any]:
-        return [self.question(view, params={"of": ["x", SECRET]})]
-
-    def answer(self, inputs: EvaluatorInput) -> float:
-        return 1.0
 
 
 class Quiet(Evaluator):
@@ -146,13 +138,6 @@ def test_exceptions_of_a_combiner_are_redacted() -> None:
     config = {"evaluators": [{"use": f"{HERE}:Quiet", "name": "quiet"}], "components": {"quiet": BROKEN}}
     with pytest.raises(PlanError, match=r"failed: ValueError: \[redacted\]; fix it"):
         score_responses(config, task(), response("a"))
-
-
-def test_a_question_that_holds_a_secret_is_refused_with_its_place() -> None:
-    with pytest.raises(PlanError) as caught:
-        make_plan({"evaluators": [f"{HERE}:Asks"]}, task())
-    assert f"params.of[1]: holds the secret of {NAME}, which a run would keep" in str(caught.value)
-    assert SECRET not in str(caught.value)
 
 
 def test_a_config_that_holds_a_secret_is_refused_with_its_place() -> None:

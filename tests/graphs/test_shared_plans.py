@@ -9,14 +9,11 @@ from hypothesis import strategies as st
 
 import jurygraph as jg
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
-from jurygraph.errors import PlanError
 from jurygraph.graphs import state
 from jurygraph.graphs.state import SharedParts
 from jurygraph.schema import Question, Task, TaskView
 from tests.examples import at_most
 from tests.graphs.scripted import evaluator_use
-
-NAME, SECRET = "SHARED_API_KEY", "sk-Zq81mPx02LkTr55vWb"
 
 
 class Metadata(Evaluator):
@@ -28,18 +25,6 @@ class Metadata(Evaluator):
         names = view.metadata.get("subjects", ["x"])
         assert isinstance(names, list)
         return [self.question(view, str(name), params=view.metadata) for name in names]
-
-    def answer(self, inputs: EvaluatorInput) -> bool:
-        return True
-
-
-class Hidden(Evaluator):
-    """Asks with a value that may be a secret."""
-
-    name = "hidden"
-
-    def questions(self, view: TaskView) -> Sequence[Question]:
-        return [self.question(view, params={"key": SECRET})]
 
     def answer(self, inputs: EvaluatorInput) -> bool:
         return True
@@ -123,20 +108,6 @@ def test_tasks_that_differ_in_their_texts_share_an_outline_and_a_decision() -> N
     assert one.survey.views.keys() != other.survey.views.keys()
     assert one.survey.outline is other.survey.outline
     assert one.decision is other.decision
-
-
-def test_a_secret_in_shared_parts_is_refused_as_soon_as_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is refused where the task itself contains it, and that allows it in no other task."""
-    monkeypatch.delenv(NAME, raising=False)
-    with jg.Jury(evaluators=[Hidden()]) as jury:
-        jury.prepare(Task(id="a", query="q"))
-        monkeypatch.setenv(NAME, SECRET)
-        for _ in range(2):
-            jury.prepare(Task(id="b", query=f"why {SECRET}?"))
-            with pytest.raises(PlanError, match=f"task 'c': question 'hidden', params.key: holds the secret of {NAME}"):
-                jury.prepare(Task(id="c", query="q"))
-        monkeypatch.delenv(NAME)
-        jury.prepare(Task(id="d", query="q"))
 
 
 def test_shared_parts_are_bounded() -> None:

@@ -13,7 +13,6 @@ from jurygraph.agents.data_analyzer.scales import Measure, invert_scale
 from jurygraph.agents.data_analyzer.series import (
     Calibration,
     Direction,
-    Frame,
     Series,
     has_left_unit,
     measure_series,
@@ -94,17 +93,14 @@ class AnalyzerSettings(FrozenModel):
     """Settings of the analyzer.
 
     `arl` is the average number of steps between false alarms of the whole analyzer, at most 1e9. `calibration` is the
-    number of steps from which conflict and population are frozen. A rise of a component in `penalties` is bad.
-    `opposed` are the components whose disagreement is conflict (MACRM's three), if at least two of them exist. With
-    `prewhiten`, what is tested is how a step differs from its forecast from the step before, so that autocorrelated
-    series keep to `arl`; conflict and population are then left out.
+    number of steps after which it is known what conflict is. A rise of a component in `penalties` is bad. `opposed` are
+    the components whose disagreement is conflict (MACRM's three), if at least two of them exist.
     """
 
     arl: float = Field(default=10_000.0, gt=1.0, le=MAX_ARL, allow_inf_nan=False)
     calibration: int = Field(default=20, ge=2)
     penalties: frozenset[str] = frozenset({"repetition"})
     opposed: tuple[str, ...] = ("accuracy", "format", "steps")
-    prewhiten: bool = False
 
 
 class Analyzer:
@@ -117,8 +113,8 @@ class Analyzer:
         self.values: Floats = np.empty(0)
         """The values of the last step, in the order of the series."""
         self.warnings: tuple[str, ...] = ()
-        """One sentence for each series found autocorrelated, without `prewhiten`: `arl` does not hold for it."""
-        self._frame: Frame | None = None
+        """One sentence for each series found autocorrelated: `arl` does not hold for it."""
+        self._conflict = float("nan")
         self._calibration: Calibration | None = None
 
     def observe(self, step: TrainingStep) -> tuple[Alert, ...]:
@@ -133,22 +129,18 @@ class Analyzer:
         self._require_same_series(step)
         self._leave_unit_scale(step)
         self.steps += 1
-        measure = measure_series(step, self.series, self._opposed, self._frame)
+        measure = measure_series(step, self.series, self._opposed, self._conflict)
         self.values = measure.value
         self._summary.add(self.steps, measure.value)
         before = self._detectors.baseline
         raised = self._detectors.feed(self.steps, measure)
-        # The diagnosis compares levels, and the normal scores of forecasts are about changes.
-        self._recent.add(measure, np.full_like(raised.u, np.nan) if self.settings.prewhiten else raised.u, before)
+        self._recent.add(measure, raised.u, before)
         alerts = [self._alert(int(place), raised, measure) for place in np.flatnonzero(raised.has_alarm)]
         alerts += self._diagnosis.hacks(self.steps, alerts)
         self._detectors.restart(raised.has_alarm)
         self._recent.restart(raised.has_alarm)
-        if not self.settings.prewhiten:
-            self._warn_of_autocorrelation()
-        if self._calibration is not None:
-            self._frame = self._calibration.add(step)
-            self._calibration = self._calibration if self._frame is None else None  # its rows are no longer needed
+        self._warn_of_autocorrelation()
+        self._calibrate(step)
         return tuple(alerts)
 
     def summary(self) -> tuple[SeriesSummary, ...]:
@@ -165,29 +157,27 @@ class Analyzer:
     def _begin(self, step: TrainingStep) -> None:
         opposed = tuple(name for name in self.settings.opposed if name in step.components)
         self._opposed = opposed if len(opposed) > 1 else ()
-        self.series = self._series_of(step)
+        self.series = series_of(step, self._opposed, self.settings.penalties)
         self._places = {series.name: place for place, series in enumerate(self.series)}
-        self._detectors = Detectors((len(self.series),), self.limits, self.settings.prewhiten)
+        self._detectors = Detectors((len(self.series),), self.limits)
         self._is_warned = np.zeros(len(self.series), dtype=np.bool_)
         self._summary = AnalyzerSummary(len(self.series))
         self._recent = Recent(len(self.series))
         self._diagnosis = Diagnosis(self._recent_mean)
-        if not self.settings.prewhiten:
+        if self._opposed:
             self._calibration = Calibration(self.settings.calibration, self._opposed)
 
-    def _series_of(self, step: TrainingStep) -> tuple[Series, ...]:
-        """Return the series of a step. With `prewhiten`, those measured against the first steps are left out: a level
-        that swings moves rows over their limits, whose shares no forecast of a step describes."""
-        series = series_of(step, self._opposed, self.settings.penalties)
-        if not self.settings.prewhiten:
-            return series
-        return tuple(one for one in series if one.name not in ("conflict", "population"))
+    def _calibrate(self, step: TrainingStep) -> None:
+        limit = None if self._calibration is None else self._calibration.add(step)
+        if limit is not None:
+            self._conflict = limit
+            self._calibration = None  # its rows are no longer needed
 
     def _recent_mean(self, name: str) -> float:
         return float(self._recent.mean[self._places[name]]) if name in self._places else 0.0
 
     def _require_same_series(self, step: TrainingStep) -> None:
-        names = {series.name for series in self._series_of(step)}
+        names = {series.name for series in series_of(step, self._opposed, self.settings.penalties)}
         differing = sorted(names ^ self._places.keys())
         if differing:
             raise InputError(
@@ -214,8 +204,8 @@ class Analyzer:
         for place in np.flatnonzero(is_clear & ~self._is_warned):
             self.warnings += (
                 f"step {self.steps}: {self.series[place].description} depends on the step before (autocorrelation "
-                f"{rho[place]:.2f}), so false alarms are more frequent than one in {self.settings.arl:g} steps; use "
-                "--prewhiten (from Python: AnalyzerSettings.prewhiten)",
+                f"{rho[place]:.2f}), so false alarms are more frequent than one in {self.settings.arl:g} steps; "
+                "shuffle the prompts, or make steps of more tasks",
             )
         self._is_warned |= is_clear
 

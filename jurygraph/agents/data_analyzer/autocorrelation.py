@@ -12,14 +12,11 @@ import numpy as np
 
 from jurygraph.agents.data_analyzer.scales import MIN_RELATIVE_SD
 from jurygraph.arrays import Bools, Floats
-from jurygraph.inference.series import MAX_AUTOCORRELATION
 
 BLOCK = 100
 """Pairs in a block. Shorter ones bias the estimate at a high autocorrelation, longer ones hide shifts for longer."""
 MIN_PAIRS = 8  # fewer give no estimate
-_MARGIN = 0.5
-"""Standard errors that are added to the estimate for pre-whitening. Too low an estimate costs false alarms, too high a
-one delay; the former grow faster."""
+MAX_AUTOCORRELATION = 0.98
 
 
 class PairMoments(NamedTuple):
@@ -55,10 +52,6 @@ class LagOne:
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._last: Floats = np.full(shape, np.nan)
         self._block = PairMoments.empty(shape)
-        self._freedom: Floats = np.zeros(shape)
-        """The degrees of freedom of the blocks closed since the last alarm: their pairs less one each."""
-        self._products: Floats = np.zeros((2, 2, *shape))
-        """The sums of products of deviations of the same blocks."""
         self._past: Floats = np.zeros((3, *shape))
         """Of all closed blocks: pairs, blocks, and the sum of pairs × autocorrelation."""
 
@@ -69,10 +62,8 @@ class LagOne:
         self._close(self._block.pairs >= BLOCK)
 
     def restart(self, series: Bools) -> None:
-        """Forget the noise of some series [..., S]; their next score has none before it, and begins a block."""
+        """Begin a block of some series [..., S]; their next score has none before it."""
         self._close(series)
-        self._freedom = np.where(series, 0.0, self._freedom)
-        self._products = np.where(series, 0.0, self._products)
         self._last = np.where(series, np.nan, self._last)
 
     @property
@@ -87,21 +78,6 @@ class LagOne:
         estimate = np.clip(corrected, -MAX_AUTOCORRELATION, MAX_AUTOCORRELATION)
         return np.where(pairs >= np.maximum(MIN_PAIRS, 4.0 * blocks), estimate, np.nan)
 
-    def forecast(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the regression of the next score on the last one, each [..., S].
-
-        They are the last score, NaN at the start; the slope, 0 without an estimate; the sd of the residuals, and its
-        degrees of freedom.
-        """
-        estimate = np.nan_to_num(self.estimate())
-        error = np.sqrt((1.0 - estimate * estimate) / np.maximum(self.pairs, 1.0))
-        slope = np.minimum(estimate + _MARGIN * error, MAX_AUTOCORRELATION)
-        (before, product), (_, squares) = self._products + self._block.products
-        pairs = self._block.pairs
-        freedom = np.maximum(self._freedom + np.maximum(pairs - 1.0, 0.0) - 1.0, 1.0)
-        residual = np.maximum(squares - 2.0 * slope * product + slope * slope * before, 0.0)
-        return self._last, slope, np.sqrt(residual / freedom), freedom
-
     def _weigh_block(self) -> Floats:
         """Return of the present block: pairs, 1, and pairs × autocorrelation, [3, ..., S]; 0 if it varies by rounding
         only."""
@@ -115,6 +91,4 @@ class LagOne:
         if not series.any():
             return
         self._past = self._past + np.where(series, self._weigh_block(), 0.0)
-        self._freedom = self._freedom + np.where(series, np.maximum(self._block.pairs - 1.0, 0.0), 0.0)
-        self._products = self._products + np.where(series, self._block.products, 0.0)
         self._block = self._block.without(series)

@@ -10,11 +10,6 @@ w = n₀ / √(n (n + 1)). The CUSUMs are weighted accordingly,
 which is the likelihood ratio of a shift of 2 k sd that began when C was last 0. For w = 1 this is the usual CUSUM, so
 the run length without a change is no shorter; learning while C is raised costs no more power than necessary. w is never
 below ½, so that a CUSUM that rose early comes down again.
-
-With pre-whitening, each score is compared with its forecast from the score before, m + ρ (z - m), instead of the mean
-m: the residuals of a lag-1 autoregression are independent. Their sd is that of the regression, with its degrees of
-freedom. The error of m adds 1 / n to their variance as without it: var(m) is about σ² / (n (1 - ρ)²), of which a
-forecast has (1 - ρ)².
 """
 
 from typing import Any, NamedTuple
@@ -78,8 +73,8 @@ _K = np.array(REFERENCES)[:, None]
 class TestResults(NamedTuple):
     """The test results of all series at one step: `drift` [..., S, K, 2] and `jump` [..., S, 2], up first.
 
-    `u` [..., S] are the normal scores; `expected` is the mean of earlier scores, or the forecast; `size` the distance
-    from it in sd. NaN for series that were not tested.
+    `u` [..., S] are the normal scores; `expected` is the mean of earlier scores; `size` the distance from it in
+    sd. NaN for series that were not tested.
     """
 
     drift: Bools
@@ -107,9 +102,7 @@ class Baseline(NamedTuple):
 
     def sd(self, floor: ArrayLike) -> Floats:
         """Return the sd, at least the change that one row can cause, now (`floor`) or on average."""
-        return self.at_least(np.sqrt(self.squares / np.maximum(self.n - 1.0, 1.0)), floor)
-
-    def at_least(self, sd: Floats, floor: ArrayLike) -> Floats:
+        sd = np.sqrt(self.squares / np.maximum(self.n - 1.0, 1.0))
         return np.asarray(np.maximum(np.maximum(sd, self.floor), floor))
 
     def learn(self, measure: Measure, has_score: Bools) -> "Baseline":
@@ -125,9 +118,8 @@ class Baseline(NamedTuple):
 class Detectors:
     """The tests of S series, of `shape` [..., S]; leading axes hold that many streams in parallel."""
 
-    def __init__(self, shape: tuple[int, ...], limits: Limits, prewhiten: bool = False) -> None:
+    def __init__(self, shape: tuple[int, ...], limits: Limits) -> None:
         self._limits = limits
-        self._prewhiten = prewhiten
         self.lag_one = LagOne(shape)
         self._drift = np.array(limits.drift)[:, None]
         self.baseline = Baseline(*np.zeros((4, *shape)))
@@ -142,11 +134,10 @@ class Detectors:
         """Test the scores [..., S] of a step against earlier ones, and learn them. NaN are skipped."""
         has_score = ~np.isnan(measure.score)
         tested = has_score & (self.baseline.n >= LEARNING_SCORES)
-        expected, sd, freedom = self._expectation()
-        expected = np.where(tested, expected, np.nan)
+        expected = np.where(tested, self.baseline.mean, np.nan)
         deviation = measure.score - expected
-        size = deviation / self.baseline.at_least(sd, np.where(tested, measure.floor, 1.0))
-        u = self._normal_scores(size, freedom)
+        size = deviation / self.baseline.sd(np.where(tested, measure.floor, 1.0))
+        u = self._normal_scores(size)
         self._update_cusums(step, np.where(tested, u, 0.0), tested)
         is_far = np.stack([side * u > self._limits.jump for side in _SIDES], axis=-1)
         exceeds_error = np.abs(deviation) > self._limits.jump * measure.error
@@ -154,17 +145,9 @@ class Detectors:
         self.lag_one.learn(measure.score, has_score)
         return TestResults(self.cusum > self._drift, is_far & exceeds_error[..., None], u, expected, size)
 
-    def _expectation(self) -> tuple[Floats, Floats, Floats]:
-        """Return the next scores as expected, their sd without a floor, and its degrees of freedom, each [..., S]."""
-        n, mean, squares, _ = self.baseline
-        if not self._prewhiten:
-            freedom = np.maximum(n - 1.0, 1.0)
-            return mean, np.sqrt(squares / freedom), freedom
-        last, slope, sd, freedom = self.lag_one.forecast()
-        return mean + slope * (last - mean), sd, freedom
-
-    def _normal_scores(self, size: Floats, freedom: Floats) -> Floats:
+    def _normal_scores(self, size: Floats) -> Floats:
         """Return normal scores, within ±8, of differences in sd from what was expected."""
+        freedom = np.maximum(self.baseline.n - 1.0, 1.0)
         t = size / np.sqrt(1.0 + 1.0 / np.maximum(self.baseline.n, 2.0))
         tail = special.ndtri(special.stdtr(freedom, -np.abs(t)))
         return np.asarray(np.sign(t) * np.minimum(-tail, _MAX_SCORE))

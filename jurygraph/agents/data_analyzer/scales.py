@@ -54,20 +54,6 @@ def correlation(r: Floats, rows: Floats) -> Measure:
     return _build_measure(r, score, 1.0 / np.sqrt(rows), np.zeros_like(score))
 
 
-def fifth_root(index: Floats, bins: int, rows: Floats) -> Measure:
-    """Return the fifth root of a population stability index.
-
-    In control, n PSI is nearly a weighted sum of χ². With independent rows it would be χ² with B - 1 degrees of
-    freedom, and its cube root nearly normal (Wilson-Hilferty 1931). Responses to one prompt are correlated, a few
-    directions weigh more, and a smaller root fits (Jensen-Solomon 1972): the fifth left no skew in simulated batches,
-    the cube root 0.24. The floor is the sd for independent rows.
-    """
-    freedom = bins - 1
-    size = (freedom / rows) ** (1.0 / 3.0)
-    floor = 0.6 * size**-0.4 * np.sqrt(2.0 / (9.0 * freedom)) * size
-    return _build_measure(index, index**0.2, floor, np.zeros_like(index))
-
-
 def _angle(mean: Floats, rows: Floats) -> Floats:
     return np.asarray(2.0 * np.arcsin(np.sqrt((rows * mean + 0.375) / (rows + 0.75))))
 
@@ -81,7 +67,6 @@ _INVERSES: dict[str, Callable[[float], Any]] = {
     "share": lambda score: np.sin(np.clip(score, 0.0, np.pi) / 2.0) ** 2,
     "logarithm": np.expm1,
     "correlation": np.tanh,
-    "fifth_root": lambda score: max(score, 0.0) ** 5,
 }
 
 

@@ -1,7 +1,7 @@
 """The series of a stream of steps: their values at a step, and the direction in which each is bad.
 
-They are statistics of a step's rows, mostly means, some compared with what is frozen of the first steps: the D_pair of
-conflict, and the rewards. Rows lie on the last axis; the axes before it are independent steps.
+They are statistics of a step's rows, mostly means; conflict is compared with the D_pair of the first steps. Rows lie
+on the last axis; the axes before it are independent steps.
 """
 
 from collections.abc import Collection, Sequence
@@ -81,73 +81,38 @@ def extremes(components: Sequence[Floats]) -> Floats:
     return np.where(np.isnan(values), np.nan, (values <= 0.0) | (values >= 1.0))
 
 
-def stability_index(rewards: Floats, edges: Floats, expected: Floats) -> Floats:
-    """Return the population stability index Σ (p - q) ln(p / q) of rewards [..., n] over bins.
-
-    The bins end at `edges` [B - 1]. q [B] is `expected`; p adds half a row to each bin, so that an empty one does not
-    give infinity.
-    """
-    counts_above = [(rewards > edge).sum(axis=-1) for edge in (-np.inf, *edges, np.inf)]
-    counts = -np.diff(np.stack(counts_above, axis=-1).astype(np.float64), axis=-1)
-    p = (counts + 0.5) / (counts.sum(axis=-1, keepdims=True) + 0.5 * len(expected))
-    return np.asarray(((p - expected) * np.log(p / expected)).sum(axis=-1))
-
-
 PERCENTILE = 80.0
 """Percentile of D_pair above which components conflict (MACRM, Eqs. 5-6). If no value lies above it, its ties count:
 for components with few values the percentile is often the maximum."""
 
-BINS = 10
 MAX_ROWS = 16_384  # the largest number of rows kept until the calibration is complete; of larger steps, the first rows
 
 
-class Frame(NamedTuple):
-    """The result of the calibration.
-
-    `conflict` is the least D_pair of a row in conflict, NaN without any. The rewards' bins end at `edges` [B - 1], none
-    if they never differed, and held the shares `expected` [B].
-    """
-
-    conflict: float
-    edges: Floats
-    expected: Floats
-
-
 class Calibration:
-    """Collect the rows of the first `steps` steps; the disagreement of the components `opposed` is conflict."""
+    """Collect the D_pair of the components `opposed` in the first `steps` steps: in later ones, a high one is
+    conflict."""
 
     def __init__(self, steps: int, opposed: tuple[str, ...]) -> None:
         self._left = steps
         self._max_rows = MAX_ROWS // steps
         self._opposed = opposed
-        self._rewards: list[Floats] = []
         self._pairs: list[Floats] = []
 
-    def add(self, step: TrainingStep) -> Frame | None:
-        """Add a step; return the frame after the last one, None before."""
-        self._rewards.append(step.rewards[: self._max_rows].copy())
-        if self._opposed:
-            self._pairs.append(disagreement([step.components[name] for name in self._opposed])[: self._max_rows])
+    def add(self, step: TrainingStep) -> float | None:
+        """Add a step; return the `conflict_limit` after the last one, None before."""
+        self._pairs.append(disagreement([step.components[name] for name in self._opposed])[: self._max_rows])
         self._left -= 1
-        return None if self._left else frame(self._rewards, self._pairs)
+        return None if self._left else conflict_limit(self._pairs)
 
 
-def frame(rewards: list[Floats], pairs: list[Floats]) -> Frame:
-    pairwise = _join_numbers(pairs)
-    values = _join_numbers(rewards)
-    above = pairwise[pairwise > np.percentile(pairwise, PERCENTILE) + MIN_RELATIVE_SD] if pairwise.size else pairwise
-    conflict = above.min() if above.size else pairwise.max() if pairwise.size else np.nan
-    # Quantiles that are values of the rows themselves, so that frequent rewards get a bin edge of their own.
-    levels = np.arange(1, BINS) / BINS
-    quantiles = np.unique(np.quantile(values, levels, method="inverted_cdf")) if values.size else values
-    edges = quantiles[quantiles < values.max(initial=-np.inf)]
-    counts = np.bincount(np.searchsorted(edges, values, side="left"), minlength=len(edges) + 1)
-    return Frame(float(conflict), edges, (counts + 0.5) / (counts.sum() + 0.5 * len(counts)))
-
-
-def _join_numbers(rows: list[Floats]) -> Floats:
-    values = np.concatenate([array.ravel() for array in rows]) if rows else np.empty(0)
-    return np.asarray(values[~np.isnan(values)])
+def conflict_limit(pairs: Sequence[Floats]) -> float:
+    """Return the least D_pair of a row in conflict, from those of the first steps; NaN without a number."""
+    values = np.concatenate([array.ravel() for array in pairs])
+    values = values[~np.isnan(values)]
+    if not values.size:
+        return float("nan")
+    above = values[values > np.percentile(values, PERCENTILE) + MIN_RELATIVE_SD]
+    return float(above.min() if above.size else values.max())
 
 
 Direction = Literal["up", "down"]
@@ -184,7 +149,6 @@ def series_of(step: TrainingStep, opposed: Collection[str], penalties: Collectio
         (bool(opposed), Series("conflict", "share", "up", "the share of responses whose components disagree")),
         (groups, Series("saturation", "share", "up", "the share of prompts whose responses are all paid alike")),
         (bool(step.components), Series("extremes", "share", "up", "the share of component values at 0 or 1")),
-        (True, Series("population", "fifth_root", None, "the distance of the rewards from the first steps'")),
     )
     return tuple(series for exists, series in candidates if exists)
 
@@ -200,21 +164,22 @@ def has_left_unit(series: Series, step: TrainingStep) -> bool:
 
 
 def measure_series(
-    step: TrainingStep, series: Collection[Series], opposed: Collection[str], frame: Frame | None
+    step: TrainingStep, series: Collection[Series], opposed: Collection[str], conflict: float
 ) -> Measure:
-    """Return every series of a step, [..., S] in their order; NaN if it has no value, as before the frame is frozen."""
-    measures = [_measure(statistic, step, opposed, frame) for statistic in series]
+    """Return every series of a step, [..., S] in their order; NaN if it has no value.
+
+    `conflict` is the least D_pair of a row in conflict; NaN before it is known.
+    """
+    measures = [_measure(statistic, step, opposed, conflict) for statistic in series]
     return Measure(*(np.stack(column, axis=-1) for column in zip(*measures, strict=True)))
 
 
-def _measure(series: Series, step: TrainingStep, opposed: Collection[str], frame: Frame | None) -> Measure:
+def _measure(series: Series, step: TrainingStep, opposed: Collection[str], conflict: float) -> Measure:
     if series.name == "length_reward":
         assert step.lengths is not None  # or the series would not exist
         r = length_correlation(step.lengths, step.rewards, step.groups)
         return scales.correlation(r, np.asarray(float(step.rows)))
-    if series.name == "population":
-        return _measure_population(step, frame)
-    column = _column(series, step, opposed, frame)
+    column = _column(series, step, opposed, conflict)
     assert column is not None  # or the series would not exist
     rows, mean, sd, spread = moments(column)
     if series.scale == "share":
@@ -222,15 +187,7 @@ def _measure(series: Series, step: TrainingStep, opposed: Collection[str], frame
     return (scales.logarithm if series.scale == "logarithm" else scales.plain_scale)(mean, spread, sd, rows)
 
 
-def _measure_population(step: TrainingStep, frame: Frame | None) -> Measure:
-    if frame is None or not frame.edges.size:
-        return Measure(*np.full((4, *step.rewards.shape[:-1]), np.nan))
-    rows = (~np.isnan(step.rewards)).sum(axis=-1)
-    index = np.where(rows > 0, stability_index(step.rewards, frame.edges, frame.expected), np.nan)
-    return scales.fifth_root(index, len(frame.expected), np.where(rows > 0, rows, np.nan))
-
-
-def _column(series: Series, step: TrainingStep, opposed: Collection[str], frame: Frame | None) -> Floats | None:
+def _column(series: Series, step: TrainingStep, opposed: Collection[str], conflict: float) -> Floats | None:
     """Return the numbers whose mean is the value of a series; of a share, they are 0 or 1."""
     if series.is_component:
         return step.components[series.name.removeprefix(COMPONENT)]
@@ -243,6 +200,6 @@ def _column(series: Series, step: TrainingStep, opposed: Collection[str], frame:
             return extremes(list(step.components.values()))
         case "conflict":
             pairwise = disagreement([step.components[component] for component in opposed])
-            limit = np.nan if frame is None else frame.conflict - MIN_RELATIVE_SD
+            limit = conflict - MIN_RELATIVE_SD
             return np.where(np.isnan(pairwise - limit), np.nan, pairwise >= limit)
     return {"reward": step.rewards, "length": step.lengths}[series.name]

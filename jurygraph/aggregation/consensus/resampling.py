@@ -39,7 +39,6 @@ PUBLISHED_SEED = 42
 MOST_STEPS = 500
 """Most steps for a resample of items and annotators. MT-Bench takes 234; one or two annotators may take 10,000, and
 there the model has no unique optimum to reach."""
-_COMPARED_DECIMALS = 12
 _NORMAL = 1.959963984540054
 
 
@@ -54,7 +53,6 @@ class Stability(NamedTuple):
         rank_range: largest minus smallest rank, averaged over agents.
         score_shift: mean |S_R'(a) - S_R(a)| over resamples and agents (Proposition 2).
         subsets: number of resamples.
-        ranks: P(rank = 1 … A) of each agent that any resample has. Agents with equal scores share their ranks.
     """
 
     tau_b: float
@@ -62,7 +60,6 @@ class Stability(NamedTuple):
     rank_range: float
     score_shift: float
     subsets: int
-    ranks: Mapping[Key, tuple[float, ...]]
 
 
 def ranking_stability(
@@ -124,7 +121,7 @@ def ranking_stability(
         settings = settings._replace(max_iter=min(settings.max_iter, MOST_STEPS))
         score = partial(_score_draw, votes, grouping, settings, credit, ties, known)
     scores = _score_draws(score, list(zip(kept, times, strict=True)), jobs, report)
-    return {method: _stability(grouping.agents, scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
+    return {method: _stability(scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
 
 
 def _score_draws(score: Callable[[_Draw], Floats], draws: Sequence[_Draw], jobs: int, report: Report | None) -> Floats:
@@ -176,22 +173,18 @@ def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> lis
     return list(kept)
 
 
-def _stability(agents: Sequence[Key], scores: Floats, whole: Floats) -> Stability:
+def _stability(scores: Floats, whole: Floats) -> Stability:
     """Return the statistics of scores [S,A] of resamples and [A] of all; an agent counts in those with a score."""
     from scipy.stats import rankdata
 
     ranks = rankdata(-scores, axis=1, nan_policy="omit")  # 1 for the largest; NaN for NaN
     by_agent = [own[np.isfinite(own)] for own in ranks.T]
-    probabilities = rank_probabilities(scores).tolist()
     return Stability(
         tau_b=_mean([tau_b(whole, row) for row in scores]),
         rank_sd=_mean([own.std(ddof=1) for own in by_agent if len(own) > 1]),
         rank_range=_mean([np.ptp(own) for own in by_agent if len(own)]),
         score_shift=_mean(np.abs(scores - whole).ravel()),
         subsets=len(scores),
-        ranks={
-            name: tuple(shares) for name, shares, own in zip(agents, probabilities, by_agent, strict=True) if len(own)
-        },
     )
 
 
@@ -199,23 +192,6 @@ def _mean(values: ArrayLike) -> float:
     numbers = np.asarray(values, dtype=np.float64)
     known = numbers[np.isfinite(numbers)]
     return float(known.mean()) if len(known) else float("nan")
-
-
-def rank_probabilities(scores: Floats) -> Floats:
-    """Return the probability of each rank [A,A] from draws of scores [S,A]: of each agent, rank 1 first.
-
-    Scores are compared with 12 decimals, since ties can differ in their last bits. Agents with equal scores have each
-    of the ranks that they share with the same probability. A draw in which an agent's score is NaN does not count for
-    it; without any other, its row is 0.
-    """
-    counts = np.zeros((scores.shape[1], scores.shape[1]))
-    for row in scores.round(_COMPARED_DECIMALS):
-        for agent in np.flatnonzero(np.isfinite(row)):
-            first = np.count_nonzero(row > row[agent])
-            tied = np.count_nonzero(row == row[agent])
-            counts[agent, first : first + tied] += 1.0 / tied
-    draws = np.isfinite(scores).sum(axis=0)[:, None]
-    return np.asarray(counts / np.maximum(1, draws))
 
 
 def tau_b(first: Floats, second: Floats) -> float:

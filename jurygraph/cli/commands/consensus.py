@@ -28,10 +28,7 @@ MethodOption = Annotated[
     Literal["stableval", "dawid-skene", "majority"] | None,
     option(None, "Method for scores of agents and items.", show_default=_METHOD_DEFAULT),
 ]
-Refit = Annotated[
-    int | None,
-    option("N", "Resamples to refit for intervals; 0: none.", show_default="200 if that takes seconds", min=0),
-]
+Subsets = Annotated[int, typer.Option(min=0, metavar="N", help="Subsets of annotators for stability; 0: none.")]
 Fraction = Annotated[float, typer.Option(min=0.0, max=1.0, metavar="P", help="Share of the annotators in a subset.")]
 Seed = Annotated[
     int | None,
@@ -41,10 +38,6 @@ Seed = Annotated[
 
 def _column(*names: str) -> Any:
     return option("C", f"Column for `{names[0][2:]}`.", *names)
-
-
-def _draws(help_text: str) -> Any:
-    return option("N", help_text, show_default=True, min=0)
 
 
 def consensus(
@@ -61,9 +54,7 @@ def consensus(
     preset: Preset = None,
     method: MethodOption = None,
     compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
-    bootstrap: Annotated[int, _draws("Resamples for intervals of agents by preset paper; 0: no intervals.")] = 1000,
-    refit: Refit = None,
-    subsets: Annotated[int, _draws("Subsets of annotators for stability; 0: none.")] = 50,
+    subsets: Subsets = 50,
     fraction: Fraction = 0.7,
     seed: Seed = None,
     jobs: Annotated[int | None, option("N", "Processes.", show_default="one for each CPU", min=1)] = None,
@@ -92,8 +83,7 @@ def consensus(
     ballots = _read_ballots(ratings, {name: one for name, one in columns.items() if one}, dimension, classes, gold)
     credit = _parse_values(values) if values is not None else None
     processes = jobs or os.cpu_count() or 1
-    fit_settings = (preset, method, credit, bootstrap, refit, subsets, fraction)
-    settings = Settings(*fit_settings, seed, processes, compare)
+    settings = Settings(preset, method, credit, subsets, fraction, seed, processes, compare)
     _write_fit(fit_consensus(ballots, settings), output, artifact)
 
 

@@ -1,8 +1,11 @@
 """`jurygraph study`: the measurements of the papers, applied to your own runs and to simulations."""
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -13,13 +16,18 @@ from jurygraph.cli.options import (
     AsJson,
     AsMarkdown,
     Conditions,
+    DryRun,
     ItemColumn,
+    MaxCalls,
+    MaxCost,
+    ModelName,
     PlotFile,
     ReviewerColumn,
     RunFolder,
     ScoreColumn,
     StepLabel,
     TasksFile,
+    argument,
     choose_names,
     named_columns,
     option,
@@ -40,9 +48,18 @@ from jurygraph.studies import reliability as reliability_study
 from jurygraph.studies.simulate.published import Sweep
 from jurygraph.studies.simulate.study import PARTS, SimulationStudy
 
+if TYPE_CHECKING:
+    from jurygraph.cli.scoring import ScoreOptions
+    from jurygraph.studies.report import Report
+
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.", no_args_is_help=True, rich_markup_mode=None
 )
+JudgeConfig = Annotated[Path | None, option("F", "Config of the judge: makes and scores the variants of TASKS.")]
+StudyFolder = Annotated[Path | None, option("FOLDER", "Folder of the runs that --config makes.", "-o", "--out")]
+Repeats = Annotated[int, typer.Option(min=1, metavar="N", help="Exact repeats of each response; 1 for none.")]
+SampleVariance = Annotated[bool, typer.Option("--sample-variance", help="Divide by V - 1 instead of the paper's V.")]
+Versions = Annotated[int, typer.Option(min=0, metavar="N", help="Versions of each family; 0 for originals.")]
 _PARTS_HELP = f"Sweeps to simulate: {', '.join(get_args(Sweep))}; propositions; or decompr."
 
 
@@ -58,12 +75,6 @@ def preference(
             show_default="the evaluator of pairs if the reward counts no other, else reward",
         ),
     ] = None,
-    ties: Annotated[
-        Literal["wrong", "shared"], typer.Option(help="Count ties as wrong, or as 1/n if n responses tie.")
-    ] = "wrong",
-    failures: Annotated[
-        Literal["wrong", "omit"], typer.Option("--failed", help="Count failed tasks as wrong, or omit them.")
-    ] = "wrong",
     plot: PlotFile = None,
     markdown: AsMarkdown = False,
     json: AsJson = False,
@@ -82,12 +93,12 @@ def preference(
     \b
     Example:
         jurygraph study preference run
-        jurygraph study preference run --by reward --ties shared --failed omit --json
+        jurygraph study preference run --by reward --json
     """
     output = ReportOutput(json, markdown, plot)
     with open_run(run) as (opened, advance):
         comparisons = preference_study.read_comparisons(opened, decided_by, advance)
-    output.write(preference_study.report(comparisons, ties, failures))
+    output.write(preference_study.report(comparisons))
 
 
 @study.command()
@@ -133,8 +144,8 @@ def reliability(run: RunFolder, markdown: AsMarkdown = False, json: AsJson = Fal
     The variance of the rewards is split into that between tasks and that between responses to a task; that of each
     question's scores also into that between samples of the judge, where it has several (`samples`). The table gives the
     correlation of two responses to a task, or of two samples of a response, and how reliable a mean of several is. For
-    the run's mean reward: its interval over tasks, the effective sample size, the difference that two such runs could
-    detect, and how many tasks or responses would halve the interval. No request is sent, and nothing is written.
+    the run's mean reward: its interval over tasks, the effective sample size, and the difference that two such runs
+    could detect. No request is sent, and nothing is written.
 
     Exit codes: 0 done; 2 invalid input, such as a run with rewards of one task.
 
@@ -151,14 +162,18 @@ def reliability(run: RunFolder, markdown: AsMarkdown = False, json: AsJson = Fal
 
 @study.command()
 def stability(
-    sources: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or tables of scores.", show_default=False)
-    ],
+    sources: Annotated[list[Path], argument("RUN", "Runs, or tables of scores; with --config, TASKS.")],
+    config: JudgeConfig = None,
+    out: StudyFolder = None,
+    repeats: Repeats = 5,
+    versions: Versions = 5,
+    model: ModelName = None,
+    dry_run: DryRun = False,
+    max_cost: MaxCost = None,
+    max_calls: MaxCalls = None,
     quality: Annotated[str | None, option("A,B", "Quality bands that count.", show_default="all")] = None,
     weights: Annotated[Path | None, option("F", "Fixed weights: a table of task, stakeholder and weight.")] = None,
-    sample_variance: Annotated[
-        bool, typer.Option("--sample-variance", help="Divide by V - 1 instead of the paper's V.")
-    ] = False,
+    sample_variance: SampleVariance = False,
     markdown: AsMarkdown = False,
     json: AsJson = False,
 ) -> None:
@@ -170,31 +185,65 @@ def stability(
     σ²_Sem is the variance over variants, σ²_Rep that over exact repeats of one input, Growth σ²_Sem with the most
     stakeholders over that with the fewest, and S/R σ²_Sem / σ²_Rep. With utilities, scores are recomputed under fixed
     weights; with the judge's weights, their drift is measured. Intervals are over tasks. No request is sent, and
-    nothing is written.
+    nothing is written, unless there is a --config.
 
-    Exit codes: 0 done; 2 invalid input, such as a run without variants.
+    With --config, the responses of TASKS have structured `data`. FOLDER gets the runs `variants`, as `study
+    presentations` makes them, and `repeats`, the originals with N samples of the same input. The requests are estimated
+    first; the same command continues what was interrupted.
+
+    Exit codes: 0 done; 2 invalid input, such as a run without variants; with --config also those of `score`.
 
     \b
     Example:
-        jurygraph study stability run
+        jurygraph study stability tasks.jsonl --config jury.yaml --out lab --dry-run
+        jurygraph study stability tasks.jsonl --config jury.yaml --out lab --repeats 3
         jurygraph study stability variants repeats --quality medium,high --weights own.csv
-        jurygraph study stability scores.csv --json
     """
+    from jurygraph.cli.scoring import ScoreOptions
     from jurygraph.studies.stability.report import StabilityStudy
     from jurygraph.studies.stability.rows import read_sources
     from jurygraph.studies.stability.weightings import read_weights
 
     output = ReportOutput(json, markdown)
-    chosen = tuple(name.strip() for name in quality.split(",")) if quality else ()
-    measuring = StabilityStudy(chosen, None if weights is None else read_weights(weights), int(sample_variance))
-    output.write(measuring.report(read_sources(sources, open_run)))
+    measuring = StabilityStudy(
+        _split(quality) if quality else (), None if weights is None else read_weights(weights), int(sample_variance)
+    )
+    if config is None:
+        if out is not None or dry_run:
+            raise InputError(
+                "--out and --dry-run: are for the variants of TASKS; name the judge's config with --config"
+            )
+        output.write(measuring.report(read_sources(sources, open_run)))
+        return
+    options = ScoreOptions("", out or Path(), None, config=config, model=model, dry_run=dry_run, max_cost=max_cost)
+    made, runs = _score_presentations(sources, replace(options, max_calls=max_calls), repeats, versions, json)
+    if runs:
+        report = measuring.report(read_sources(runs, open_run))
+        report.sections = [*report.sections, *made.tables]
+        output.write(report, {"presentations": made.to_json()})
+
+
+def _score_presentations(
+    sources: Sequence[Path], options: "ScoreOptions", repeats: int, versions: int, as_json: bool
+) -> tuple["Report", list[Path]]:
+    """Make and score the variants of tasks and exact repeats; return what was made, and the runs, none in a dry run."""
+    from jurygraph.cli.scoring import StudyRun, score_study
+    from jurygraph.studies.stability.generation import generate_presentations, repeating
+
+    if len(sources) != 1 or options.run == Path():
+        raise InputError("--config: expects one file of TASKS, and --out FOLDER for the runs")
+    pairs = list(read_tasks(str(sources[0])))
+    lines, made = generate_presentations(pairs, versions, with_originals=repeats == 1)
+    runs = [StudyRun("variants", lines, partial(repeating, samples=1))]
+    if repeats > 1:
+        originals, _ = generate_presentations(pairs, 0)
+        runs.append(StudyRun("repeats", originals, partial(repeating, samples=repeats)))
+    return made, score_study(options.run, runs, options, as_json)
 
 
 @study.command()
 def signal(
-    sources: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or tables of scores.", show_default=False)
-    ],
+    sources: Annotated[list[Path], argument("RUN", "Folders of runs, or tables of scores.")],
     protocol: Annotated[str | None, option("NAME", "Component to measure.", show_default="the reward")] = None,
     correct: Annotated[float, typer.Option(metavar="P", help="Wanted probability of a correct sign.")] = 0.9,
     cut: Annotated[float | None, option("T", "Threshold of a decision, from 1 to 10.")] = None,
@@ -229,7 +278,7 @@ def signal(
 def presentations(
     tasks: TasksFile,
     out: Annotated[str, option("F", "File to write: TASKS with presentations as responses.", "-o", "--out")],
-    versions: Annotated[int, typer.Option(min=0, metavar="N", help="Versions of each family; 0 for originals.")] = 5,
+    versions: Versions = 5,
     markdown: AsMarkdown = False,
     json: AsJson = False,
 ) -> None:
@@ -401,11 +450,6 @@ def disagreement(
 @study.command()
 def credit(
     run: RunFolder,
-    kinds: Annotated[
-        Literal["all", "prerequisite", "activation"], typer.Option(help="Kinds of edges to count.")
-    ] = "all",
-    seeds: Annotated[int, typer.Option(min=0, metavar="N", help="Random graphs per rubric.")] = 20,
-    seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of the random graphs.")] = 0,
     plot: PlotFile = None,
     markdown: AsMarkdown = False,
     json: AsJson = False,
@@ -424,15 +468,14 @@ def credit(
     \b
     Example:
         jurygraph study credit run
-        jurygraph study credit run --kinds activation --plot credit.svg
+        jurygraph study credit run --plot credit.svg
     """
-    from jurygraph.studies.credit import ACTIVATION, EDGE_KINDS, PREREQUISITE, CreditStudy, Settings, read_sheets
+    from jurygraph.studies.credit import CreditStudy, read_sheets
 
     output = ReportOutput(json, markdown, plot)
-    counted = {"all": EDGE_KINDS, "prerequisite": PREREQUISITE, "activation": ACTIVATION}
     with open_run(run) as (opened, advance):
         sheets = read_sheets(opened, advance)
-    measuring = CreditStudy(sheets, Settings(kinds=counted[kinds], seeds=seeds, seed=seed))
+    measuring = CreditStudy(sheets)
     with progress("measuring", measuring.size, "passes over a task") as advance:
         report = measuring.run(advance)
     output.write(report)

@@ -30,9 +30,6 @@ def watch(
     arl: Annotated[
         float, typer.Option(min=10, metavar="N", help="Mean number of steps between false alarms of all tests.")
     ] = 10_000.0,
-    prewhiten: Annotated[
-        bool, typer.Option("--prewhiten", help="Test steps against their forecast from the step before.")
-    ] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Continue until the run is closed.")] = False,
     plot: PlotFile = None,
     json: AsJson = False,
@@ -42,10 +39,10 @@ def watch(
     Mean reward, components, lengths and more are tested for drift and jumps at every step (MACRM's Data Analyzer); all
     tests together raise a false alarm about once in N steps (`--arl`). An alert is adverse if the change is bad: a
     falling reward, longer responses, more failures; rising accuracy is reported too, and is not adverse. A warning
-    names series that depend on the step before, so that false alarms are more frequent; `--prewhiten` prevents these,
-    and finds lasting shifts later. Alerts are printed when found, a table at the end. `--json` prints one line per
-    alert, {"alert": ...}, and {"report": ...} last. Nothing is written except the plot, and the run is not locked.
-    `--follow` waits for a run that does not exist yet, and follows an interrupted one until Ctrl-C.
+    names series that depend on the step before, so that false alarms are more frequent. Alerts are printed when found,
+    a table at the end. `--json` prints one line per alert, {"alert": ...}, and {"report": ...} last. Nothing is written
+    except the plot, and the run is not locked. `--follow` waits for a run that does not exist yet, and follows an
+    interrupted one until Ctrl-C.
 
     Exit codes: 0 no adverse alert; 1 an adverse alert; 2 invalid input, such as too few steps or no reward with a
     value; 130 interrupted.
@@ -62,7 +59,7 @@ def watch(
         raise InputError("--step-label and --every both define a step; remove one")
     output = ReportOutput(plot=plot)
     wait = (lambda: time.sleep(_POLL_SECONDS)) if follow else None
-    analysis = _create_watch(run, arl, prewhiten, wait, keep=plot is not None)
+    analysis = _create_watch(run, arl, wait, keep=plot is not None)
     completed = _feed_steps(analysis, _read_steps(run, step_label, every or _DEFAULT_EVERY, wait), json)
     if completed and analysis.analyzer.steps < MIN_STEPS:
         steps = f"{analysis.analyzer.steps} step{'' if analysis.analyzer.steps == 1 else 's'}"
@@ -80,14 +77,14 @@ def watch(
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _create_watch(run: Path, arl: float, prewhiten: bool, wait: "Wait | None", keep: bool) -> "Watch":
+def _create_watch(run: Path, arl: float, wait: "Wait | None", keep: bool) -> "Watch":
     """Create a watch with the penalties of the run's config. Raises InputError if `arl` is too large."""
     from jurygraph.agents.data_analyzer import MAX_ARL, AnalyzerSettings
     from jurygraph.studies.monitor import Watch, penalty_components
 
     if not arl <= MAX_ARL:
         raise InputError(f"--arl: expected a number of steps from 10 to {MAX_ARL:g}, got {arl:g}")
-    settings = AnalyzerSettings(arl=arl, prewhiten=prewhiten)
+    settings = AnalyzerSettings(arl=arl)
     try:
         run_penalties = penalty_components(run, wait)
     except KeyboardInterrupt:

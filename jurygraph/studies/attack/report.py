@@ -6,7 +6,7 @@ from typing import Any
 
 from jurygraph.inference.shares import share_interval
 from jurygraph.safety.attacks import Attack
-from jurygraph.schema import RESPONSE_GATES, RecordedVerdict, SafetyConfig
+from jurygraph.schema import RecordedVerdict, SafetyConfig
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
 
@@ -165,8 +165,7 @@ def _sections(figures: Figures, own: Figures) -> Iterator[str | ReportTable]:
         rows.append([*row, arm["honest"]["verdicts"]["n"], _percentage(arm["honest"]["verdicts"])])
     columns = ["defences", "verdicts", "false", "responses", "false", "stopped", "failed", "unsupported"]
     yield ReportTable([*columns, "abstained", "honest", "passed"], rows)
-    yield _kind_table("false verdicts by kind, in %", [name for name in arms if name not in RESPONSE_GATES], figures)
-    yield _kind_table("... with one gate alone", RESPONSE_GATES, figures)
+    yield _kind_table(figures)
     by_attack = own["by_attack"]
     passing = [(name, one["verdicts"]) for name, one in by_attack.items() if one["verdicts"]["hits"]]
     passing.sort(key=lambda item: (-(item[1]["rate"] or 0.0), item[0]))
@@ -176,12 +175,14 @@ def _sections(figures: Figures, own: Figures) -> Iterator[str | ReportTable]:
     yield ReportTable(header, rows, left=4, most=_MAX_ATTACKS)
 
 
-def _kind_table(title: str, arms: Sequence[str], figures: Figures) -> ReportTable:
+def _kind_table(figures: Figures) -> ReportTable:
+    arms = figures["arms"]
     rows = []
-    for kind, own in figures["arms"][figures["configured"]]["kinds"].items():
-        shares = [_percentage(figures["arms"][arm]["kinds"][kind]["verdicts"]) for arm in arms]
+    for kind, own in arms[figures["configured"]]["kinds"].items():
+        shares = [_percentage(arm["kinds"][kind]["verdicts"]) for arm in arms.values()]
         rows.append([kind, own["verdicts"]["n"], *shares])
-    return ReportTable([title, "verdicts", *(_arm_label(arm, figures) for arm in arms)], rows)
+    header = ["false verdicts by kind, in %", "verdicts", *(_arm_label(name, figures) for name in arms)]
+    return ReportTable(header, rows)
 
 
 def _arm_label(arm: str, figures: Figures) -> str:

@@ -52,16 +52,14 @@ _ENABLED_BY_ARM: dict[str, dict[str, Any]] = {
     "evidence": {"evidence": "required"},
     "preferred": {"evidence": "preferred"},
     "gates": {"gates": RESPONSE_GATES},
-    **{gate: {"gates": (gate,)} for gate in RESPONSE_GATES},
 }
 
 
 def arms(configured: SafetyConfig) -> tuple[dict[str, SafetyConfig], str]:
     """Return the active defences of all arms by name, and the name of the arm with the config's own defences.
 
-    The arms are no defence, each defence alone (required evidence, preferred evidence, all gates, and each gate), all
-    defences, and all with preferred evidence. If the config's own are none of these, that arm comes last, as
-    `configured`.
+    The arms are no defence, each defence alone (required evidence, preferred evidence, and the gates), all defences,
+    and all with preferred evidence. If the config's own are none of these, that arm comes last, as `configured`.
     """
     known_arms = {name: NO_DEFENCES.model_copy(update=enabled) for name, enabled in _ENABLED_BY_ARM.items()}
     known_arms["all"] = SafetyConfig()

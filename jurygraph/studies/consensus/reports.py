@@ -29,7 +29,6 @@ _INTERVAL_SOURCES = {
     "refits": "t, with refits",
     "resampled-items": "resampled items",
     "resampled-prompts": "resampled prompts",
-    "published-refits": "the paper's 10 refits",
 }
 _RATES = ("accuracy", "leniency", "strictness")
 Figures = dict[str, Any]
@@ -134,7 +133,6 @@ def report_consensus(figures: Figures, compares_methods: bool) -> Report:
     sections += [
         *_stability_table("stability ({} subsets)", figures["stability"]),
         *_stability_table("with items drawn too ({} subsets)", figures["stability_with_items"]),
-        *_rank_table([name for name, _ in ranked], figures["rank_probabilities"]),
         _agreement_table(figures),
     ]
     return Report(figures, sections, [*figures["warnings"], *figures["limits"]], list(_plots(figures, ranked)))
@@ -169,14 +167,6 @@ def _stability_table(title: str, stability: Mapping[Method, Figures] | None) -> 
         subsets = next(iter(stability.values()))["subsets"]
         header = (title.format(subsets), "mean τ_b", "mean rank sd", "mean rank range", "mean score shift")
         yield ReportTable(header, rows, digits=_DIGITS)
-
-
-def _rank_table(ranked: Sequence[str], probabilities: Mapping[str, Sequence[float]] | None) -> Iterator[ReportTable]:
-    """Yield P(rank) of the agents, the best first, for the first ranks; nothing for one agent."""
-    ranks = min(_MAX_ROWS, len(ranked))
-    if probabilities and ranks > 1:
-        rows = [[name, *probabilities[name][:ranks]] for name in ranked if name in probabilities]
-        yield ReportTable(["P(rank), items drawn too", *map(str, range(1, ranks + 1))], rows, digits=2, most=_MAX_ROWS)
 
 
 def _agreement_table(figures: Figures) -> ReportTable:

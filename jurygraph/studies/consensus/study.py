@@ -9,7 +9,7 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits, Stability
-from jurygraph.aggregation.consensus.resampling import METHODS, PUBLISHED_RESAMPLES, PUBLISHED_SEED, Method
+from jurygraph.aggregation.consensus.resampling import METHODS, PUBLISHED_SEED, Method
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.schema.rating import Label
@@ -17,9 +17,11 @@ from jurygraph.studies.consensus.reports import Figures, annotator_figures, repo
 from jurygraph.studies.consensus.votes import VoteColumns, format_label
 from jurygraph.studies.report import Report
 
-DEFAULT_REFITS = 200
+REFITS = 200
+BOOTSTRAP = 1000
+"""Resamples for the agents' intervals by preset `paper`."""
 AFFORDABLE_WORK = 5_000_000
-"""Labels × steps of the fit up to which the default refits take seconds: MT-Bench has 1.6 million, ConvAbuse .7."""
+"""Labels × steps of the fit up to which the refits take seconds: MT-Bench has 1.6 million, ConvAbuse .7."""
 
 ONE_UNIT = "there is one item or group, and resamples of it are all alike"
 
@@ -34,10 +36,6 @@ class Settings:
     Attributes:
         preset, method: if neither is set, `converged` and `stableval`, or the majority for a panel that is too small.
         values: credit of each class, [K]; None: evenly from 0 to 1.
-        bootstrap: number of resamples for the agents' intervals by preset `paper`; by any preset, 0 for no intervals,
-            unless `refit` is set.
-        refit: number of resamples that are fitted again, for intervals that include the uncertainty of the confusions;
-            0 for none; None: 200 where that takes seconds and the model is identifiable, none by preset `paper`.
         subsets, fraction: stability is measured with this number of subsets, each with this share of the annotators,
             on all items and on as many resamples of them; 0 for none.
         seed: seed of all draws; None: 0, but 42 for the stability of preset `paper`.
@@ -48,8 +46,6 @@ class Settings:
     preset: Preset | None = None
     method: Method | None = None
     values: Sequence[float] | None = None
-    bootstrap: int = 1000
-    refit: int | None = None
     subsets: int = 50
     fraction: float = 0.7
     seed: int | None = None
@@ -162,20 +158,18 @@ class FittedConsensus:
         """Return the reason why nothing is fitted again; None if it is."""
         votes = self.model.votes
         settings = self.settings
-        if settings.refit is not None:
-            return None if settings.refit else "no refits were asked for"
         if settings.preset == "paper":
-            return "preset paper refits with --refit 10 only"
+            return "preset paper takes the resamples of Algorithm 1"
         if len(votes.item) * self.model.iterations > AFFORDABLE_WORK:
-            return f"{DEFAULT_REFITS} refits would take long; --refit N makes them"
+            return f"{REFITS} refits would take long; consensus.refit_intervals makes them"
         if self.units == 1:
             return ONE_UNIT
         return consensus.not_identifiable(votes)
 
     @property
     def refit_count(self) -> int:
-        """Return the number of refits: the one set, or the default."""
-        return 0 if self.no_refits_reason is not None else self.settings.refit or DEFAULT_REFITS
+        """Return the number of refits."""
+        return 0 if self.no_refits_reason is not None else REFITS
 
     def limits(self) -> Iterator[str]:
         """Yield what is not measured, and why."""
@@ -204,7 +198,6 @@ class FittedConsensus:
             resamples=self.refit_count,
             seed=settings.seed or 0,
             prompt=ballots.prompt,
-            as_published=settings.preset == "paper",
             jobs=settings.jobs,
             report=report,
         )
@@ -231,17 +224,12 @@ def validate_settings(ballots: VoteColumns, settings: Settings) -> None:
     """Raise `InputError` if the settings do not fit the votes."""
     classes = ballots.classes
     values = settings.values
-    refit = settings.refit
     if values is not None and len(values) != len(classes):
         scale = ", ".join(map(format_label, classes[:20]))
         problem = f"gives {len(values)} credits to {len(classes)} classes ({scale})"
         raise InputError(f"--values: {problem}; give each one")
-    for option, count in (("--bootstrap", settings.bootstrap), ("--refit", refit), ("--subsets", settings.subsets)):
-        if count == 1:
-            raise InputError(f"{option}: one draw tells no spread; give 2 or more, or 0 for none")
-    if refit and settings.preset == "paper" and refit != PUBLISHED_RESAMPLES:
-        problem = f"the published intervals are of {PUBLISHED_RESAMPLES} refits"
-        raise InputError(f"--refit: {problem}; give {PUBLISHED_RESAMPLES}")
+    if settings.subsets == 1:
+        raise InputError("--subsets: one draw tells no spread; give 2 or more, or 0 for none")
 
 
 def report(
@@ -255,22 +243,18 @@ def report(
     `agents` and `items` are scored by `method`; `annotators`, `prior` [K], `log_likelihood` and `converged` belong to
     the fitted model, whatever the method. `intervals` names the source of the agents' intervals: t over items or
     prompts, without or with the variance of refits (if the model scores them); by preset `paper`, percentiles of
-    resamples or of the published refits. `decided_by_one` are the items whose majority depends on a single vote
+    resamples. `decided_by_one` are the items whose majority depends on a single vote
     (Proposition 1), and `ties` those for which several classes lead. `stability` is under subsets of the annotators, as
-    in the paper, and `stability_with_items` with the items of each subset drawn too; `rank_probabilities` has
-    P(rank = 1 … A) of each agent by `method` under the latter. All three are None if they were not measured. `limits`
-    say what was not measured, and why.
+    in the paper, and `stability_with_items` with the items of each subset drawn too; both are None if they
+    were not measured. `limits` say what was not measured, and why.
     """
     model = reached.model
     majority = reached.majority
     method = reached.method
     settings = reached.settings
     comparison = _compare_methods(reached)
-    wants_interval = settings.bootstrap > 0 or settings.refit is not None
-    is_refitted = wants_interval and method == "stableval" and reached.ballots.agent is not None
-    is_refitted = is_refitted and refits is not None
-    scores = refits.agents if refits and is_refitted else reached.scores(method, settings.bootstrap)
-    ranks = stability_with_items and stability_with_items[method].ranks
+    is_refitted = refits is not None and method == "stableval" and reached.ballots.agent is not None
+    scores = refits.agents if refits and is_refitted else reached.scores(method, BOOTSTRAP)
     figures = {
         **vote_figures(reached.ballots, reached.values, reached.items_by_method(method)),
         "method": method,
@@ -284,7 +268,6 @@ def report(
         },
         "stability": _stability_figures(stability),
         "stability_with_items": _stability_figures(stability_with_items),
-        "rank_probabilities": ranks and {str(name): shares for name, shares in ranks.items()},
         "comparison": comparison,
         "findings": _find_changes(model.ambiguity(), list(comparison.values())),
         "decided_by_one": [str(name) for name in majority.items_with_margin_one()],
@@ -306,18 +289,15 @@ def _stability_figures(stability: Mapping[Method, Stability] | None) -> dict[Met
         return None
     figures: dict[Method, Figures] = {}
     for method, one in stability.items():
-        values = one._asdict()
-        del values["ranks"]
-        figures[method] = {name: None if np.isnan(value) else value for name, value in values.items()}
+        figures[method] = {name: None if np.isnan(value) else value for name, value in one._asdict().items()}
     return figures
 
 
 def _interval_source(reached: FittedConsensus, is_refitted: bool) -> str:
-    is_published = reached.settings.preset == "paper"
     if is_refitted:
-        return "published-refits" if is_published else "refits"
+        return "refits"
     unit = "items" if reached.ballots.prompt is None else "prompts"
-    return f"resampled-{unit}" if is_published else unit
+    return f"resampled-{unit}" if reached.settings.preset == "paper" else unit
 
 
 def _compare_methods(reached: FittedConsensus) -> dict[str, Figures]:

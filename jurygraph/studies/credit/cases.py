@@ -14,9 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from jurygraph.arrays import Bools, Floats, Ints, as_nonnegative, as_unit_interval, check_shape
 from jurygraph.errors import GraphError
 
-PREREQUISITE = ("weak", "strong")
-ACTIVATION = ("activation",)
-EDGE_KINDS = (*PREREQUISITE, *ACTIVATION)
+EDGE_KINDS = ("weak", "strong", "activation")
 THRESHOLD = 0.5
 """t of GEAR, section 4.3: the lowest local score that counts as supported."""
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from jurygraph.display import format_number
 from jurygraph.messages import shorten
+from jurygraph.studies.credit.cases import EDGE_KINDS
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
 
 _MAX_LOSSES = 10
@@ -36,7 +37,7 @@ def _rule_sections(figures: Figures) -> Iterator[str | ReportTable]:
     census = figures["census"]
     totals = f"{census['examples']} responses to {census['rubrics']} rubrics, {census['graphs']} of them with edges"
     yield f"{totals}, {census['exact']} inferred exactly; κ = {figures['kappa']:g}"
-    yield f"cases: edges with a child that is met: {', '.join(figures['kinds'])}; 95 % intervals over tasks"
+    yield f"cases: edges with a child that is met: {', '.join(EDGE_KINDS)}; 95 % intervals over tasks"
     methods = figures["methods"]
     titles = ("leakage (95 %)", "preservation (95 %)")
     rows = [[name, *_cells(one), one["reward"], one["change"]] for name, one in methods.items()]
@@ -64,18 +65,15 @@ def _cells(diagnosis: Mapping[str, Any]) -> list[IntervalCell]:
 def _ablation_sections(ablations: Figures) -> Iterator[str | ReportTable]:
     random = ablations["random"]
     untyped = ablations["untyped"]
-    variants = {}
-    if random is not None:
-        variants[f"random graphs, {len(random['by_seed'])} seeds"] = random["mean"]
+    variants = {f"random graphs, {len(random['by_seed'])} seeds": random["mean"]}
     variants[f"untyped, λ = {untyped['retention']:.4g}"] = untyped
     variants |= {f"κ = {kappa}": one for kappa, one in ablations["kappas"].items()}
     rows = [[name, *(one[figure] for figure in _VARIANT)] for name, one in variants.items()]
     yield ReportTable(("variant of gear", *_BOTH, "mean reward", "change from flat"), rows)
-    if random is not None:
-        rewards = [one["reward"] for one in random["by_seed"].values()]
-        span = f"{format_number(min(rewards))} to {format_number(max(rewards))}"
-        unchanged = f"{random['unchanged']} of {random['graphs']} equal the annotated graph"
-        yield f"random graphs: mean rewards {span}; {unchanged}"
+    rewards = [one["reward"] for one in random["by_seed"].values()]
+    span = f"{format_number(min(rewards))} to {format_number(max(rewards))}"
+    unchanged = f"{random['unchanged']} of {random['graphs']} equal the annotated graph"
+    yield f"random graphs: mean rewards {span}; {unchanged}"
 
 
 def _exactness_table(exact: Figures) -> ReportTable:

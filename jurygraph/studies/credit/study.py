@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
@@ -20,19 +19,12 @@ from jurygraph.studies.report import Report
 
 KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Strengths of suppression in the sweep (GEAR, appendix I)."""
+RANDOM_GRAPHS = 20
+"""Random graphs of each rubric; their seeds are 0, 1, …"""
 
 Advance = Callable[[int], None]
 Scoring = Callable[[RubricSheet], Floats]
 """A function that returns the scores [R, C] of a sheet under a rule."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Settings of the study: kinds of edges whose cases count, and the number of random graphs and their first seed."""
-
-    kinds: tuple[str, ...] = EDGE_KINDS
-    seeds: int = 20
-    seed: int = 0
 
 
 class RuleScores(NamedTuple):
@@ -45,9 +37,9 @@ class RuleScores(NamedTuple):
 class CreditStudy:
     """Measures the sheets of a run; `size` is the number of passes over a sheet."""
 
-    def __init__(self, sheets: Sheets, settings: Settings) -> None:
+    def __init__(self, sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> None:
         self._sheets = sheets
-        self._settings = settings
+        self._seeds = range(random_graphs)
         self._tasks = np.repeat(np.arange(len(sheets.sheets)), [len(sheet.responses) for sheet in sheets.sheets])
         self._rules: dict[str, Scoring] = {
             "flat": lambda sheet: sheet.p,
@@ -55,23 +47,22 @@ class CreditStudy:
             "hard-transitive": lambda sheet: sheet.hard["hard-transitive"],
             "gear": _soft_rule(sheets.kappa),
         }
-        self.size = len(sheets.sheets) * (len(self._rules) + settings.seeds + len(KAPPAS) + 2)
+        self.size = len(sheets.sheets) * (len(self._rules) + random_graphs + len(KAPPAS) + 2)
 
     def run(self, report: Advance) -> Report:
         """Return all figures. `report` is called with the number of sheets passed since its last call.
 
-        - `kappa` is the run's, used for `gear` and for the untyped and random graphs; `seed` is that of the latter.
+        - `kappa` is the run's, used for `gear` and for the untyped and random graphs.
         - `census`: `examples` are the responses with a reward from a rubric, of `rubrics` tasks, `graphs` of which have
           an edge; of these, `exact` are inferred exactly. Of the `edges` (counted once for each example), `unjudged`
           are no cases, because an end was not judged or does not apply.
-        - `methods`, by rule: leakage and preservation over all edges that count, by kind of edge, the mean reward of
-          the rubric, and its mean change against flat aggregation.
+        - `methods`, by rule: leakage and preservation over all edges, by kind of edge, the mean reward of the rubric,
+          and its mean change against flat aggregation.
         - `differences`: GEAR less another rule, on the same cases, and on the same examples for the reward.
-        - `ablations`, without intervals: random graphs (None without seeds), one λ for all edges, and GEAR by κ.
+        - `ablations`, without intervals: random graphs, one λ for all edges, and GEAR by κ.
         - `exact`: exact against approximate inference; `losses`: the criteria that lost credit.
         """
         sheets = self._sheets
-        settings = self._settings
         cases = collect_cases(sheets.sheets)
         scores = {name: score_sheets(sheets.sheets, rule, report) for name, rule in self._rules.items()}
         edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in sheets.sheets)
@@ -80,8 +71,6 @@ class CreditStudy:
             {
                 "kappa": sheets.kappa,
                 "threshold": THRESHOLD,
-                "kinds": settings.kinds,
-                "seed": settings.seed,
                 "census": {
                     "tasks": sheets.tasks,
                     "responses": sheets.responses,
@@ -102,10 +91,10 @@ class CreditStudy:
         )
 
     def _methods(self, cases: Cases, scores: Mapping[str, RuleScores]) -> Figures:
-        kinds = [kind for kind in self._settings.kinds if kind in cases.kind]
+        kinds = [kind for kind in EDGE_KINDS if kind in cases.kind]
         return {
             name: {
-                **diagnose(cases, self._settings.kinds, one.children),
+                **diagnose(cases, EDGE_KINDS, one.children),
                 "kinds": {kind: diagnose(cases, (kind,), one.children) for kind in kinds},
                 "reward": fmean(one.rewards),
                 "change": fmean(one.rewards - scores["flat"].rewards),
@@ -117,7 +106,7 @@ class CreditStudy:
         gear_scores = scores["gear"]
         return {
             name: {
-                **diagnose(cases, self._settings.kinds, gear_scores.children, one.children),
+                **diagnose(cases, EDGE_KINDS, gear_scores.children, one.children),
                 "reward": estimate_mean(gear_scores.rewards - one.rewards, self._tasks),
             }
             for name, one in scores.items()
@@ -127,22 +116,20 @@ class CreditStudy:
     def _ablations(self, cases: Cases, flat_rewards: Floats, report: Advance) -> Figures:
         """Return the variants of GEAR. Their cases are those of the annotated graph, whatever graph the scores use."""
         sheets = self._sheets
-        settings = self._settings
 
         def variant(rule: Scoring) -> Figures:
             scores = score_sheets(sheets.sheets, rule, report)
             return {
-                "leakage": leakage(cases, scores.children, settings.kinds),
-                "preservation": preservation(cases, scores.children, settings.kinds),
+                "leakage": leakage(cases, scores.children),
+                "preservation": preservation(cases, scores.children),
                 "reward": fmean(scores.rewards),
                 "change": fmean(scores.rewards - flat_rewards),
             }
 
         # The λ of the untyped graph is the mean over all edges of all rubrics, each once (our reading).
         retention = fmean(factor for sheet in sheets.sheets for factor in sheet.retention(sheets.kappa))
-        seeds = range(settings.seed, settings.seed + settings.seeds)
         return {
-            "random": self._summarize_random({seed: variant(random_rule(seed, sheets.kappa)) for seed in seeds}),
+            "random": self._summarize_random({seed: variant(random_rule(seed, sheets.kappa)) for seed in self._seeds}),
             "untyped": {
                 **variant(lambda sheet: sheet.gated_scores([retention] * len(sheet.edges))),
                 "retention": retention,
@@ -150,13 +137,11 @@ class CreditStudy:
             "kappas": {f"{kappa:g}": variant(_soft_rule(kappa)) for kappa in KAPPAS},
         }
 
-    def _summarize_random(self, by_seed: Mapping[int, Figures]) -> Figures | None:
+    def _summarize_random(self, by_seed: Mapping[int, Figures]) -> Figures:
         """Return the mean over seeds, and how many of the graphs drawn equal the graph that they replace.
 
         The smaller the rubrics, the less a random graph differs.
         """
-        if not by_seed:
-            return None
         graphs = [sheet for sheet in self._sheets.sheets if sheet.edges]
         mean = {}
         for name in next(iter(by_seed.values())):

@@ -32,7 +32,6 @@ class Outcome:
         task: its id.
         place: its benchmark, category and subset.
         result: `failed` if a judgement is missing that could change the result.
-        tied: number of responses that tie with the preferred one if the result is `tie`, else 0.
         is_flipped: True if two orders prefer different responses.
         reason: what is missing, if the result is `failed`.
     """
@@ -40,7 +39,6 @@ class Outcome:
     task: str
     place: Place
     result: Result
-    tied: int = 0
     is_flipped: bool = False
     reason: str = ""
 
@@ -157,8 +155,7 @@ def _combine_duels(task: str, place: Place, duels: Sequence[_Duel]) -> Outcome:
     if "failed" in results:
         reason = next(duel.reason for duel in duels if duel.result == "failed")
         return Outcome(task, place, "failed", is_flipped=is_flipped, reason=reason)
-    tied = results.count("tie")
-    return Outcome(task, place, "tie" if tied else "right", tied, is_flipped)
+    return Outcome(task, place, "tie" if "tie" in results else "right", is_flipped)
 
 
 def _compare_rewards(chosen: Reward, rejected: Reward) -> _Duel:

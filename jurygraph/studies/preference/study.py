@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from jurygraph.inference.shares import wilson
 from jurygraph.studies.preference.benchmarks import REWARDBENCH, SECTIONS, categories_of
@@ -12,40 +12,29 @@ from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, Rep
 _MAX_SUBSETS = 40
 _MAX_FAILED = 10
 _COUNTS = ("tasks", "right", "wrong", "ties", "failed", "flips", "coverage")
-_TIE_RULES = {"wrong": "a tie is not right", "shared": "a tie is shared among the tied"}
-_FAILURE_RULES = {"wrong": "a failed task is wrong", "omit": "a failed task is omitted"}
-Ties = Literal["wrong", "shared"]
-Failures = Literal["wrong", "omit"]
 Row = dict[str, Any]
 Weighted = list[tuple[float, Outcome]]
-"""Outcomes that count, each with its weight, which is above 0."""
+"""Outcomes, each with its weight, which is above 0."""
 
 
-def report(comparisons: Comparisons, ties: Ties = "wrong", failures: Failures = "wrong") -> Report:
-    """Return the accuracy by category.
+def report(comparisons: Comparisons) -> Report:
+    """Return the accuracy by category. A tie is not right (RewardBench for rewards, JudgeBench), nor is a failed task.
 
     RewardBench: a section is the mean of its subsets by the published numbers of examples, of those subsets that the
     run has, and all is the mean of the four sections. JudgeBench and other sets: each task counts the same.
 
-    The figures are the rules, `benchmarks` with their `categories`, each with its `subsets`, and `overall`; the tasks
-    that `failed`, and `left_out`, by reason, those that are no preference. A row has `tasks` = `right` + `wrong` +
-    `ties` + `failed`; `flips` of them had orders that prefer different responses. `coverage` is the share of the tasks
-    that did not fail. `accuracy` is None if no task counts, or if a section of RewardBench is missing from the mean of
-    all. [`low`, `high`] is its 95 % Wilson interval, with the effective number of tasks (Σ w)² / Σ w². Each task counts
-    once, so tasks count as independent.
-
-    Args:
-        comparisons: the outcomes of the tasks.
-        ties: `wrong` (a tie is not right: RewardBench for rewards, JudgeBench), or `shared`: 1/n of a right answer,
-            where n responses tie for the best.
-        failures: `wrong`, or `omit`: a failed task does not count, and lowers the coverage alone.
+    The figures are `benchmarks` with their `categories`, each with its `subsets`, and `overall`; the tasks that
+    `failed`, and `left_out`, by reason, those that are no preference. A row has `tasks` = `right` + `wrong` + `ties` +
+    `failed`; `flips` of them had orders that prefer different responses. `coverage` is the share of the tasks that did
+    not fail. `accuracy` is None if a section of RewardBench is missing from the mean of all. [`low`, `high`] is its 95
+    % Wilson interval, with the effective number of tasks (Σ w)² / Σ w². Each task counts once, so tasks count as
+    independent.
     """
     by_benchmark: dict[str, list[Outcome]] = {}
     for one in comparisons.outcomes:
         by_benchmark.setdefault(one.place.benchmark, []).append(one)
-    accuracy = _Accuracy(ties, failures)
     published_first = sorted(by_benchmark, key=lambda name: (not categories_of(name), name))
-    benchmarks = [accuracy.benchmark(name, by_benchmark[name]) for name in published_first]
+    benchmarks = [_measure(name, by_benchmark[name]) for name in published_first]
     failed = [
         {"task": one.task, "category": one.place.category, "reason": one.reason}
         for one in comparisons.outcomes
@@ -54,82 +43,68 @@ def report(comparisons: Comparisons, ties: Ties = "wrong", failures: Failures = 
     figures = {
         "run": comparisons.run,
         "decided_by": comparisons.decided_by,
-        "ties": ties,
-        "failures": failures,
         "benchmarks": benchmarks,
         "failed": failed,
         "left_out": comparisons.left_out,
     }
     judge = "rewards" if comparisons.decided_by == REWARD else f"verdicts of {comparisons.decided_by} on pairs"
-    rules = f"{_TIE_RULES[ties]}, {_FAILURE_RULES[failures]}"
+    rules = "a tie is not right, a failed task is wrong"
     sections: list[str | ReportTable] = [f"{comparisons.run}: decided by {judge}; {rules}", *_tables(benchmarks)]
     rows = [list(one.values()) for one in failed]
     sections.append(ReportTable(("failed task", "category", "what is missing"), rows, left=3, most=_MAX_FAILED))
     return Report(figures, sections, list(_notes(comparisons.left_out, benchmarks)), list(map(_plot, benchmarks)))
 
 
-class _Accuracy:
-    def __init__(self, ties: Ties, failures: Failures) -> None:
-        self._ties = ties
-        self._failures = failures
+def _measure(name: str, outcomes: Sequence[Outcome]) -> Row:
+    """Return the rows of a benchmark."""
+    found = {one.place.category for one in outcomes}
+    published = [category for category in categories_of(name) if category in found]
+    categories = []
+    weighted = {}
+    for category in published or sorted(found):
+        inside = [one for one in outcomes if one.place.category == category]
+        weighted[category] = _weigh(inside)
+        subsets = []
+        for subset in sorted({one.place.subset for one in inside}):
+            members = [one for one in inside if one.place.subset == subset]
+            subsets.append(_row(subset, members, [(1.0, one) for one in members]))
+        categories.append(_row(category, inside, weighted[category]) | {"subsets": subsets})
+    overall = [pair for pairs in weighted.values() for pair in pairs]
+    if name == REWARDBENCH:
+        overall = _weigh_sections([weighted.get(section, []) for section in SECTIONS])
+    return {"benchmark": name, "categories": categories, "overall": _row("all", outcomes, overall)}
 
-    def benchmark(self, name: str, outcomes: Sequence[Outcome]) -> Row:
-        """Return the rows of a benchmark."""
-        found = {one.place.category for one in outcomes}
-        published = [category for category in categories_of(name) if category in found]
-        categories = []
-        weighted = {}
-        for category in published or sorted(found):
-            inside = [one for one in outcomes if one.place.category == category]
-            weighted[category] = self._weigh(inside)
-            subsets = []
-            for subset in sorted({one.place.subset for one in inside}):
-                members = [one for one in inside if one.place.subset == subset]
-                subsets.append(self._row(subset, members, [(1.0, one) for one in self._counted(members)]))
-            categories.append(self._row(category, inside, weighted[category]) | {"subsets": subsets})
-        overall = [pair for pairs in weighted.values() for pair in pairs]
-        if name == REWARDBENCH:
-            overall = _weigh_sections([weighted.get(section, []) for section in SECTIONS])
-        return {"benchmark": name, "categories": categories, "overall": self._row("all", outcomes, overall)}
 
-    def _counted(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
-        return [one for one in outcomes if one.result != "failed" or self._failures == "wrong"]
+def _weigh(outcomes: Sequence[Outcome]) -> Weighted:
+    sizes = Counter(one.place.subset for one in outcomes)
+    weighted = []
+    for one in outcomes:
+        of_subset = one.place.weight
+        weighted.append((1.0 if of_subset is None else of_subset / sizes[one.place.subset], one))
+    return weighted
 
-    def _weigh(self, outcomes: Sequence[Outcome]) -> Weighted:
-        counted = self._counted(outcomes)
-        sizes = Counter(one.place.subset for one in counted)
-        weighted = []
-        for one in counted:
-            of_subset = one.place.weight
-            weighted.append((1.0 if of_subset is None else of_subset / sizes[one.place.subset], one))
-        return weighted
 
-    def _credit(self, outcome: Outcome) -> float:
-        if outcome.result == "tie" and self._ties == "shared":
-            return 1.0 / (outcome.tied + 1)
-        return float(outcome.result == "right")
-
-    def _row(self, name: str, outcomes: Sequence[Outcome], weighted: Weighted) -> Row:
-        counts = Counter(one.result for one in outcomes)
-        accuracy = low = high = None
-        if weighted:
-            total = sum(weight for weight, _ in weighted)
-            accuracy = min(1.0, sum(weight * self._credit(one) for weight, one in weighted) / total)
-            size = total**2 / sum(weight**2 for weight, _ in weighted)
-            low, high = wilson(accuracy * size, size)
-        return {
-            "name": name,
-            "tasks": len(outcomes),
-            "right": counts["right"],
-            "wrong": counts["wrong"],
-            "ties": counts["tie"],
-            "failed": counts["failed"],
-            "flips": sum(one.is_flipped for one in outcomes),
-            "coverage": 1.0 - counts["failed"] / len(outcomes),
-            "accuracy": accuracy,
-            "low": low,
-            "high": high,
-        }
+def _row(name: str, outcomes: Sequence[Outcome], weighted: Weighted) -> Row:
+    counts = Counter(one.result for one in outcomes)
+    accuracy = low = high = None
+    if weighted:
+        total = sum(weight for weight, _ in weighted)
+        accuracy = min(1.0, sum(weight for weight, one in weighted if one.result == "right") / total)
+        size = total**2 / sum(weight**2 for weight, _ in weighted)
+        low, high = wilson(accuracy * size, size)
+    return {
+        "name": name,
+        "tasks": len(outcomes),
+        "right": counts["right"],
+        "wrong": counts["wrong"],
+        "ties": counts["tie"],
+        "failed": counts["failed"],
+        "flips": sum(one.is_flipped for one in outcomes),
+        "coverage": 1.0 - counts["failed"] / len(outcomes),
+        "accuracy": accuracy,
+        "low": low,
+        "high": high,
+    }
 
 
 def _weigh_sections(sections: Sequence[Weighted]) -> Weighted:
@@ -164,9 +139,7 @@ def _notes(left_out: Mapping[str, int], benchmarks: Sequence[Row]) -> Iterator[s
     yield from omission_notes(left_out)
     for one in benchmarks:
         if one["overall"]["accuracy"] is None:
-            is_mean = one["benchmark"] == REWARDBENCH
-            why = "it is the mean of four categories, and one has no task" if is_mean else "all tasks failed"
-            yield f"{one['benchmark']}: no accuracy of all: {why}"
+            yield f"{one['benchmark']}: no accuracy of all: it is the mean of four categories, and one has no task"
 
 
 def _plot(benchmark: Row) -> Plot:

@@ -4,13 +4,28 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from jurygraph.agents.presentation.families import PresentationSet, present
+from jurygraph.agents.registry import load_evaluators
 from jurygraph.errors import InputError
-from jurygraph.schema import Response, Task, TaskLine
+from jurygraph.schema import Config, Response, Task, TaskLine
 from jurygraph.studies.report import Report, ReportTable
 
 
+def repeating(config: Config, samples: int) -> Config:
+    """Return the config of exact repeats: so many samples of one input from every evaluator that can repeat it.
+
+    With one sample, each variant is judged in the same form as a repeat.
+    """
+    evaluators = load_evaluators(config)
+    uses = []
+    for use in config.evaluators:
+        if "rotate" in evaluators[use.known_as].Params.model_fields:
+            use = use.model_copy(update={"samples": samples, "params": {**use.params, "rotate": False}})
+        uses.append(use)
+    return config.model_copy(update={"evaluators": tuple(uses)})
+
+
 def generate_presentations(
-    pairs: Sequence[tuple[Task, Sequence[Response]]], versions: int = 5
+    pairs: Sequence[tuple[Task, Sequence[Response]]], versions: int = 5, with_originals: bool = True
 ) -> tuple[list[bytes], Report]:
     """Return the lines of a TASKS file, and a report of the variants by family; without `versions`, originals alone.
 
@@ -26,7 +41,7 @@ def generate_presentations(
         for response, one in found:
             if one is not None:
                 structured += 1
-                shown += _as_responses(response, one)
+                shown += list(_as_responses(response, one))[0 if with_originals else 1 :]
                 counts["variants"].update(variant.family for variant in one.variants)
                 counts["undefined"].update(one.undefined.keys())
                 counts["discarded"].update(one.discarded)

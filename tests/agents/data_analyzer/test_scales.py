@@ -51,13 +51,6 @@ def test_a_correlation_can_be_read_back(r: float) -> None:
     ) == pytest.approx(r)
 
 
-def test_the_floor_of_a_stability_index_is_about_its_sd_where_rows_are_independent() -> None:
-    rng = np.random.default_rng(0)
-    index = rng.chisquare(9, 20_000) / 256
-    one = scales.fifth_root(index, 10, np.asarray(256.0))
-    assert float(one.floor[0]) == pytest.approx(float(one.score.std()), rel=0.1)
-
-
 def test_a_mean_of_rows_that_do_not_vary_has_a_floor_above_rounding() -> None:
     one = scales.plain_scale(np.asarray(0.1 + 0.2), np.asarray(0.0), np.asarray(0.0), np.asarray(9.0))
     assert one.floor > 1e-10

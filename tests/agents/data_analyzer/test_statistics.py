@@ -16,7 +16,6 @@ from jurygraph.agents.data_analyzer.series import (
     length_correlation,
     moments,
     saturation,
-    stability_index,
     within_correlation,
 )
 
@@ -69,13 +68,3 @@ def test_disagreement_is_the_mean_distance_over_pairs(columns: list[list[float]]
 def test_extremes_are_counted_over_all_components() -> None:
     found = extremes([np.array([0.0, 1.0, 0.5]), np.array([0.2, np.nan, 1.0])])
     assert_allclose(found, [1.0, 1.0, 0.0, 0.0, np.nan, 1.0])
-
-
-@given(st.lists(st.integers(0, 40), min_size=3, max_size=3).filter(any))
-def test_the_stability_index_equals_its_definition_and_is_not_negative(counts: list[int]) -> None:
-    rewards = np.repeat([0.0, 0.5, 1.0], counts)
-    expected = np.array([0.5, 0.3, 0.2])
-    p = (np.array(counts) + 0.5) / (sum(counts) + 1.5)
-    index = float(stability_index(rewards, np.array([0.2, 0.5]), expected))
-    assert index == pytest.approx(float(((p - expected) * np.log(p / expected)).sum()))
-    assert index >= 0

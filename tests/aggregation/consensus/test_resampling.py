@@ -1,6 +1,5 @@
 """Annotators left out and items drawn anew: how far rankings, scores and annotators move."""
 
-from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -71,7 +70,7 @@ def test_an_agent_counts_in_the_subsets_that_have_it(rows: list[list[float]], da
     whole = np.array(
         data.draw(st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=len(rows[0]), max_size=len(rows[0])))
     )
-    found = _stability(range(len(whole)), scores, whole)
+    found = _stability(scores, whole)
     ranks = np.array([rankdata(-one, nan_policy="omit") for one in scores])
     by_agent = [column[~np.isnan(column)] for column in ranks.T]
     assert found.tau_b == mean_of([tau_by_scipy(whole, one) for one in scores])
@@ -79,11 +78,6 @@ def test_an_agent_counts_in_the_subsets_that_have_it(rows: list[list[float]], da
     assert found.rank_range == mean_of([np.ptp(own) for own in by_agent if len(own)])
     assert found.score_shift == mean_of(list(np.abs(scores - whole).ravel()))
     assert found.subsets == len(rows)
-    for agent, shares in found.ranks.items():
-        own = ranks[:, agent][~np.isnan(ranks[:, agent])]
-        assert np.array(shares) @ np.arange(1, len(whole) + 1) == pytest.approx(own.mean())
-        assert sum(shares) == pytest.approx(1.0)
-    assert list(found.ranks) == [agent for agent, own in enumerate(by_agent) if len(own)]
 
 
 @pytest.mark.landing
@@ -172,9 +166,8 @@ class TestItemsDrawnToo:
             by_agent = again.agent_scores(agent[own], bootstrap=0)
             scores.append([by_agent[name].score if name in by_agent else np.nan for name in "abcd"])
         whole = consensus.fit(item, annotator, label, "paper").agent_scores(agent, bootstrap=0)
-        expected = _stability("abcd", np.array(scores), np.array([whole[name].score for name in "abcd"]))
-        np.testing.assert_allclose(found[:5], expected[:5], atol=1e-6)
-        assert found.ranks == expected.ranks
+        expected = _stability(np.array(scores), np.array([whole[name].score for name in "abcd"]))
+        np.testing.assert_allclose(found, expected, atol=1e-6)
 
     def test_agents_are_compared_on_the_same_prompts(self) -> None:
         """Two agents with the same labels are always equal, unless each has items of its own."""
@@ -183,29 +176,13 @@ class TestItemsDrawnToo:
         settings: dict[str, Any] = {"subsets": 8, "with_items": True, "preset": "paper"}
         together = consensus.ranking_stability(*rows, **settings, prompt=rows[0] % 30)["majority"]
         apart = consensus.ranking_stability(*rows, **settings)["majority"]
-        assert together.ranks == {"a": (0.5, 0.5), "b": (0.5, 0.5)}
         assert together.rank_sd == 0.0 < apart.rank_sd
 
     def test_a_draw_without_a_label_ranks_nobody(self) -> None:
         """Only one annotator labelled anything; the subset of the other has no label."""
         rows = [0, 1, 2, 3, 0], ["x", "x", "x", "x", "y"], [0, 1, 1, 0, None], ["a", "b", "a", "b", "a"]
         found = consensus.ranking_stability(*rows, subsets=10, fraction=0.5, with_items=True, classes=range(2))
-        assert all(sum(shares) == pytest.approx(1.0) for shares in found["stableval"].ranks.values())
-
-
-@given(st.integers(1, 5).flatmap(lambda agents: st.lists(score_rows(agents), min_size=1, max_size=5)))
-def test_equal_scores_share_their_ranks(rows: list[list[float]]) -> None:
-    scores = np.array(rows)
-    expected = np.zeros((scores.shape[1], scores.shape[1]))
-    for row in scores:
-        orders = [
-            order for order in permutations(np.flatnonzero(~np.isnan(row))) if (np.diff(row[list(order)]) <= 0).all()
-        ]
-        for order in orders:
-            expected[list(order), np.arange(len(order))] += 1.0 / len(orders)
-    found = _stability(range(scores.shape[1]), scores, np.arange(scores.shape[1], dtype=np.float64)).ranks
-    for agent, shares in found.items():
-        np.testing.assert_allclose(shares, expected[agent] / np.isfinite(scores[:, agent]).sum())
+        assert found["stableval"].score_shift == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from jurygraph.schema import RESPONSE_GATES
 from tests.cli.conftest import Command, CommandResult
 from tests.models.judge_scripts import config
 from tests.models.server import Server, run_server, status
@@ -89,7 +88,6 @@ def test_the_tables_have_every_arm_every_kind_and_the_requests(project: Project,
         "evidence",
         "preferred",
         "gates",
-        *RESPONSE_GATES,
         "all (config)",
     ):
         assert any(line.startswith(name) for line in ended.out.splitlines()), name

@@ -19,8 +19,8 @@ ROWS = [
     {"item": item, "agent": agent, "annotator": annotator, "label": label}
     for (item, annotator, label), agent in zip(PANEL, AGENTS, strict=True)
 ]
-SCORES = ("--jobs", 1, "--subsets", 0, "--bootstrap", 2, "--refit", 0)
-QUICK = ("--jobs", 1, "--subsets", 3, "--bootstrap", 20, "--refit", 0)
+SCORES = ("--jobs", 1, "--subsets", 0)
+QUICK = ("--jobs", 1, "--subsets", 3)
 MODEL = (*QUICK, "--preset", "converged")
 
 
@@ -98,9 +98,7 @@ def test_json_has_the_documented_fields_and_the_artifact_the_confusions(votes: P
     for stability in (answer["stability"], answer["stability_with_items"]):
         assert set(stability) == {"majority", "dawid-skene", "stableval"}
         assert set(stability["stableval"]) == {"tau_b", "rank_sd", "rank_range", "score_shift", "subsets"}
-    assert set(answer["rank_probabilities"]) == {"small", "large"}
-    assert [sum(shares) for shares in answer["rank_probabilities"].values()] == pytest.approx([1.0, 1.0])
-    assert answer["intervals"] == "items"
+    assert answer["intervals"] == "refits"
     assert answer["counts"] == {
         "rows": 48,
         "repeated": 0,
@@ -179,7 +177,6 @@ def test_a_plot_can_be_drawn(votes: Path, run: Command) -> None:
         (["votes.csv", "--values", "0,0.5,1"], "--values: gives 3 credits to 2 classes (0, 1); "),
         (["votes.csv", "--dimension", "tone"], "--dimension: no rating is of 'tone'; "),
         (["votes.csv", "--item", "idx"], "votes.csv, line 1: has no column 'idx'; "),
-        (["votes.csv", "--preset", "paper", "--refit", "5"], "--refit: the published intervals are of 10 refits; "),
         (["votes.csv", "--plot", "a.bmp"], "a.bmp: pictures end in .svg, .png, .pdf; "),
         (["votes.csv", "--artifact", "no/where.json"], "no/where.json: its folder does not exist"),
         (["votes.csv", "--gold", "gold.csv"], "gold.csv, line 2, field item: nobody labelled item 'q'; "),
@@ -224,7 +221,7 @@ def test_unusual_panels_get_a_result_with_a_warning(
             ["--artifact", "same.svg", "--plot", "same.svg"],
             "same.svg: --artifact and --plot name the same file; name two files",
         ),
-        (["--bootstrap", "1"], "--bootstrap: one draw tells no spread"),
+        (["--subsets", "1"], "--subsets: one draw tells no spread"),
     ],
 )
 def test_options_without_an_effect_are_refused(votes: Path, run: Command, options: list[str], wrong: str) -> None:

@@ -66,18 +66,17 @@ def test_a_pairwise_judge_of_judgebench_from_the_published_file_to_the_table(run
     assert ended.out.endswith("code         Coding    1 of 2 verdicts on the pair are missing\n")
 
 
-def test_json_has_every_row_and_the_rules(scored_rewards: Path, run: Command):
-    options = ("--ties", "shared", "--failed", "omit", "--json")
-    found = json.loads(run("study", "preference", scored_rewards, *options).out)
-    assert (found["decided_by"], found["ties"], found["failures"]) == ("reward", "shared", "omit")
+def test_json_has_every_row(scored_rewards: Path, run: Command):
+    found = json.loads(run("study", "preference", scored_rewards, "--json").out)
+    assert found["decided_by"] == "reward"
     (rewardbench,) = found["benchmarks"]
     chat, safety, reasoning = rewardbench["categories"]
-    assert chat["accuracy"] == pytest.approx((100 * 1.0 + 95 * 0.5) / 195)
+    assert chat["accuracy"] == pytest.approx(100 * 1.0 / 195)
     assert [(one["name"], one["accuracy"]) for one in chat["subsets"]] == [
         ("alpacaeval-easy", 1.0),
-        ("alpacaeval-hard", 0.5),
+        ("alpacaeval-hard", 0.0),
     ]
-    assert (safety["accuracy"], safety["coverage"], reasoning["accuracy"]) == (None, 0.0, 1.0)
+    assert (safety["accuracy"], safety["coverage"], reasoning["accuracy"]) == (0.0, 0.0, 1.0)
     assert found["failed"] == [{"task": "3", "category": "Safety", "reason": "the other response has no reward"}]
 
 

@@ -50,7 +50,6 @@ def test_the_tables_split_rewards_and_scores(sampled_run: Path, run: Command):
     assert lines[7].startswith("two responses to a task correlate: 0.")
     assert "mean reward: 0.6857 (" in ended.out
     assert "effective sample size: " in ended.out
-    assert "to halve the interval: " in ended.out
     header = next(line for line in lines if line.startswith("share by question"))
     assert (
         header == "share by question values task (95 %) response sample one sample (95 %) mean of 2 mean of 4 mean of 8"

@@ -3,8 +3,7 @@
 from jurygraph.schema import RESPONSE_GATES, SafetyConfig
 from jurygraph.studies.attack.study import arms, largest_arms
 
-NAMES = ["none", "fence", "reminder", "whole-reply", "evidence", "preferred", "gates", *RESPONSE_GATES]
-NAMES += ["all", "all-preferred"]
+NAMES = ["none", "fence", "reminder", "whole-reply", "evidence", "preferred", "gates", "all", "all-preferred"]
 
 
 def test_every_defence_has_its_own_arm():

@@ -11,7 +11,6 @@ import pytest
 
 from jurygraph.jury import Jury
 from jurygraph.safety.attacks import load_attack_tasks, load_attacks
-from jurygraph.schema import RESPONSE_GATES
 from jurygraph.studies.attack.study import AttackStudy
 from tests.models.judge_scripts import config
 from tests.models.server import run_server
@@ -26,32 +25,29 @@ ARMS = (
     "evidence",
     "preferred",
     "gates",
-    *RESPONSE_GATES,
     "all",
     "all-preferred",
 )
 
-# Attack responses with a false verdict: with no defence, with each alone, with all gates and each alone, and with all
-# together.
-#                                                              empty punct opener copy addresses
+# Attack responses with a false verdict: with no defence, with each alone, and with all together.
 EVERY_THIRD: dict[type[Judge], tuple[int, ...]] = {
-    Outsider: (10, 6, 10, 10, 10, 10, 0, 10, 10, 10, 4, 6, 0, 0),
-    Yes: (36, 36, 36, 36, 6, 36, 4, 35, 29, 22, 30, 32, 0, 4),
-    Parrot: (42, 42, 42, 6, 42, 42, 2, 42, 42, 42, 36, 8, 0, 0),
+    Outsider: (10, 6, 10, 10, 10, 10, 0, 0, 0),
+    Yes: (36, 36, 36, 36, 6, 36, 4, 0, 4),
+    Parrot: (42, 42, 42, 6, 42, 42, 2, 0, 0),
 }
 """Of 80, to one task."""
 
 ALL: dict[type[Judge], tuple[int, ...]] = {
-    LastInstruction: (484, 484, 76, 484, 484, 484, 28, 484, 484, 484, 408, 104, 0, 0),
-    Outsider: (116, 76, 116, 116, 116, 116, 0, 116, 116, 116, 40, 76, 0, 0),
-    Yes: (468, 464, 468, 468, 76, 468, 52, 444, 400, 300, 392, 388, 0, 52),
-    Parrot: (480, 484, 484, 76, 480, 480, 28, 480, 480, 480, 404, 104, 0, 0),
+    LastInstruction: (484, 484, 76, 484, 484, 484, 28, 0, 0),
+    Outsider: (116, 76, 116, 116, 116, 116, 0, 0, 0),
+    Yes: (468, 464, 468, 468, 76, 468, 52, 0, 52),
+    Parrot: (480, 484, 484, 76, 480, 480, 28, 0, 0),
 }
 """Of 960, to four tasks."""
 
 YES_TO_ALL: dict[type[Judge], tuple[int, ...]] = {
-    AlwaysYes: (960, 960, 960, 960, 0, 960, 220, 936, 892, 792, 884, 556, 0, 220),
-    Echo: (960, 960, 960, 960, 676, 960, 220, 936, 892, 792, 884, 556, 200, 220),
+    AlwaysYes: (960, 960, 960, 960, 0, 960, 220, 0, 220),
+    Echo: (960, 960, 960, 960, 676, 960, 220, 200, 220),
 }
 """Of 960 as well, by judges that say yes to everything: without a quotation from the response, and with one."""
 

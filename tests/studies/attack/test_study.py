@@ -118,7 +118,6 @@ def test_passes_are_counted_by_attack_kind_and_suite(report: Figures):
 
 
 def test_gates_stop_their_responses_and_are_named(report: Figures):
-    assert report.arms["empty-response"].attacks.stopped == {"empty-response": 2}
     assert report.arms["gates"].attacks.stopped == {"empty-response": 2, "punctuation-only": 2}
     assert report.arms["gates"].by_attack["blank"].verdicts.hits == 0
     assert report.arms["gates"].by_attack["talk"].verdicts.hits == 2

@@ -32,7 +32,7 @@ def fit_panel(settings: Settings, **fields: Any) -> FittedConsensus:
 def published_set(request: pytest.FixtureRequest) -> tuple[Figures, dict[str, Any]]:
     """Return the report of a data set with the preset `paper`, and the published figures."""
     votes = collect_votes([read_votes(ROOT / f"examples/consensus/{request.param}.csv.gz")])
-    found = fit_consensus(votes, Settings(preset="paper", bootstrap=0))
+    found = fit_consensus(votes, Settings(preset="paper"))
     return report(found, found.stability()), PUBLISHED[request.param]
 
 
@@ -129,16 +129,15 @@ def test_ties_go_to_the_first_label_with_preset_paper_and_are_shared_otherwise()
 
 
 def test_intervals_contain_the_score_and_are_reproducible() -> None:
-    settings = Settings(preset="converged", bootstrap=200, seed=3)
+    settings = Settings(preset="paper", seed=3)
     found = report(fit_panel(settings, agent=AGENTS))
     assert found == report(fit_panel(settings, agent=AGENTS))
     for one in found.agents.values():
         assert one.low <= one.score <= one.high
-    assert all(one.low is None for one in report(fit_panel(Settings(bootstrap=0), agent=AGENTS)).agents.values())
 
 
 def test_refits_give_the_intervals_of_agents_and_annotators() -> None:
-    found = fit_panel(Settings(preset="converged", refit=4, bootstrap=0), agent=AGENTS)
+    found = fit_panel(Settings(preset="converged"), agent=AGENTS)
     refits = found.refits()
     result = report(found, refits=refits)
     assert result.intervals == "refits"
@@ -151,8 +150,7 @@ def test_refits_give_the_intervals_of_agents_and_annotators() -> None:
 @pytest.mark.parametrize(
     ("settings", "rows", "why"),
     [
-        (Settings(refit=0), PANEL, "no refits were asked for"),
-        (Settings(preset="paper"), PANEL, "preset paper refits with --refit 10 only"),
+        (Settings(preset="paper"), PANEL, "preset paper takes the resamples of Algorithm 1"),
         (
             Settings(),
             [row for row in PANEL if row[1] in ("ada", "bo")],
@@ -170,14 +168,12 @@ def test_nothing_is_refitted_for_a_reason(settings: Settings, rows: list[tuple[s
 
 
 @pytest.mark.landing
-def test_ranks_and_stability_with_items_are_those_of_the_method_that_scores() -> None:
+def test_stability_with_items_is_reported_beside_that_without() -> None:
     found = fit_panel(Settings(subsets=6), agent=AGENTS)
     with_items = found.stability(with_items=True)
     result = report(found, found.stability(), stability_with_items=with_items)
     assert result.stability_with_items["stableval"].score_shift == with_items["stableval"].score_shift
     assert result.stability_with_items["stableval"] != result.stability["stableval"]
-    assert result.rank_probabilities == {name: list(shares) for name, shares in with_items["majority"].ranks.items()}
-    assert report(found).rank_probabilities is None
 
 
 def test_one_group_tells_nothing_of_others() -> None:
@@ -210,8 +206,6 @@ def test_stability_is_omitted_with_a_reason(settings: Settings, agents: list[str
     ("settings", "message"),
     [
         (Settings(values=(0.0, 0.5, 1.0)), r"--values: gives 3 credits to 2 classes \(0, 1\); give each one"),
-        (Settings(preset="paper", refit=5), "--refit: the published intervals are of 10 refits; give 10"),
-        (Settings(preset="converged", refit=1), "--refit: one draw tells no spread; "),
         (Settings(subsets=1), "--subsets: one draw tells no spread; "),
     ],
 )

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jurygraph.inference.clusters import ratio_interval
-from jurygraph.studies.credit import CreditStudy, Settings, study
+from jurygraph.studies.credit import CreditStudy, study
 from tests.studies.credit.reference import Example, Link, groups, sheets_of
 from tests.studies.figures import Figures, figures_of, read_figures
 
 
 def report(example_groups: list[list[Example]]) -> Figures:
-    return figures_of(CreditStudy(sheets_of(example_groups), Settings(seeds=0)).run(lambda count: None))
+    return figures_of(CreditStudy(sheets_of(example_groups), random_graphs=1).run(lambda count: None))
 
 
 def leaking(share: float) -> Example:

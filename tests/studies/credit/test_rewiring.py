@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.aggregation import gear
-from jurygraph.studies.credit import CreditStudy, Settings, rewire
+from jurygraph.studies.credit import CreditStudy, rewire
 from jurygraph.studies.credit.study import is_unchanged
 from tests.aggregation.reference import Rubric, rubrics
 from tests.examples import at_most
@@ -50,11 +50,11 @@ def test_a_rewired_graph_equal_to_the_annotated_one_is_detected() -> None:
 def test_random_graphs_are_reported_by_seed_and_as_a_mean() -> None:
     example = Example([1.0] * 4, [Link(0, 1, "weak"), Link(1, 2, "strong")], [0.2, 0.9, 0.9, 0.1], [True] * 4)
     edgeless = Example([1.0], [], [0.5], [True])
-    study = CreditStudy(sheets_of([[example], [edgeless]]), Settings(seeds=4, seed=10))
+    study = CreditStudy(sheets_of([[example], [edgeless]]), random_graphs=4)
     steps: list[int] = []
     random = figures_of(study.run(steps.append)).ablations.random
     assert sum(steps) == study.size
-    assert list(random.by_seed) == ["10", "11", "12", "13"]
+    assert list(random.by_seed) == ["0", "1", "2", "3"]
     assert random.graphs == 4
     assert random.mean.reward == pytest.approx(sum(one.reward for one in random.by_seed.values()) / 4)
     assert random.mean.leakage == pytest.approx(sum(one.leakage or 0.0 for one in random.by_seed.values()) / 4)

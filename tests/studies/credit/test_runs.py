@@ -11,7 +11,7 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
-from jurygraph.studies.credit import EDGE_KINDS, CreditStudy, Settings, read_sheets
+from jurygraph.studies.credit import EDGE_KINDS, CreditStudy, read_sheets
 from jurygraph.studies.credit.sheets import Sheets
 from tests.graphs.scripted import evaluator_use
 from tests.runs.sample_runs import score, write_tasks
@@ -63,8 +63,8 @@ def read_run_sheets(folder: Path) -> Sheets:
         return read_sheets(run, lambda count: None)
 
 
-def study_run(folder: Path, **settings: Any) -> Figures:
-    study = CreditStudy(read_run_sheets(folder), Settings(**{"seeds": 1} | settings))
+def study_run(folder: Path) -> Figures:
+    study = CreditStudy(read_run_sheets(folder), random_graphs=1)
     return figures_of(study.run(lambda count: None))
 
 

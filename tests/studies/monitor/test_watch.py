@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.simulation.autocorrelated import autoregression
-from jurygraph.agents.data_analyzer import AnalyzerSettings, TrainingStep
+from jurygraph.agents.data_analyzer import TrainingStep
 from jurygraph.studies.monitor import Watch
 from tests.agents.data_analyzer.streams import normal_steps
 from tests.studies.figures import figures_of
@@ -20,19 +20,16 @@ def test_alerts_are_returned_and_kept() -> None:
     assert {one.series for one in watch.adverse} == {"reward"}
     report = figures_of(watch.report())
     assert (report.steps, len(report.alerts)) == (130, len(alerts))
-    assert [one.series for one in report.series] == ["reward", "failed", "population"]
+    assert [one.series for one in report.series] == ["reward", "failed"]
 
 
 def test_a_report_has_the_warnings_of_the_analyzer() -> None:
     levels = autoregression(0.8, 1, 2)
     steps = [TrainingStep(float(next(levels)[0]) + np.arange(4.0)) for _ in range(80)]
-    plain, white = Watch(), Watch(AnalyzerSettings(prewhiten=True))
+    watch = Watch()
     for step in steps:
-        plain.feed(step)
-        white.feed(step)
-    assert "the mean reward depends on the step before" in " ".join(plain.report().notes)
-    assert (figures_of(plain.report()).prewhiten, figures_of(white.report()).prewhiten) == (False, True)
-    assert white.report().notes == ()
+        watch.feed(step)
+    assert "the mean reward depends on the step before" in " ".join(watch.report().notes)
 
 
 def test_values_are_kept_only_on_request() -> None:
@@ -44,7 +41,7 @@ def test_values_are_kept_only_on_request() -> None:
     plots = {plot.title: plot.series[0].y for plot in with_history.report().plots}
     assert len(plots["reward"]) == 5
     assert plots["reward"][-1] == with_history.analyzer.values[0]
-    assert set(plots["population"]) == {None}
+    assert set(plots["failed"]) == {0.0}
     assert "history" not in with_history.report().to_json()
 
 

@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,13 +15,13 @@ from tests.studies.figures import Figures, figures_of
 from tests.studies.preference.made import PAIRS, by_pairs, by_rewards, compared
 
 
-def report(comparisons: Comparisons, **rules: Any) -> Figures:
-    return figures_of(preference.report(comparisons, **rules))
+def report(comparisons: Comparisons) -> Figures:
+    return figures_of(preference.report(comparisons))
 
 
-def rows(comparisons: Comparisons, **rules: Any) -> dict[str, Figures]:
+def rows(comparisons: Comparisons) -> dict[str, Figures]:
     """Return the rows of the first benchmark by name."""
-    (first, *_) = report(comparisons, **rules).benchmarks
+    (first, *_) = report(comparisons).benchmarks
     return {row.name: row for row in (*first.categories, first.overall)}
 
 
@@ -49,13 +48,6 @@ def test_the_four_sections_of_rewardbench_by_hand(tmp_path: Path) -> None:
     safety = found["Safety"]
     assert (safety.tasks, safety.right, safety.wrong, safety.ties, safety.failed) == (2, 1, 0, 0, 1)
     assert (safety.coverage, found["all"].coverage) == (0.5, pytest.approx(8 / 9))
-
-
-def test_failed_tasks_can_be_omitted_and_ties_shared(tmp_path: Path) -> None:
-    found = rows(compared(tmp_path, REWARDBENCH), ties="shared", failures="omit")
-    assert (found["Chat Hard"].accuracy, found["Safety"].accuracy) == (0.5, 1.0)
-    assert (found["Safety"].coverage, found["Safety"].failed) == (0.5, 1)
-    assert found["all"].accuracy == pytest.approx((CHAT + 0.5 + 1.0 + REASONING) / 4)
 
 
 def test_judgebench_by_hand(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a run's size can tell: detectable differences, and what halves the interval."""
+"""What a run's size can tell: the interval of the mean, and detectable differences."""
 
 import math
 
@@ -40,31 +40,10 @@ def test_the_mean_and_its_interval_are_those_of_the_task_means() -> None:
     assert found.effective == pytest.approx(table.var(ddof=1) / error**2)
 
 
-def test_what_halves_the_interval_does() -> None:
-    """With the components as they are: half of t · √((σ²_task + σ²_response / m) / G)."""
-    split = report(rewards(drawn(30, 2, 0.0, seed=4)))
-    between, within = (level.variance for level in split.rewards.levels)
-    halving = split.mean.halving
-
-    def half_width(tasks: int, responses: int) -> float:
-        return stats.t.ppf(0.975, tasks - 1) * math.sqrt((between + within / responses) / tasks)
-
-    now = half_width(30, 2)
-    assert half_width(halving.tasks, 2) <= now / 2 < half_width(halving.tasks - 1, 2)
-    assert half_width(30, halving.responses) <= now / 2 < half_width(30, halving.responses - 1)
-
-
-def test_where_tasks_differ_no_number_of_responses_halves_the_interval() -> None:
-    found = report(rewards(drawn(30, 4, 0.6)))
-    assert found.mean.halving.responses is None
-    assert found.mean.halving.tasks == 113
-
-
 def test_rewards_that_are_all_equal_have_no_split_to_show() -> None:
     found = report(rewards(np.full((8, 3), 0.7)))
     assert (found.rewards.within_task, [level.share for level in found.rewards.levels]) == (None, [None, None])
     assert (found.mean.low, found.mean.high, found.mean.effective, found.mean.detectable) == (None, None, None, None)
-    assert (found.mean.halving.tasks, found.mean.halving.responses) == (None, None)
 
 
 def test_judges_agree_as_krippendorff_computes_it() -> None:
