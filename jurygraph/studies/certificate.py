@@ -4,6 +4,7 @@ It computes nothing itself. What was not measured says so, with the command that
 """
 
 import json
+import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -53,17 +54,10 @@ def _figure(subject: str, name: str, found: Any, n: int | None, command: str) ->
 
 
 def certify(runs: Sequence[Path], open_run: OpenRun, labels: str | None = None, attacks: Path | None = None) -> Report:
-    """Return the page about runs of one judge; `open_run` opens a run with its progress.
+    """Return the page about runs of one judge, with `figures`, a list of `CertifiedFigure`s.
 
-    The figures are a list, `figures`, of `CertifiedFigure`s.
-
-    Args:
-        runs: folders of runs: of responses, and of their variants and exact repeats.
-        labels: labels of people, as for `study judge`.
-        attacks: what `jurygraph attack --json` printed.
-
-    Raises:
-        InputError: a run that cannot be read, or labels or attacks of another form.
+    `labels` are as for `study judge`, and `attacks` is a file with the output of `jurygraph attack --json`. Raises
+    InputError for a run that cannot be read, or labels or attacks of another form.
     """
     judges = _judges(runs, open_run)  # a run that cannot be read is an error, and no figure that is missing
     given = {subject for subject, source in ((PEOPLE, labels), (ATTACKS, attacks)) if source is not None}
@@ -74,41 +68,32 @@ def certify(runs: Sequence[Path], open_run: OpenRun, labels: str | None = None, 
         ("signs", example, partial(_signs, runs, open_run, named)),
         ("false credit", "jurygraph annotate TASKS --out F", partial(_credit, runs, open_run)),
         (ATTACKS, "jurygraph attack --config F --json", partial(_attacks, attacks)),
-        (
-            "agreement with people",
-            f"jurygraph study judge {named} --labels F",
-            partial(_people, runs, open_run, labels),
-        ),
-        ("coverage", f"jurygraph show {named}", partial(_coverage, runs, open_run)),
+        (PEOPLE, f"jurygraph study judge {named} --labels F", partial(_people, runs, open_run, labels)),
+        ("coverage", "jurygraph show RUN", partial(_coverage, runs, open_run)),
         ("votes of a jury", "name several judges in the config: models, judges", partial(_votes, runs, open_run)),
     ]
     figures: list[CertifiedFigure] = []
     sections: list[str | ReportTable] = [f"judge: {', '.join(judges)}; runs: {named}"]
     for subject, command, measure in parts:
+        why = "nothing to measure it on"
+        found: list[CertifiedFigure] = []
         try:
             found = list(measure())
         except InputError as error:
             if subject in given:
                 raise
-            found = [CertifiedFigure(subject, NOT_MEASURED, None, None, None, None, command, str(error))]
-        if not found:
-            found = [
-                CertifiedFigure(subject, NOT_MEASURED, None, None, None, None, command, "nothing to measure it on")
-            ]
+            why = str(error)
+        found = found or [CertifiedFigure(subject, NOT_MEASURED, None, None, None, None, command, why)]
         figures += found
-        rows = [_row(one) for one in found]
-        sections.append(ReportTable((subject, "value (95 %)", "n", "command"), rows, digits=3))
+        sections.append(ReportTable((subject, "value (95 %)", "n", "command"), [_row(one) for one in found], digits=3))
     notes = [f"{one.subject}: {NOT_MEASURED}, {one.why}" for one in figures if one.name == NOT_MEASURED]
     return Report({"runs": list(map(str, runs)), "figures": figures}, sections, notes)
 
 
 def _row(one: CertifiedFigure) -> tuple[object, ...]:
-    value: object = IntervalCell(one.value, one.low, one.high)
-    if one.value is None:
-        value = NOT_MEASURED
-    elif one.value == float("inf"):
-        value = "∞"
-    return (one.name if one.name != NOT_MEASURED else one.subject, value, one.n, one.command)
+    value: object = NOT_MEASURED if one.value is None else IntervalCell(one.value, one.low, one.high)
+    name = one.subject if one.name == NOT_MEASURED else one.name
+    return name, "∞" if one.value == math.inf else value, one.n, one.command
 
 
 def _judges(runs: Sequence[Path], open_run: OpenRun) -> list[str]:
@@ -153,14 +138,13 @@ def _signs(runs: Sequence[Path], open_run: OpenRun, named: str) -> Iterator[Cert
 
 
 def _credit(runs: Sequence[Path], open_run: OpenRun) -> Iterator[CertifiedFigure]:
-    problem: InputError | None = None
-    measured = 0
     for folder in runs:
         with open_run(folder) as (run, advance):
             try:
                 sheets = read_sheets(run, advance)
-            except InputError as error:
-                problem = error
+            except InputError:
+                if len(runs) == 1:
+                    raise
                 continue
         measured += 1
         report = CreditStudy(sheets, random_graphs=0).run(lambda passes: None).figures
@@ -168,8 +152,6 @@ def _credit(runs: Sequence[Path], open_run: OpenRun) -> Iterator[CertifiedFigure
         for rule in ("flat", "gear"):
             found = report["methods"][rule]["leakage"]
             yield _figure("false credit", f"unearned credit by {rule}, {folder.name}", found, found["cases"], command)
-    if problem is not None and not measured:
-        raise problem
 
 
 def _attacks(file: Path | None) -> Iterator[CertifiedFigure]:
