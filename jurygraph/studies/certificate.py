@@ -146,7 +146,6 @@ def _credit(runs: Sequence[Path], open_run: OpenRun) -> Iterator[CertifiedFigure
                 if len(runs) == 1:
                     raise
                 continue
-        measured += 1
         report = CreditStudy(sheets, random_graphs=0).run(lambda passes: None).figures
         command = f"jurygraph study credit {shlex.quote(str(folder))}"
         for rule in ("flat", "gear"):
