@@ -142,3 +142,22 @@ def test_a_model_writes_the_other_families_and_what_breaks_an_invariant_is_count
     assert [found["undefined"][name] for name in ("under-served-evidence", "topic-position")] == [1, 1]
     labels = [one["labels"] for one in json.loads(out.read_text())["responses"]]
     assert {"seed": "t/a", "family": "paraphrase", "version": 2} in labels
+
+
+def test_a_writer_waits_for_a_valid_config_and_shares_the_limits(tmp_path: Path, run: Command):
+    tasks = tmp_path / "tasks.jsonl"
+    tasks.write_text(json.dumps({"id": "t", "query": "?", "responses": [{"id": "t/a", "text": "-", "data": PLAN}]}))
+    with run_server(lambda body, number: reply_with("no JSON")) as server:
+        config = tmp_path / "jury.yaml"
+        use = {"use": "criteria", "params": {"criteria": ["It is kind."]}}
+        config.write_text(json.dumps(judge_config(server) | {"evaluators": [use], "reward": {"nothing": 1.0}}))
+        words = ("study", "stability", tasks, "--config", config, "--out", tmp_path / "lab", "--versions", "1")
+        words += ("--repeats", "1", "--writer", f"openai-compatible:{server.url}#writer")
+        assert (run(*words).code, server.count) == (2, 0)
+        config.write_text(json.dumps(judge_config(server) | {"evaluators": [use]}))
+        assert "at most 4 requests" in run(*words, "--dry-run").err
+        ended = run(*words, "--max-calls", "8")
+        assert (ended.code, server.count) == (4, 8)
+    for words in (("--writer", "openai/gpt-5-mini"), ("--max-calls", "3")):
+        refused = run("study", "stability", tasks, *words)
+        assert (refused.code, f"{words[0]}: is for the variants of TASKS" in refused.err) == (2, True)
