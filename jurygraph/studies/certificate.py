@@ -106,7 +106,7 @@ def certify(runs: Sequence[Path], open_run: OpenRun, labels: str | None = None, 
         figures += found
         measured = [one for one in found if one.value is not None]
         if measured:
-            sections.append("; ".join(dict.fromkeys(one.command for one in measured)))
+            sections.append(f"command: {'; '.join(dict.fromkeys(one.command for one in measured))}")
             sections.append(ReportTable((subject, "value (95 %)", "n"), list(map(_row, measured))))
     sections.append(_missing_table([one for one in figures if one.value is None]))
     return Report({"runs": list(map(str, runs)), "figures": figures}, sections)

@@ -42,7 +42,7 @@ def test_the_figures_are_those_of_the_studies_and_the_rest_says_why_and_what_wou
     assert all(one["why"] for one in figures.values() if one["value"] is None)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.count("<table") == 3
-    assert f"<p>jurygraph study stability {folder}</p>" in page
+    assert f"<p>command: jurygraph study stability {folder}</p>" in page
     shown = run_command("study", "certify", folder).out
     assert "| attacks | no attacks are given;" in shown
     assert shown.count("jurygraph study stability ") == 1 + 4  # of its figures, and of what it would measure
