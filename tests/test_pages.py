@@ -162,9 +162,13 @@ def for_stability(folder: Path) -> None:
     for name, content in zip(("scores.csv", "groups.csv"), blocks(read_page("docs/stability.md"), "csv"), strict=True):
         (folder / name).write_text(content, encoding="utf-8")
     trips = gzip.decompress((ROOT / "examples/group_trip/tasks.jsonl.gz").read_bytes())
-    (folder / "tasks.jsonl").write_bytes(trips.splitlines(keepends=True)[0])
+    line = trips.splitlines(keepends=True)[0]
+    (folder / "tasks.jsonl").write_bytes(line)
     shutil.copy(ROOT / "examples/group_trip/jury.yaml", folder)
-    write_table(folder / "own.csv", "task,stakeholder,weight", [("trip-a", "ann", 0.5), ("trip-a", "bob", 0.5)])
+    task = json.loads(line)
+    people = [one["id"] for one in task["stakeholders"]]
+    rows = [(task["id"], person, 1 / len(people)) for person in people]
+    write_table(folder / "own.csv", "task,stakeholder,weight", rows)
 
 
 def for_graphs(folder: Path) -> None:
