@@ -221,6 +221,8 @@ def stability(
         return
     if len(sources) != 1 or out is None:
         raise InputError("--config: expects one file of TASKS, and --out FOLDER for the runs")
+    if versions == 0:
+        raise InputError("--versions: is 0, which makes no variants; write 1 or more")
     options = ScoreOptions(str(sources[0]), out, config=config, model=model, dry_run=dry_run, max_cost=max_cost)
     options = replace(options, max_calls=max_calls)
     made, runs = _score_presentations(options, config, repeats, versions, writer, json)

@@ -167,6 +167,7 @@ def test_a_writer_waits_for_a_valid_config_and_shares_the_limits(tmp_path: Path,
         words = ("study", "stability", tasks, "--config", config, "--out", tmp_path / "lab", "--versions", "1")
         words += ("--repeats", "1", "--writer", f"openai-compatible:{server.url}#writer")
         assert (run(*words).code, server.count) == (2, 0)
+        assert "--versions: is 0" in run(*words[:-4], "--versions", "0").err
         config.write_text(json.dumps(judge_config(server) | {"evaluators": [use]}))
         assert "at most 4 requests" in run(*words, "--dry-run").err
         ended = run(*words, "--max-calls", "8")
