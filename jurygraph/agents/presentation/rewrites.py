@@ -33,7 +33,7 @@ class PassagesReply(FrozenModel):
 
 
 class _Family(NamedTuple):
-    """What a family does, its places or ways (those of later versions repeat), and where it is defined."""
+    """A family: its operation, its places or ways (those of later versions repeat), and where it is defined."""
 
     operation: str
     ways: Sequence[str]
