@@ -21,6 +21,7 @@ NAMES = (
     "judges",
     "specialists",
     "monitor",
+    "stability",
     "stableval",
     "large",
 )

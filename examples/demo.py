@@ -1,4 +1,4 @@
-"""`make demo`: seven examples in a few lines each. The whole output of every command is kept in `demo-run/*.txt`.
+"""`make demo`: eight examples in a few lines each. The whole output of every command is kept in `demo-run/*.txt`.
 
 No model is needed: in one example a scripted judge stands in for one, in another the recorded replies of a small one.
 """
@@ -85,6 +85,7 @@ def main() -> None:
     panel()
     real_judge()
     judge_labels()
+    stability()
     print(
         "\nThree things to try (after `source .venv/bin/activate`):"
         f"\n  jurygraph explain demo-run/maths --response {wrong} --what-if"
@@ -194,6 +195,20 @@ def judge_labels() -> None:
         + f"; the first two differ, p = {difference['p']:.3f}",
         f"the small model: {show_share(replayed['accuracy'])}; {replayed['flips']['value']:.0%} flip with the order",
     )
+
+
+def stability() -> None:
+    """Replay what the small model said of plans in other words, and measure judges whose noise is known."""
+    example = Example("stability", "the same trip plans in 15 wordings each, graded by the small model, recorded.")
+    config = ["--config", "examples/stability/jury.yaml", "--model", "replay:examples/stability/calls.jsonl.gz"]
+    sizes = ["--versions", "3", "--repeats", "2", "--out", example.run]
+    example.jurygraph("study", "stability", "examples/stability/tasks.jsonl.gz", *config, *sizes)
+    example.jurygraph("study", "certify", f"{example.run}/variants", f"{example.run}/repeats")
+    script = ["examples/stability/summary.py"]
+    figures = example.execute(["python", *script], [sys.executable, *script])
+    plans = f"{find_line(figures, 'variants of')}: {find_line(figures, '^S/R')}"
+    truth = find_line(figures, "^drifting")
+    example.print_finding(plans, f"known noise: {truth}; {find_line(figures, 'drifting, n=8')}")
 
 
 def show_share(cell: dict[str, float]) -> str:

@@ -22,6 +22,7 @@ from jurygraph.schema import Plan, Response, Rubric, Task
 if TYPE_CHECKING:
     from jurygraph.models.gateway import RecordingBackend
     from jurygraph.models.gateways import Gateways
+    from jurygraph.models.judge_client import JudgeClient
     from jurygraph.models.request import CallSink, Request
     from jurygraph.schema.profile import Profiles, ProfilesLine
 
@@ -50,11 +51,15 @@ class Planner(Displayed):
 
         Raises the errors of `Jury.aprepare`, and ConfigError with model none.
         """
+        return await self.amake(lambda client: read_profiles(task, None, client))
+
+    async def amake(self, make: "Callable[[JudgeClient], Awaitable[T]]") -> T:
+        """Return what `make` makes of the model. Raises ConfigError with model none, and the errors that end a run."""
         client = self._jury.context.with_models(self._jury.gateways).judge_client
         if client is None:
-            raise ConfigError("model: none reads no profiles; name one in the config or with --model")
+            raise ConfigError("model: none answers nothing; name one in the config or with --model")
         with redacted_errors(self._jury.context.secrets):
-            return await start_isolated(lambda: read_profiles(task, None, client), self._config.langsmith)
+            return await start_isolated(lambda: make(client), self._config.langsmith)
 
     async def aannotate(self, task: Task, reviewed: Rubric | None = None) -> Rubric:
         """Return a task's rubric with its graph, annotated by the config's `annotation`; known edges are kept.

@@ -8,6 +8,7 @@ import gzip
 import json
 import runpy
 import statistics
+import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -65,6 +66,7 @@ BUILDS: Mapping[str, tuple[Path, tuple[Path, ...], tuple[str, ...], tuple[str, .
     "build.py of group_trip": (TRIP, (DATA / "travelplanner" / "train.jsonl.gz",), ("jury.yaml",), ("tasks.jsonl.gz",)),
     "prose.py of group_trip": (TRIP, (), ("tasks.jsonl.gz",), ("prose.jsonl.gz",)),
     "build.py of real_judge": (EXAMPLES / "real_judge", (), (), ("tasks.jsonl.gz",)),
+    "build.py of stability": (EXAMPLES / "stability", (), (), ("tasks.jsonl.gz",)),
     "build.py of reviewers": (REVIEWERS, (), (), ("ratings.csv.gz", "tasks.jsonl.gz", "texts.jsonl.gz")),
     "build.py of rubric": (
         RUBRIC,
@@ -447,3 +449,14 @@ def test_both_orders_make_a_tie_of_a_preference_for_a_place() -> None:
     assert (same.in_both_orders, same.by_letters) == ("first", None)
     unusable = summary.JudgedPair("i", "first", as_given=None, swapped="first", lean=None)
     assert unusable.in_both_orders is None
+
+
+# stability
+
+
+@pytest.mark.landing
+def test_the_page_of_stability_says_what_its_record_shows() -> None:
+    """The simulated judges too, whose noise the summary prints next to what is measured."""
+    folder = EXAMPLES / "stability"
+    done = subprocess.run([sys.executable, folder / "summary.py"], check=True, capture_output=True, text=True)
+    assert f"```text\n{done.stdout}```" in (folder / "README.md").read_text(encoding="utf-8")

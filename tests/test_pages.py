@@ -243,7 +243,7 @@ PAGES = [
     Page("docs/importing.md", for_importing),
     Page("docs/preference.md", for_preference),
     Page("docs/reliability.md", for_reliability),
-    Page("docs/stability.md", for_stability),
+    Page("docs/stability.md", for_stability, lines_with("docs/stability.md", "openai/")),
     Page(
         "docs/safety.md",
         for_safety,
@@ -266,6 +266,10 @@ PAGES = [
     Page(
         "examples/real_judge/README.md",
         skipped=lines_with("examples/real_judge/README.md", "examples.real_judge.record|other"),
+    ),
+    Page(
+        "examples/stability/README.md",
+        skipped=lines_with("examples/stability/README.md", "examples.stability.record|openai/"),
     ),
     Page(
         "examples/reviewers/README.md",
@@ -425,7 +429,7 @@ def test_the_page_lists_the_methods_of_a_run_and_every_public_name_once() -> Non
 
 JUDGES_PAGE = read_page("docs/judges.md")
 PROTOCOLS, PAIRWISE, COMBINED, REVIEWERS, MEASURED, IDEAS = blocks(JUDGES_PAGE, "yaml")
-ORDER, RANKING, MEASURE = blocks(JUDGES_PAGE, "python")
+ORDER, RANKING = blocks(JUDGES_PAGE, "python")
 TEMPLATES = ROOT / "jurygraph" / "cli" / "templates"
 LETTERS = [jg.Response(id=name, text=f"Dear Ann, come at {name}.") for name in ("seven", "eight", "nine")]
 
@@ -510,11 +514,9 @@ def test_the_predictions_are_measured_as_typed(tmp_path: Path) -> None:
     write_table(tmp_path / "people.csv", "item,person,stars,text,reason", people)
     write_jury(tmp_path, MEASURED)
     _, _, measured = JUDGES_PAGE.partition("### Measure the predictions")
-    follow(measured, tmp_path, predict)
-    far, near = "mean error 3.75 (2.95 to 4.55)", "mean error 0.25 (-0.55 to 1.05)"
-    expected = {"ann": (far, near, far), "bo": (far, near, near)}
-    assert run_block(MEASURE, tmp_path) == [
-        f"{who} {judge}, 4 items: {error}, kappa 0.00"  # without an interval: each judge gives one score to all
-        for who, errors in expected.items()
-        for judge, error in zip(("aggregate", "personalized", "zero-shot"), errors, strict=True)
-    ]
+    followed = follow(measured, tmp_path, predict)
+    printed = next(typed.printed for line, typed in followed.items() if line.startswith("jurygraph study reviewers"))
+    errors = {line.split()[0]: line.split()[1:] for line in printed.splitlines() if line.startswith(("ann ", "bo "))}
+    # The last three: zero-shot, then with the other's scores as examples, and with the own ones.
+    assert errors["ann"][-3:] == ["3.750", "3.750", "0.250"]
+    assert errors["bo"][-3:] == ["0.250", "3.750", "0.250"]

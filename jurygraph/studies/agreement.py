@@ -147,8 +147,22 @@ def report(matrices: Sequence[RatingMatrix], level: AlphaLevel = "ordinal") -> R
         title = f"reviewer of {_part_name(one)}"
         sections.append(ReportTable((title, "scores", "strictness", "spread"), cells, most=_MAX_REVIEWERS))
     shown = "" if len(parts) <= _MAX_BARS else f", the first {_MAX_BARS} of {len(parts)}"
-    plot = Plot(f"Krippendorff's alpha (95 %){shown}", "bars", [_alpha_series(parts[:_MAX_BARS])])
-    return Report({"level": level, "parts": parts}, sections, list(_notes(matrices, parts, level)), [plot])
+    bars = Plot(f"Krippendorff's alpha (95 %){shown}", "bars", [_alpha_series(parts[:_MAX_BARS])])
+    plots = [bars, *_heat_map(parts)]
+    return Report({"level": level, "parts": parts}, sections, list(_notes(matrices, parts, level)), plots)
+
+
+def _heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
+    """Yield alpha by dimension and domain, if there are domains."""
+    alphas = {(part["dimension"], part["domain"]): part["alpha"] for part in parts}
+    domains = sorted({domain for _, domain in alphas if domain is not None})
+    names = ["all", *domains]
+    series = [
+        PlotSeries(dimension or "all", [alphas.get((dimension, domain)) for domain in (None, *domains)], names)
+        for dimension in dict.fromkeys(dimension for dimension, _ in alphas)
+    ]
+    if domains:
+        yield Plot("Krippendorff's alpha by dimension and domain", "heat", series)
 
 
 def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:

@@ -60,7 +60,24 @@ def open_figure(file: Path, suffix: str, size: tuple[float, float]) -> Iterator[
         figure.savefig(file, format=suffix[1:], dpi=150, metadata=METADATA_BY_SUFFIX[suffix])
 
 
+def _draw_heat_map(axes: "Axes", plot: Plot) -> None:
+    rows = [_with_gaps(series.y) for series in plot.series]
+    lowest = min(0.0, *(value for row in rows for value in row if math.isfinite(value)), 0.0)
+    axes.imshow(rows, cmap="Greys", vmin=lowest, vmax=1.0, aspect="auto")
+    axes.set(title=plot.title, xlabel=plot.x_label, ylabel=plot.y_label)
+    axes.set_xticks(range(len(plot.series[0].x)), [str(name) for name in plot.series[0].x], rotation=45)
+    axes.set_yticks(range(len(rows)), [series.label for series in plot.series])
+    for row, values in enumerate(rows):
+        for column, value in enumerate(values):
+            text = f"{value:.2f}" if math.isfinite(value) else "-"
+            is_dark = (value - lowest) / (1.0 - lowest) > 0.5
+            axes.text(column, row, text, ha="center", va="center", color="white" if is_dark else "black")
+
+
 def _draw_panel(axes: "Axes", plot: Plot) -> None:
+    if plot.kind == "heat":
+        _draw_heat_map(axes, plot)
+        return
     for index, series in enumerate(plot.series):
         if plot.kind == "histogram":
             axes.hist(_with_gaps(series.y), bins=30, color="0.8", edgecolor="0.2", label=series.label)

@@ -7,6 +7,7 @@ a person reads, and are made from the same figures by the same function.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from html import escape
 from typing import Any, Literal, NamedTuple, Self
 
 from jurygraph.display import format_interval, format_number
@@ -80,10 +81,13 @@ class PlotSeries:
 
 @dataclass(frozen=True)
 class Plot:
-    """A panel of the plot of a report: series of one kind on the same axes, with vertical `marks` by their label."""
+    """A panel of the plot of a report: series of one kind on the same axes, with vertical `marks` by their label.
+
+    A heat map has a series for each row, of values up to 1 over the same names of columns.
+    """
 
     title: str
-    kind: Literal["line", "points", "bars", "histogram"]
+    kind: Literal["line", "points", "bars", "histogram", "heat"]
     series: Sequence[PlotSeries]
     x_label: str = ""
     y_label: str = ""
@@ -128,6 +132,26 @@ class Report:
         if self.notes:
             blocks.append("\n".join(f"- {_escape(note)}" for note in self.notes))
         return "\n\n".join(blocks) + "\n"
+
+    def to_html(self, title: str) -> str:
+        """Return sections and notes as a page of HTML. Texts cannot add markup."""
+        blocks = [f"<h1>{escape(title)}</h1>"]
+        for section in self.sections:
+            if isinstance(section, str):
+                blocks.append(f"<p>{_shown(section)}</p>")
+            else:
+                rows = [_html_row("th", section.header), *(_html_row("td", row) for row in section.cells())]
+                blocks.append(f"<table border>{''.join(rows)}</table>")
+        blocks += [f"<p>{_shown(note)}</p>" for note in self.notes]
+        return f'<!doctype html><meta charset="utf-8"><title>{escape(title)}</title>\n' + "\n".join(blocks) + "\n"
+
+
+def _html_row(cell: str, texts: Iterable[str]) -> str:
+    return f"<tr>{''.join(f'<{cell}>{_shown(text)}' for text in texts)}"
+
+
+def _shown(text: str) -> str:
+    return escape(escape_hidden(text))
 
 
 def _to_json_value(value: Any) -> Any:

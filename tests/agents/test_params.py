@@ -65,7 +65,7 @@ DERIVERS = {
     "extract": [({}, "records: is missing; write it: Kinds of records, each with its fields")],
     "presentations": [
         ({"versions": 0}, f"versions: {ABOVE_0}"),
-        ({"families": ["paraphrase"]}, "families[0]: is the text 'paraphrase'; write 'stakeholder-section-order'"),
+        ({"families": ["rhyme"]}, "families[0]: is the text 'rhyme'; write 'stakeholder-section-order'"),
     ],
     "synthesizer": [
         ({"by": "magic"}, "by: is the text 'magic'; write 'rule' or 'model'"),

@@ -104,7 +104,7 @@ MALFORMED = {
     "a number as text": json.dumps({"criterion_1": {**criterion_verdict(1.0), "probability": "1.0"}}),
     "out of range": json.dumps({"criterion_1": criterion_verdict(1.5)}),
     "not a number": json.dumps({"criterion_1": {**criterion_verdict(1.0), "probability": float("nan")}}),
-    "at odds with itself": json.dumps({"criterion_1": {**criterion_verdict(1.0), "met": None}}),
+    "at odds with itself": json.dumps({"criterion_1": {**criterion_verdict(1.0), "probability": None}}),
 }
 
 

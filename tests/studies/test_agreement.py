@@ -10,6 +10,7 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import read_ratings
 from jurygraph.studies.agreement import read_matrices, report
+from jurygraph.studies.plots import draw_plots
 from jurygraph.studies.report import Report
 from tests.rows import all_rows
 
@@ -42,6 +43,11 @@ def test_each_dimension_and_domain_has_its_figures(tmp_path: Path) -> None:
     every = np.concatenate([values, values + 1.0])
     assert food["alpha"] == pytest.approx(1.0 - 1.0 / (2.0 * every.var(ddof=1)), abs=1e-12)  # D_o = 1, D_e = 2 s²
     assert food["alpha_low"] < food["alpha"] < food["alpha_high"] <= 1.0
+    (_, heat_map) = found.plots
+    (row,) = heat_map.series
+    assert (row.label, row.x, row.y) == ("taste", ["all", "drinks", "food"], [whole["alpha"], None, food["alpha"]])
+    draw_plots(found.plots, tmp_path / "alpha.svg", ".svg")
+    assert f"<!-- {food['alpha']:.2f} -->" in (tmp_path / "alpha.svg").read_text(encoding="utf-8")
     strict = {one["reviewer"]: one["strictness"] for one in food["reviewers"]}
     assert strict == {"ann": 1.0, "bob": -1.0}
     assert found.notes == [

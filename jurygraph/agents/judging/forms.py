@@ -39,12 +39,13 @@ class BinaryAnswer(FrozenModel):  # on one item that is met or not; _add_reason 
 
     @model_validator(mode="after")
     def _derive_met(self) -> Self:
-        """Take `met` from the probability, which says more; both are null, or neither is."""
-        if (self.met is None) != (self.probability is None):
-            contradiction = f"met is {json.dumps(self.met)} and probability {json.dumps(self.probability)}"
-            raise ValueError(f"{contradiction}: probability is null exactly where met is")
-        if self.probability is None or self.met is (self.probability >= 0.5):
-            return self
+        """Take `met` from the probability, which says more; a `met` of null is final: the judge cannot tell."""
+        if self.met is None:
+            return self.model_copy(update={"probability": None})
+        if self.probability is None:
+            raise ValueError(
+                f"met is {json.dumps(self.met)} and probability null: give null for both if you cannot tell"
+            )
         return self.model_copy(update={"met": self.probability >= 0.5})
 
 

@@ -49,13 +49,24 @@ class Presentation(NamedTuple):
 class PresentationSet(NamedTuple):
     """The original in the usual layout, variants of it, and the families that are `undefined`, with the reason.
 
-    `discarded` counts variants that said something else when they were read back.
+    `discarded` counts, by family, variants that said something else when they were read back, and `broken`, by
+    invariant, those that a model wrote.
     """
 
     original: Presentation
     variants: tuple[Presentation, ...]
     undefined: Mapping[str, str]
     discarded: Mapping[str, int]
+    broken: Mapping[str, int] = {}
+
+    def with_variants(self, others: "PresentationSet") -> "PresentationSet":
+        """Return the set with the variants of other families of the same response."""
+        return self._replace(
+            variants=self.variants + others.variants,
+            undefined={**self.undefined, **others.undefined},
+            discarded={**self.discarded, **others.discarded},
+            broken={**self.broken, **others.broken},
+        )
 
 
 def _orders(items: Sequence[T], rng: random.Random) -> Iterator[list[T]]:

@@ -38,7 +38,10 @@ ColumnNames = Annotated[
 
 def import_(
     form: Annotated[str, argument("FORMAT", f"{', '.join(FORMATS)}.")],
-    files: Annotated[list[str], argument("FILE", "Input file, for qags one or both; - for stdin.")],
+    files: Annotated[
+        list[str],
+        argument("FILE", "Input file, for qags one or both, for sheets the key first; - for stdin."),
+    ],
     target: Annotated[str, option("F", "Output file; - for stdout.", "-o", "--out")],
     only: Only = None,
     ratings: RatingsFile = None,
@@ -59,6 +62,8 @@ def import_(
     qags: RATINGS, each worker's label of each sentence of a summary (1 supported by the article, 0 not), from one or
     both files.
 
+    sheets: RATINGS, from the key that `jurygraph assign` wrote and the sheets that reviewers filled in.
+
     ratings: a table with a row for each rating (item, text, annotator, label; optionally prompt, agent, group, domain,
     dimension) makes TASKS with the texts as responses, and RATINGS in the file of `--ratings`.
 
@@ -71,6 +76,7 @@ def import_(
         jurygraph import judgebench gpt.jsonl --out tasks.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --out run
         jurygraph import qags mturk_cnndm.jsonl mturk_xsum.jsonl --out ratings.jsonl
+        jurygraph import sheets assigned/key.jsonl assigned/sheets/ann.csv --out ratings.jsonl
         jurygraph import ratings people.csv --column label=stars --out tasks.jsonl --ratings ratings.jsonl
     """
     if form not in FORMATS:
@@ -140,14 +146,19 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
     name = target.removesuffix(".gz")
     if target != "-" and Path(name).suffix not in ("", ".jsonl"):
         raise InputError(f"{target}: RATINGS are written as JSONL; name the file {Path(name).with_suffix('.jsonl')}")
-    votes = list(VOTE_READERS[form](files))
+    read = list(VOTE_READERS[form](files))
+    votes = [vote for vote in read if vote.label is not None]
     _write(target, _json_lines(votes))
     items = len({vote.key for vote in votes})
     annotators = len({vote.annotator for vote in votes})
     content = {"ratings_file": target, "votes": len(votes), "items": items, "annotators": annotators}
+    if len(read) > len(votes):
+        content["omitted"] = len(read) - len(votes)
     print_report(json and target != "-", content, ())
     counts = _format_count(len(votes), "vote"), _format_count(annotators, "annotator"), _format_count(items, "item")
     print_message("{} of {} on {}".format(*counts))
+    if "omitted" in content:
+        print_message(f"rows without a score, omitted: {content['omitted']}")
     if target != "-":
         print_message(f"next: jurygraph consensus {shell_quote(target)}")
 

@@ -1,18 +1,13 @@
 """`jurygraph score`: score responses into a run."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import count
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jurygraph.cli.exit_codes import ExitCode
-from jurygraph.cli.interrupts import run_interruptible
-from jurygraph.cli.jury_loading import find_config, jury_notes, locate_config_errors, open_jury
 from jurygraph.cli.options import (
     AsJson,
     Conditions,
@@ -26,7 +21,6 @@ from jurygraph.cli.options import (
     argument,
     option,
 )
-from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.summary import (
     LEGEND,
     possible_reward_line,
@@ -40,6 +34,7 @@ from jurygraph.cli.render.summary import (
     result_lines,
 )
 from jurygraph.cli.render.text import print_message, print_report, shell_quote
+from jurygraph.cli.scoring import ScoreOptions, forecast_remaining, open_session, score_remaining
 from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.cli.table_options import (
     AgentColumn,
@@ -50,59 +45,18 @@ from jurygraph.cli.table_options import (
     ResponseColumns,
     RubricColumn,
     choose_columns,
-    columns_words,
 )
 from jurygraph.errors import InputError
-from jurygraph.messages import quote, shorten
+from jurygraph.messages import shorten
 
 if TYPE_CHECKING:
-    import asyncio
-
     from jurygraph.jury import Jury
     from jurygraph.runs.reports.estimate import CallCosts
     from jurygraph.runs.reports.summary import Summary
-    from jurygraph.runs.workflows.scoring_session import ScoringSession
-    from jurygraph.schema import Config
-    from jurygraph.sources import TableColumns, ValidatedFiles
 
 
 ProfilesFrom = Annotated[str | None, option("PROFILES", "Constraints read from profiles in text by `profiles`.")]
 RewardsFrom = Annotated[list[Path] | None, option("RUN", "Evaluate a model that was trained on the rewards of RUN.")]
-
-
-@dataclass(frozen=True)
-class ScoreOptions:
-    """The arguments and options of one `jurygraph score`, as typed."""
-
-    tasks: str
-    columns: "TableColumns | None"
-    responses: str | None
-    profiles_from: str | None
-    edges_from: str | None
-    allow_files_outside: bool
-    run: Path
-    config: Path | None
-    model: str | None
-    dry_run: bool
-    limit: int | None
-    branch: Path | None
-    rewards_from: Sequence[Path]
-    max_cost: float | None
-    max_calls: int | None
-
-    @cached_property
-    def retry_command(self) -> str:
-        """Return the command that scores into a new run, and carries over from this one all that did not fail."""
-        run = self.run if self.run.name not in ("", "..") else self.run.resolve()
-        numbered = (run.with_name(f"{run.name}-{number}") for number in count(2))
-        names = ("config", "responses", "profiles_from", "edges_from", "model", "limit", "max_cost", "max_calls")
-        values = {name.replace("_", "-"): getattr(self, name) for name in names}
-        values |= {"branch": self.run, "out": next(folder for folder in numbered if not folder.exists())}
-        words = columns_words(self.columns)
-        words += [f"--{name} {shell_quote(value)}" for name, value in values.items() if value is not None]
-        words += [f"--rewards-from {shell_quote(run)}" for run in self.rewards_from]
-        words += ["--allow-files-outside"] if self.allow_files_outside else []
-        return " ".join(["jurygraph score", shell_quote(self.tasks), *words])
 
 
 def score(
@@ -160,9 +114,9 @@ def score(
     """
     names = (prompt_column, response_column, reference_column, rubric_column, id_column, group_by, agent_column)
     columns = choose_columns(*names)
-    files = (tasks, columns, responses, profiles_from, edges_from, allow_files_outside)
     run = run or _choose_unused_folder(dry_run)
-    options = ScoreOptions(*files, run, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls)
+    files = (tasks, run, columns, responses, profiles_from, edges_from, allow_files_outside)
+    options = ScoreOptions(*files, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls)
     raise typer.Exit(_score(options, gate, json))
 
 
@@ -189,13 +143,11 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
 
     thresholds = parse_thresholds(",".join(gate), RunFigures, _GATE_EXAMPLE) if gate else None
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
-    with redirect_stdout_to_stderr(), _open_session(options) as session, runner:
+    with redirect_stdout_to_stderr(), open_session(options) as session, runner:
         if options.dry_run:
-            with progress("estimating", session.remaining.responses, "responses") as report:
-                forecast = run_interruptible(runner, session.forecast(report), session.jury.context.threads)
-            _print_plan_notes(session)
+            forecast = forecast_remaining(session, runner)
         else:
-            _score_remaining(session, runner)
+            score_remaining(session, runner)
         summary = session.summary
         requests = count_requests(session.jury)
         task_count = session.task_count
@@ -218,125 +170,6 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
 
 
 _GATE_EXAMPLE = '"mean>=0.8, failed<=2"'
-
-
-@contextmanager
-def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
-    """Open the jury, the files and the run; print notes of evaluators, and what is taken from other files and runs."""
-    path = options.config or find_config(options.tasks)
-    revise = partial(_as_evaluation, options.rewards_from) if options.rewards_from else None
-    jury = open_jury(
-        path, options.model, options.dry_run, revise, max_cost=options.max_cost, max_calls=options.max_calls
-    )
-    with jury, locate_config_errors(path, options.model):
-        # imported after open_jury has disabled LangSmith's tracing, because imports may read the environment
-        from jurygraph.runs.workflows.branch import open_reused_run
-        from jurygraph.runs.workflows.scoring_session import ScoringSession
-        from jurygraph.sources import open_tasks
-        from jurygraph.sources.profiles import open_profiles
-
-        for note in jury_notes(jury):
-            print_message(note)
-        with (
-            open_reused_run(options.branch, jury) as branch,
-            open_tasks(
-                options.tasks,
-                options.responses,
-                options.edges_from,
-                columns=options.columns,
-                allow_files_outside=options.allow_files_outside,
-                defaults=jury.config.task_defaults,
-                validated=_validated_files(options.run),
-            ) as source,
-            open_profiles(options.profiles_from, source) as profiles,
-        ):
-            if source.graphs:
-                print_message(
-                    f"{source.graphs} of {source.extent()[0]} tasks take their graph from {options.edges_from}"
-                )
-            with closing(ScoringSession(options.run, jury, source, options.limit, branch, profiles)) as session:
-                yield session
-        if branch is not None and not options.dry_run:
-            print_message(f"verdicts: {branch.reused} reused from {options.branch}, {branch.requested} requested")
-
-
-def _validated_files(folder: Path) -> "ValidatedFiles | None":
-    """Return the files of a run that is complete; None where there is no such run."""
-    from jurygraph.runs.run import Run
-    from jurygraph.sources import ValidatedFiles
-
-    run = Run.open_if_closed(folder)
-    if run is None:
-        return None
-    with closing(run):
-        header = run.header
-        return ValidatedFiles(
-            header.tasks, header.responses, header.columns, (header.extent.tasks, header.extent.responses)
-        )
-
-
-def _as_evaluation(runs: Sequence[Path], config: "Config") -> "Config":
-    """Return the config with the purpose evaluation, against the judges of these runs and its own."""
-    from jurygraph.runs.run import Run
-    from jurygraph.schema import PurposeConfig
-
-    judges: list[str] = []
-    for folder in runs:
-        with closing(Run.open(folder)) as run:
-            judges += run.judges
-    judges += config.purpose.reward_judges or ()
-    purpose = {"kind": "evaluation", "reward_judges": judges, "same_judge": config.purpose.same_judge}
-    return config.model_copy(update={"purpose": PurposeConfig.model_validate(purpose)})
-
-
-def _score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> None:
-    """Plan and score the remaining tasks. On Ctrl-C, print what is kept, and the requests sent so far, and exit."""
-    if session.is_finished:
-        session.close_if_complete()
-        is_complete = session.tasks_done == session.task_count
-        state = "is complete" if is_complete else f"has {session.tasks_done} of {session.task_count} tasks"
-        repeats = any(row.is_transient for row in session.summary.failures)
-        print_message(f"{session.folder} {state}; {'only failures are left to repeat' if repeats else 'nothing to do'}")
-        return
-    if session.tasks_done:
-        print_message(f"{session.tasks_done} tasks are scored already and are kept")
-    is_planned = False
-    threads = session.jury.context.threads
-    try:
-        with progress("planning", session.tasks_to_plan, "tasks") as report:
-            run_interruptible(runner, session.prepare(report), threads, session.stop)
-        is_planned = True
-        if session.unanswered_annotations:
-            missing = f"{session.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
-            print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
-        _print_plan_notes(session)
-        with progress("scoring", session.remaining.responses, "responses") as report:
-            run_interruptible(runner, session.score(report), threads, session.stop)
-    except KeyboardInterrupt:
-        _print_interrupted(session, is_planned)
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
-
-
-def _print_plan_notes(session: "ScoringSession") -> None:
-    """Print the note of the plan with the smallest checked share, for all plans that have one."""
-    if session.plan_notes:
-        _, task, note = min(session.plan_notes)
-        others = len(session.plan_notes) - 1
-        print_message(f"task {quote(task)}{f' and {others} more' if others else ''}: {note}")
-
-
-def _print_interrupted(session: "ScoringSession", is_planned: bool) -> None:
-    from jurygraph.runs.reports.estimate import count_requests
-
-    if is_planned:
-        kept = f"finished tasks are kept in {session.folder}. Run the same command again to continue"
-        print_message(f"interrupted; {kept}")
-    else:
-        replies = session.stored_planning_calls
-        advice = f" except {replies} replies of the model; run the same command again to continue"
-        print_message(f"interrupted before anything was scored; nothing was written{advice if replies else ''}")
-    for line in request_lines(count_requests(session.jury)):
-        print_message(line)
 
 
 def _print_result(

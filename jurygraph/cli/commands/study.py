@@ -2,20 +2,43 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from jurygraph.cli.commands.reviewers import reviewers
 from jurygraph.cli.exit_codes import ExitCode
-from jurygraph.cli.options import AsJson, AsMarkdown, Conditions, PlotFile, RunFolder, StepLabel, TasksFile, option
+from jurygraph.cli.options import (
+    AgentColumn,
+    AsJson,
+    AsMarkdown,
+    Conditions,
+    DryRun,
+    ItemColumn,
+    MaxCalls,
+    MaxCost,
+    ModelName,
+    PlotFile,
+    ReviewerColumn,
+    RunFolder,
+    ScoreColumn,
+    StepLabel,
+    TasksFile,
+    argument,
+    choose_names,
+    named_columns,
+    option,
+)
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput, open_run
-from jurygraph.cli.render.summary import print_missed_conditions
+from jurygraph.cli.render.summary import print_missed_conditions, request_lines
+from jurygraph.cli.render.text import print_message
 from jurygraph.errors import InputError
 from jurygraph.inference.krippendorff import AlphaLevel
-from jurygraph.messages import did_you_mean
 from jurygraph.runs.reports.gate import parse_threshold, split_conditions
 from jurygraph.sources import read_tasks
 from jurygraph.sources.ratings import read_ratings
@@ -26,15 +49,21 @@ from jurygraph.studies import reliability as reliability_study
 from jurygraph.studies.simulate.published import Sweep
 from jurygraph.studies.simulate.study import PARTS, SimulationStudy
 
-T = TypeVar("T", bound=str)
+if TYPE_CHECKING:
+    from jurygraph.agents.presentation.families import PresentationSet
+    from jurygraph.cli.scoring import ScoreOptions
+    from jurygraph.studies.report import Report
+    from jurygraph.studies.stability.generation import Pairs
 
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.", no_args_is_help=True, rich_markup_mode=None
 )
-ItemColumn = Annotated[str | None, option("C", "Column for `item`.")]
-ReviewerColumn = Annotated[str | None, option("C", "Column for `reviewer`.", "--reviewer", "--annotator")]
-ScoreColumn = Annotated[str | None, option("C", "Column for `score`.", "--score", "--label")]
-AgentColumn = Annotated[str | None, option("C", "Column for `agent`.")]
+JudgeConfig = Annotated[Path | None, option("F", "Config of the judge: makes and scores the variants of TASKS.")]
+StudyFolder = Annotated[Path | None, option("FOLDER", "Folder of the runs that --config makes.", "-o", "--out")]
+Writer = Annotated[str | None, option("M", "Model that writes the four other families.")]
+Repeats = Annotated[int, typer.Option(min=1, metavar="N", help="Exact repeats of each response; 1 for none.")]
+SampleVariance = Annotated[bool, typer.Option("--sample-variance", help="Divide by V - 1 instead of the paper's V.")]
+Versions = Annotated[int, typer.Option(min=0, metavar="N", help="Versions of each family; 0 for originals.")]
 _PARTS_HELP = f"Sweeps to simulate: {', '.join(get_args(Sweep))}; propositions; or decompr."
 
 
@@ -103,72 +132,13 @@ def agreement(
         jurygraph study agreement votes.csv --item id --reviewer who --score stars --level interval
     """
     output = ReportOutput(json, markdown, plot, tuple(map(str, ratings)))
-    columns = _named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
+    columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
     files = [read_ratings(path, columns) for path in ratings]
     output.write(agreement_study.report(agreement_study.read_matrices(files), level))
 
 
 def _split(names: str) -> list[str]:
     return [name.strip() for name in names.split(",")]
-
-
-def _parse_count(text: str) -> int:
-    if not text.isdecimal():
-        raise InputError(f"--shots: {text!r} is not a number of examples; write numbers such as 0,1,2,5,10")
-    return int(text)
-
-
-def _named_columns(**columns: str | None) -> dict[str, str]:
-    return {name: column for name, column in columns.items() if column}
-
-
-@study.command()
-def reviewers(
-    ratings: Annotated[Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")],
-    items: Annotated[Path | None, option("TEXTS", "File with the items' texts, if RATINGS has none.")] = None,
-    judges: Annotated[str | None, option("A,B", "Judges to compare.", show_default="all that can be compared")] = None,
-    shots: Annotated[str, typer.Option(metavar="N,M", help="Numbers of examples.")] = "0,1,2,5,10",
-    seeds: Annotated[int, typer.Option(metavar="N", help="Draws of examples.", min=1)] = 3,
-    item: ItemColumn = None,
-    reviewer: ReviewerColumn = None,
-    score: ScoreColumn = None,
-    agent: AgentColumn = None,
-    level: Annotated[
-        Literal["ordinal", "interval"], typer.Option(help="What the difference of two scores means.")
-    ] = "ordinal",
-    plot: PlotFile = None,
-    markdown: AsMarkdown = False,
-    json: AsJson = False,
-) -> None:
-    """Measure how well judges predict each reviewer's scores, and whether a judge for each reviewer is worth it.
-
-    Every score is predicted from other ratings: never from one of the judged item or its group. `own-history` is the
-    mean of the reviewer's own scores, and `neighbours` that of the own scores of the items with the most similar texts.
-    `item-mean` and `rater-offset` use what others gave the item: their mean, and that mean with the reviewer's usual
-    distance from it. None of the four needs a model.
-
-    Exit codes: 0 done; 2 invalid input, such as an unknown judge or an item that a reviewer scored twice.
-
-    \b
-    Example:
-        jurygraph study reviewers ratings.csv --items texts.jsonl
-        jurygraph study reviewers votes.csv --item id --judges item-mean,rater-offset --json
-    """
-    from jurygraph.sources.ratings import read_texts
-    from jurygraph.studies import reviewers as reviewers_study
-
-    output = ReportOutput(json, markdown, plot, (str(ratings),))
-    columns = _named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-    file = read_ratings(ratings, columns)
-    texts = reviewers_study.texts_of(file, {} if items is None else read_texts(items))
-    usable = [name for name in reviewers_study.NO_MODEL if texts or name != "neighbours"]
-    names = _choose("--judges: unknown judge", _split(judges), reviewers_study.NO_MODEL) if judges else usable
-    if "neighbours" in names and not texts:
-        raise InputError("--judges neighbours: compares texts; name a file of them with --items")
-    counts = [_parse_count(count) for count in _split(shots)]
-    parts = reviewers_study.read_parts(file)
-    judged = [(part, list(reviewers_study.predict(part, names, counts, seeds, texts))) for part in parts]
-    output.write(reviewers_study.report(judged, level))
 
 
 @study.command()
@@ -196,14 +166,19 @@ def reliability(run: RunFolder, markdown: AsMarkdown = False, json: AsJson = Fal
 
 @study.command()
 def stability(
-    sources: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or tables of scores.", show_default=False)
-    ],
+    sources: Annotated[list[Path], argument("RUN", "Runs, or tables of scores; with --config, TASKS.")],
+    config: JudgeConfig = None,
+    out: StudyFolder = None,
+    repeats: Repeats = 5,
+    versions: Versions = 5,
+    model: ModelName = None,
+    writer: Writer = None,
+    dry_run: DryRun = False,
+    max_cost: MaxCost = None,
+    max_calls: MaxCalls = None,
     quality: Annotated[str | None, option("A,B", "Quality bands that count.", show_default="all")] = None,
     weights: Annotated[Path | None, option("F", "Fixed weights: a table of task, stakeholder and weight.")] = None,
-    sample_variance: Annotated[
-        bool, typer.Option("--sample-variance", help="Divide by V - 1 instead of the paper's V.")
-    ] = False,
+    sample_variance: SampleVariance = False,
     markdown: AsMarkdown = False,
     json: AsJson = False,
 ) -> None:
@@ -215,31 +190,69 @@ def stability(
     σ²_Sem is the variance over variants, σ²_Rep that over exact repeats of one input, Growth σ²_Sem with the most
     stakeholders over that with the fewest, and S/R σ²_Sem / σ²_Rep. With utilities, scores are recomputed under fixed
     weights; with the judge's weights, their drift is measured. Intervals are over tasks. No request is sent, and
-    nothing is written.
+    nothing is written, unless there is a --config.
 
-    Exit codes: 0 done; 2 invalid input, such as a run without variants.
+    With --config, responses have structured `data`. FOLDER gets the runs `variants`, as of `study presentations`, and
+    `repeats`, the originals with N samples of the same input. Costs come first; the same command continues.
+
+    Exit codes: 0 done; 2 invalid input, such as a run without variants; with --config also those of `score`.
 
     \b
     Example:
-        jurygraph study stability run
+        jurygraph study stability tasks.jsonl --config jury.yaml --out lab --dry-run
+        jurygraph study stability tasks.jsonl --config jury.yaml --out lab --repeats 3
         jurygraph study stability variants repeats --quality medium,high --weights own.csv
-        jurygraph study stability scores.csv --json
     """
+    from jurygraph.cli.scoring import ScoreOptions
     from jurygraph.studies.stability.report import StabilityStudy
     from jurygraph.studies.stability.rows import read_sources
     from jurygraph.studies.stability.weightings import read_weights
 
     output = ReportOutput(json, markdown)
-    chosen = tuple(name.strip() for name in quality.split(",")) if quality else ()
-    measuring = StabilityStudy(chosen, None if weights is None else read_weights(weights), int(sample_variance))
-    output.write(measuring.report(read_sources(sources, open_run)))
+    measuring = StabilityStudy(
+        _split(quality) if quality else (), None if weights is None else read_weights(weights), int(sample_variance)
+    )
+    if config is None:
+        if out is not None or dry_run:
+            raise InputError(
+                "--out and --dry-run: are for the variants of TASKS; name the judge's config with --config"
+            )
+        output.write(measuring.report(read_sources(sources, open_run)))
+        return
+    options = ScoreOptions("", out or Path(), None, config=config, model=model, dry_run=dry_run, max_cost=max_cost)
+    made, runs = _score_presentations(sources, replace(options, max_calls=max_calls), repeats, versions, writer, json)
+    if runs:
+        report = measuring.report(read_sources(runs, open_run))
+        report.sections = [*report.sections, *made.tables]
+        output.write(report, {"presentations": made.to_json()})
+
+
+def _score_presentations(
+    sources: Sequence[Path], options: "ScoreOptions", repeats: int, versions: int, writer: str | None, as_json: bool
+) -> tuple["Report", list[Path]]:
+    """Make and score the variants of tasks and exact repeats; return what was made, and the runs, none in a dry run."""
+    from jurygraph.cli.scoring import StudyRun, score_study
+    from jurygraph.studies.stability.generation import generate_presentations, repeating
+
+    if len(sources) != 1 or options.config is None or options.run == Path():
+        raise InputError("--config: expects one file of TASKS, and --out FOLDER for the runs")
+    pairs = list(read_tasks(str(sources[0])))
+    folder = options.config.resolve().parent
+    if options.dry_run and writer is not None:
+        print_message("the variants by --writer are not in the estimate: they are written first")
+    limits = (options.max_cost, options.max_calls)
+    written = _write_presentations(pairs, None if options.dry_run else writer, versions, *limits)
+    lines, made = generate_presentations(pairs, versions, repeats == 1, written)
+    runs = [StudyRun("variants", lines, partial(repeating, samples=1, folder=folder))]
+    if repeats > 1:
+        originals, _ = generate_presentations(pairs, 0)
+        runs.append(StudyRun("repeats", originals, partial(repeating, samples=repeats, folder=folder)))
+    return made, score_study(options.run, runs, options, as_json)
 
 
 @study.command()
 def signal(
-    sources: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or tables of scores.", show_default=False)
-    ],
+    sources: Annotated[list[Path], argument("RUN", "Folders of runs, or tables of scores.")],
     protocol: Annotated[str | None, option("NAME", "Component to measure.", show_default="the reward")] = None,
     correct: Annotated[float, typer.Option(metavar="P", help="Wanted probability of a correct sign.")] = 0.9,
     cut: Annotated[float | None, option("T", "Threshold of a decision, from 1 to 10.")] = None,
@@ -271,35 +284,114 @@ def signal(
 
 
 @study.command()
+def certify(
+    runs: Annotated[list[Path], argument("RUN", "Folders of runs of one judge.")],
+    labels: Annotated[str | None, option("F", "Labels of people, as for `study judge`.")] = None,
+    attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
+    html: Annotated[str | None, option("F", "Write the page as HTML, too.", "--html")] = None,
+    json: AsJson = False,
+) -> None:
+    """Print one page about a judge, from the studies of its runs: Markdown, with --html a file, or with --json JSON.
+
+    It has the noise of wording and of repeats, the drift of weights, signs of advantages, false credit, attacks,
+    agreement with people and the corrected mean label, coverage, and the votes of a jury: each figure with its
+    interval and its command. What was not measured says so, with the command that would measure it. No request is sent.
+
+    Exit codes: 0 done; 2 invalid input, such as a folder that is no run.
+
+    \b
+    Example:
+        jurygraph study certify lab/variants lab/repeats
+        jurygraph study certify run --labels people.csv --attacks attacks.json --html judge.html
+    """
+    from jurygraph.studies.certificate import certify as certify_runs
+
+    output = ReportOutput(json, markdown=not json)
+    if html is not None:
+        refuse_unwritable(html)
+    report = certify_runs(runs, open_run, labels, attacks)
+    if html is not None:
+        write_output(html, [report.to_html("Certificate of a judge").encode()])
+    output.write(report)
+
+
+@study.command()
 def presentations(
     tasks: TasksFile,
     out: Annotated[str, option("F", "File to write: TASKS with presentations as responses.", "-o", "--out")],
-    versions: Annotated[int, typer.Option(min=0, metavar="N", help="Versions of each family; 0 for originals.")] = 5,
+    versions: Versions = 5,
+    model: Writer = None,
+    max_cost: MaxCost = None,
+    max_calls: MaxCalls = None,
     markdown: AsMarkdown = False,
     json: AsJson = False,
 ) -> None:
-    """Write tasks whose responses are presentations: each response in other orders and layouts (DecompR, Table 7).
+    """Write tasks whose responses are presentations: each response in other orders and words (DecompR, Table 7).
 
     The seven families by rule: the order of stakeholders' sections, of the summary, of trade-offs and of those who
     share an item; lists, tables and sentences; other headings; other bullets, emphasis and indents. They are made of
     the response's `data` (docs/stability.md has its form), and every text is read back: what says something else is
-    discarded. A family with fewer versions is undefined for that response, and counted. Score the file as any other,
-    with `score --dry-run` for the number of requests, and measure the run with `study stability` and `study signal`.
+    discarded. With --model, a model writes four more: causal direction, evidence of those under-served, paraphrase and
+    topic position. A text that breaks an invariant (numbers, names, times, prices, status, strength, stakeholders) is
+    discarded, and counted. A family with fewer versions is undefined for that response, and counted. Score the file as
+    any other, and measure the run with `study stability` and `study signal`.
 
-    Exit codes: 0 done; 2 invalid input, such as tasks without a structured response.
+    Exit codes: 0 done; 2 invalid input, such as tasks without a structured response; with --model also 3 and 4, as of
+    `annotate`.
 
     \b
     Example:
         jurygraph study presentations tasks.jsonl --out variants.jsonl
-        jurygraph study presentations tasks.jsonl --versions 0 --out originals.jsonl
+        jurygraph study presentations tasks.jsonl --versions 3 --model openai/gpt-5-mini --out variants.jsonl
     """
     from jurygraph.studies.stability.generation import generate_presentations
 
     output = ReportOutput(json, markdown)
     refuse_unwritable(out, tasks)
-    lines, report = generate_presentations(read_tasks(tasks), versions)
+    pairs = list(read_tasks(tasks))
+    written = _write_presentations(pairs, model, versions, max_cost, max_calls)
+    lines, report = generate_presentations(pairs, versions, written=written)
     write_output(out, lines)
     output.write(report)
+
+
+def _write_presentations(
+    pairs: "Pairs", model: str | None, versions: int, max_cost: float | None, max_calls: int | None
+) -> "dict[str, PresentationSet]":
+    """Return what a model writes of each response, with progress; replies stay in the cache for the next time."""
+    if model is None or not versions:
+        return {}
+    import asyncio
+
+    from jurygraph.cli.interrupts import run_interruptible
+    from jurygraph.cli.jury_loading import disable_tracing
+
+    disable_tracing()
+    from jurygraph.agents.presentation.rewrites import REWRITINGS
+    from jurygraph.jury import Jury
+    from jurygraph.planner import Planner
+    from jurygraph.runs.reports.estimate import count_requests
+    from jurygraph.schema import Config
+    from jurygraph.studies.stability.generation import rewrite_responses
+
+    config = Config.model_validate({"model": model, "evaluators": ["criteria"]})
+    total = sum(len(responses) for _, responses in pairs)
+    print_message(
+        f"{model} writes variants: at most {total * len(REWRITINGS) * versions} requests, and a repair of each"
+    )
+    with Jury(config, max_cost=max_cost, max_calls=max_calls) as jury, asyncio.Runner() as runner:
+        with progress("writing", total, "responses") as advance:
+            work = Planner(jury).amake(lambda client: rewrite_responses(pairs, client, versions, advance))
+            try:
+                written = run_interruptible(runner, work, jury.context.threads)
+            except KeyboardInterrupt:
+                print_message("interrupted; run the same command again: it continues from the cache")
+                raise typer.Exit(ExitCode.INTERRUPTED) from None
+            finally:
+                runner.run(jury.gateways.close())
+        for line in request_lines(count_requests(jury)):
+            print_message(line)
+    return written
 
 
 _GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
@@ -395,20 +487,11 @@ def simulate(
     """
     output = ReportOutput(json, markdown, plot)
     simulation = SimulationStudy(
-        _choose("unknown part", parts or PARTS, PARTS), seeds, seed, jobs or os.cpu_count() or 1
+        choose_names("unknown part", parts or PARTS, PARTS), seeds, seed, jobs or os.cpu_count() or 1
     )
     with progress("simulating", simulation.size, "evaluations") as advance:
         report = simulation.run(advance)
     output.write(report)
-
-
-def _choose(problem: str, names: Sequence[str], known: Sequence[T]) -> tuple[T, ...]:
-    """Return the known names that are named, in their order."""
-    for name in names:
-        if name not in known:
-            hint = did_you_mean(name, known) or f"name some of {', '.join(known)}"
-            raise InputError(f"{problem} {name!r}; {hint}")
-    return tuple(one for one in known if one in names)
 
 
 @study.command()
@@ -484,3 +567,6 @@ def credit(
     with progress("measuring", measuring.size, "passes over a task") as advance:
         report = measuring.run(advance)
     output.write(report)
+
+
+study.command()(reviewers)

@@ -14,6 +14,7 @@ from jurygraph.sources.importers.preferences import ImportedComparison, Imported
 from jurygraph.sources.importers.qags import read_qags
 from jurygraph.sources.importers.rows import Imported, Note
 from jurygraph.sources.importers.rubrics import Case, ImportedExample, Query
+from jurygraph.sources.sheets import read_sheets
 
 READERS: Mapping[str, Callable[[str | Path], Iterator[Imported]]] = {
     "healthbench": ImportedExample.read,
@@ -25,7 +26,10 @@ READERS: Mapping[str, Callable[[str | Path], Iterator[Imported]]] = {
 }
 """Readers of tasks by the name of the format. A reader raises `InputError` naming file, line and field."""
 
-VOTE_READERS: Mapping[str, Callable[[Sequence[str | Path]], Iterator[Vote]]] = {"qags": read_qags}
+VOTE_READERS: Mapping[str, Callable[[Sequence[str | Path]], Iterator[Vote]]] = {
+    "qags": read_qags,
+    "sheets": read_sheets,
+}
 """Readers of votes by the name of the format. A reader raises `InputError` as those of tasks do."""
 
 __all__ = ["READERS", "VOTE_READERS", "Imported", "Note"]

@@ -1,13 +1,13 @@
 """Tables of rated texts: each item becomes a task with the texts as its responses, and each row a vote."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, quote, validate
 from jurygraph.schema import TaskLine
-from jurygraph.schema.rating import RatedText
+from jurygraph.schema.rating import RatedText, Rating, Vote
 from jurygraph.sources.ratings import read_rated_texts, read_texts
 
 COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
@@ -44,18 +44,28 @@ def read_rated_table(path: str | Path, columns: Mapping[str, str]) -> RatedTable
     for item, rated in by_item.items():
         if len({prompts.get(vote.key) for vote in rated}) > 1:
             raise InputError(f"{path}, field {prompt}: item {quote(item)} has two prompts; give each item one")
-    return RatedTable([_to_task(str(path), item, rated, texts, prompts) for item, rated in by_item.items()], votes)
+    tasks = [
+        item_to_task(str(path), item, rated, [vote.annotator for vote in rated], texts, prompts)
+        for item, rated in by_item.items()
+    ]
+    return RatedTable(tasks, votes)
 
 
-def _to_task(
-    path: str, item: str, votes: list[RatedText], texts: Mapping[str, str], prompts: Mapping[str, str]
+def item_to_task(
+    path: str,
+    item: str,
+    rated: Sequence[Vote] | Sequence[Rating],
+    people: Iterable[str],
+    texts: Mapping[str, str],
+    prompts: Mapping[str, str] = {},
 ) -> TaskLine:
-    first = votes[0]
-    agents = {vote.key: vote.agent for vote in votes}
+    """Return the task of an item that people rated. Raises `InputError` where it cannot be one."""
+    first = rated[0]
+    agents = {one.key: one.agent for one in rated}
     content = {
         "id": item,
         "query": prompts.get(first.key, ""),
-        "reviewers": sorted({vote.annotator for vote in votes}),
+        "reviewers": sorted(set(people)),
         "group": first.group,
         "metadata": {} if first.domain is None else {"domain": first.domain},
         "responses": [{"id": key, "text": texts[key], "agent": agent} for key, agent in agents.items()],

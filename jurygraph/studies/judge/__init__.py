@@ -1,10 +1,20 @@
 """Agreement of judges with people: what a judge says of responses that people have labelled."""
 
 from jurygraph.studies.judge.report import GATE_NAMES, gate_values, report
-from jurygraph.studies.judge.study import Judge, JudgedRow, JudgeStudy, join_labels, read_judgements, read_labels
+from jurygraph.studies.judge.study import (
+    JUDGED,
+    Judge,
+    JudgedRow,
+    JudgeStudy,
+    join_labels,
+    read_judgements,
+    read_labels,
+    status_of,
+)
 
 __all__ = [
     "GATE_NAMES",
+    "JUDGED",
     "Judge",
     "JudgeStudy",
     "JudgedRow",
@@ -13,4 +23,5 @@ __all__ = [
     "read_judgements",
     "read_labels",
     "report",
+    "status_of",
 ]

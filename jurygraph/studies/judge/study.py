@@ -44,7 +44,8 @@ class Judge(NamedTuple):
 class Judgement(NamedTuple):
     """A judge's view of a response, or of a pair: `status` is `judged`, or the reason why there is no score.
 
-    A pair's score is that of its first response, and `native` 1 if both orders prefer it, 0 if both prefer the other
+    `task` names the task, or the group of tasks that it belongs to: their responses resemble each other. A pair's score
+    is that of its first response, and `native` 1 if both orders prefer it, 0 if both prefer the other
     one, else 0.5. `is_flipped` if the orders differ; None unless both were judged.
     """
 
@@ -134,6 +135,7 @@ def read_judgements(run: Run, advance: Callable[[int], None] = lambda tasks: Non
     for group in run.group_records():
         scopes = {question.id: question.scope for question in run.survey_outline_of(group.key).questions}
         pairs: dict[tuple[Judge, str], list[RecordedVerdict]] = {}
+        cluster = _cluster_of(run, group.key)
         stored = list(run.group(group))
         order = {trace.response_id: place for place, (trace, _) in enumerate(stored)}
         for trace, response in stored:
@@ -141,17 +143,24 @@ def read_judgements(run: Run, advance: Callable[[int], None] = lambda tasks: Non
             labels[trace.response_id] = trace.labels
             for judge, verdicts in _verdicts_by_judge(str(run.folder), trace).items():
                 if scopes[judge.question] != "pair":
-                    by_judge.setdefault(judge, {})[trace.response_id] = _summarize(trace.task_id, verdicts)
+                    by_judge.setdefault(judge, {})[trace.response_id] = _summarize(cluster, verdicts)
                     continue
                 for one in verdicts:
                     if one.responses:
                         pair = pair_name(*sorted(one.responses, key=order.__getitem__))
                         pairs.setdefault((judge, pair), []).append(one)
         for (judge, pair), verdicts in pairs.items():
-            by_judge.setdefault(judge, {})[pair] = _summarize_pair(group.key, pair, verdicts)
+            by_judge.setdefault(judge, {})[pair] = _summarize_pair(cluster, pair, verdicts)
         advance(1)
     _share_unasked(by_judge)
     return RunJudgements(str(run.folder), by_judge, lengths, labels)
+
+
+def _cluster_of(run: Run, task: str) -> str:
+    """Return what the responses of a task resemble each other by: the task's `group`, or the task itself."""
+    content = run.task_content(task)
+    group = None if content is None else content["task"].get("group")
+    return f"task {task}" if group is None else f"group {group}"
 
 
 def pair_name(first: str, second: str) -> str:
@@ -188,9 +197,9 @@ def _share_unasked(by_judge: dict[Judge, dict[str, Judgement]]) -> None:
 
 
 def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
-    judged = [one for one in verdicts if _status(one) == JUDGED]
+    judged = [one for one in verdicts if status_of(one) == JUDGED]
     if not judged:
-        return Judgement(task, _status(verdicts[0]))
+        return Judgement(task, status_of(verdicts[0]))
     score = fmean(one.score for one in judged if one.score is not None)
     decided = [one.counts_as_met for one in judged]
     scale = judged[0].scale
@@ -203,13 +212,13 @@ def _summarize_pair(task: str, pair: str, verdicts: Sequence[RecordedVerdict]) -
     """Return the judgement of a pair: the mean of its orders, each from the side of the first response."""
     scores: dict[bool, list[float]] = {}
     for one in verdicts:
-        if _status(one) == JUDGED and one.score is not None:
+        if status_of(one) == JUDGED and one.score is not None:
             is_swapped = one.responses[0] != responses_of(pair)[0]
             orders = {False: one.score} if one.swap is None else {False: one.swap.given, True: 1.0 - one.swap.swapped}
             for is_other, score in orders.items():
                 scores.setdefault(is_other != is_swapped, []).append(1.0 - score if is_swapped else score)
     if not scores:
-        return Judgement(task, _status(verdicts[0]))
+        return Judgement(task, status_of(verdicts[0]))
     means = [fmean(given) for given in scores.values()]
     sides = {(mean > MET_THRESHOLD) - (mean < MET_THRESHOLD) for mean in means}
     choice = 0.5 if len(sides) > 1 else (1.0 + sides.pop()) / 2.0
@@ -217,7 +226,8 @@ def _summarize_pair(task: str, pair: str, verdicts: Sequence[RecordedVerdict]) -
     return Judgement(task, JUDGED, fmean(means), choice, choice, _UNIT, is_flipped)
 
 
-def _status(verdict: RecordedVerdict) -> str:
+def status_of(verdict: RecordedVerdict) -> str:
+    """Return `judged`, or the reason why a verdict has no score that counts."""
     if verdict.gated_by is not None:
         return "gated"
     if verdict.status != "ok":

@@ -5,8 +5,6 @@ Each rating is predicted from others (leave-one-out): never from a rating of the
 domain, as for the judges with a model.
 """
 
-import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,10 +14,10 @@ import numpy as np
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import InputError
 from jurygraph.judges.few_shot.history import rated_text
-from jurygraph.safety.text_folding import fold_text
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.agreement import scored_once
+from jurygraph.studies.reviewers.texts import Vectorizer, cosines, tf_idf
 
 OWN = ("own-history", "neighbours")
 PEERS = ("item-mean", "rater-offset")
@@ -28,7 +26,6 @@ NO_MODEL = (*OWN, *PEERS)
 _NEAR = 0.9
 """Cosine from which two texts are nearly the same, so that the one's score would give away the other's."""
 _ROWS = 256  # limits memory
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class ScoredPart:
     """The ratings of one dimension, [n], by reviewer and item; `group` and `domain` are of the rated item.
 
     All but `score` are numbers from 0; an item without a group is a group of its own. `names` are the reviewers,
-    `items` the keys of items, `domains` their domains.
+    `items` the keys of items, `domains` their domains. `reasons` [n] are texts, empty without one; or there are none.
     """
 
     dimension: str | None
@@ -48,6 +45,7 @@ class ScoredPart:
     group: Ints
     domain: Ints
     score: Floats
+    reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,8 @@ def _to_part(dimension: str, ratings: Sequence[Rating]) -> ScoredPart:
     group = np.unique(groups, return_inverse=True)[1]
     scores = np.array([one.score for one in rows], dtype=np.float64)
     known = (tuple(map(str, names)), tuple(map(str, items)), tuple(map(str, domains)))
-    return ScoredPart(dimension or None, *known, reviewer, item, group, domain, scores)
+    reasons = tuple(one.reason or "" for one in rows)
+    return ScoredPart(dimension or None, *known, reviewer, item, group, domain, scores, reasons if any(reasons) else ())
 
 
 def texts_of(ratings: Ratings, texts: Mapping[str, str]) -> dict[str, str]:
@@ -114,7 +113,12 @@ def texts_of(ratings: Ratings, texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def predict(
-    part: ScoredPart, judges: Sequence[str], shots: Sequence[int], seeds: int, texts: Mapping[str, str]
+    part: ScoredPart,
+    judges: Sequence[str],
+    shots: Sequence[int],
+    seeds: int,
+    texts: Mapping[str, str],
+    vectorize: Vectorizer = tf_idf,
 ) -> Iterator[Predictions]:
     """Yield the predictions of judges without a model, for each number of examples that changes them.
 
@@ -129,7 +133,7 @@ def predict(
             yield Predictions("own-history", count, np.stack([one[place] for one in drawn]))
         yield Predictions("own-history", None, _mean_of_others(part.score, _pool(part), _keyed(part, part.group))[None])
     if "neighbours" in judges and counts:
-        similar = _from_own(part, counts, _Similarity(part, texts))
+        similar = _from_own(part, counts, _Similarity(part, texts, vectorize))
         for place, count in enumerate(counts):
             yield Predictions("neighbours", count, similar[place][None])
     by_peers = _mean_of_others(part.score, part.item, np.arange(len(part.score)))
@@ -189,30 +193,14 @@ def _draws(seed: int) -> Any:
 class _Similarity:
     """Order own items by the cosine of their texts: inf for the judged text nearly repeated, and without a text."""
 
-    def __init__(self, part: ScoredPart, texts: Mapping[str, str]) -> None:
-        self._vectors = tf_idf([texts.get(key, "") for key in part.items])
+    def __init__(self, part: ScoredPart, texts: Mapping[str, str], vectorize: Vectorizer) -> None:
+        self._vectors = vectorize([texts.get(key, "") for key in part.items])
         self._item = part.item
         self._has_text = np.array([key in texts for key in part.items])
 
     def __call__(self, rows: Ints, own: Ints) -> Floats:
         judged = self._item[rows]
         others = self._item[own]
-        cosines = (self._vectors[judged] @ self._vectors[others].T).toarray()
-        usable = (cosines < _NEAR) & self._has_text[judged][:, None] & self._has_text[others]
-        return np.where(usable, -cosines, np.inf)
-
-
-def tf_idf(texts: Sequence[str]) -> Any:
-    """Return a sparse matrix [texts, words] of unit rows: counts times 1 + ln((1 + N) / (1 + texts with the word))."""
-    from scipy import sparse
-
-    column_of: dict[str, int] = {}
-    cells: list[tuple[int, int, int]] = []
-    for row, text in enumerate(texts):
-        for word, count in Counter(_WORD.findall(fold_text(text))).items():
-            cells.append((row, column_of.setdefault(word, len(column_of)), count))
-    rows, columns, counts = np.array(cells, dtype=np.intp).reshape(-1, 3).T
-    idf = 1.0 + np.log((1.0 + len(texts)) / (1.0 + np.bincount(columns, minlength=len(column_of))))
-    weights = counts * idf[columns]
-    lengths = np.sqrt(np.bincount(rows, weights**2, minlength=len(texts)))
-    return sparse.csr_array((weights / lengths[rows], (rows, columns)), shape=(len(texts), max(1, len(column_of))))
+        similar = cosines(self._vectors, judged, others)
+        usable = (similar < _NEAR) & self._has_text[judged][:, None] & self._has_text[others]
+        return np.where(usable, -similar, np.inf)

@@ -14,6 +14,7 @@ from jurygraph.inference.sign_flips import sign_flip_p
 from jurygraph.studies.agreement import question_codes
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
 from jurygraph.studies.reviewers.baselines import OWN, PEERS, Predictions, ScoredPart
+from jurygraph.studies.reviewers.texts import Vectorizer, relate_reasons, tf_idf
 
 _MAX_LEVELS = 101
 """Most different scores of a dimension for which alpha is computed."""
@@ -25,15 +26,16 @@ Judged = tuple[ScoredPart, Sequence[Predictions]]
 """The ratings of a dimension, and all predictions of them."""
 
 
-def report(judged: Sequence[Judged], level: AlphaLevel = "ordinal") -> Report:
+def report(judged: Sequence[Judged], level: AlphaLevel = "ordinal", vectorize: Vectorizer = tf_idf) -> Report:
     """Compare judges of reviewers.
 
     The figures are `judges`: each with its most examples, for each dimension and each of its domains, with `answered`
     and `coverage` of its ratings, and on the `n` that all answered `alpha`, `rmse` and `mae`; `curve`, the same for
     each number of examples; `differences` of two judges' absolute and squared errors (`first` less `second`), their
-    p-values by flips of reviewers (Holm), and for how many reviewers the first is nearer or farther; and `reviewers`,
-    each with the mean absolute error of every judge. Errors are in units of the scores. For alpha a prediction counts
-    as the nearest score that occurs.
+    p-values by flips of reviewers (Holm), and for how many reviewers the first is nearer or farther; `reviewers`, each
+    with the mean absolute error of every judge; and `reasons`: the correlation of agreement with similar reasons, of
+    reviewers or those of a judge for them, over `pairs` of reviewers. Errors are in units of the scores. For alpha a
+    prediction counts as the nearest score that occurs.
     """
     whole = [(part, np.ones(len(part.score), dtype=bool), None, columns) for part, columns in judged]
     domains = [
@@ -47,6 +49,7 @@ def report(judged: Sequence[Judged], level: AlphaLevel = "ordinal") -> Report:
         "judges": [one for view in (*whole, *domains) for one in _measure(*view[:3], _most_shots(view[3]), level)],
         "curve": [one for view in whole for one in _measure(*view, level)],
         "differences": [one for part, columns in judged for one in _differences(part, _most_shots(columns))],
+        "reasons": [one for part, columns in judged for one in _relate_reasons(part, _most_shots(columns), vectorize)],
         "reviewers": [one for part, columns in judged for one in _by_reviewer(part, _most_shots(columns))],
     }
     return Report(figures, list(_sections(figures)), list(_notes(judged, figures)), list(_plots(figures)))
@@ -132,6 +135,15 @@ def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figur
     return found
 
 
+def _relate_reasons(part: ScoredPart, columns: Sequence[Predictions], vectorize: Vectorizer) -> Iterator[Figures]:
+    sources = {"the reviewers": part.reasons} | {one.judge: one.reasons for one in columns}
+    for source, reasons in sources.items():
+        if any(reasons):
+            found = relate_reasons(part.reviewer, part.item, part.score, reasons, vectorize)
+            if found.pairs:
+                yield {"dimension": part.dimension, "reasons_of": source, **found._asdict()}
+
+
 def _by_reviewer(part: ScoredPart, columns: Sequence[Predictions]) -> Iterator[Figures]:
     common = _common(columns)
     errors = {one.judge: np.abs(one.values - part.score).mean(axis=0) for one in columns}
@@ -155,6 +167,11 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     rows = [[_name(one), *(one[name] for name in names)] for one in figures["differences"]]
     header = ("dimension", "error of", "less that of", "absolute (95 %)", "p (Holm)", "squared (95 %)", "p (Holm)")
     yield ReportTable((*header, "nearer to", "farther from"), rows, left=3, digits=3, most=_MAX_ROWS)
+    related = [
+        [_name(one), one["reasons_of"], one["pairs"], one["correlation"], one["p"]] for one in figures["reasons"]
+    ]
+    titles = ("dimension", "similar reasons of", "pairs", "correlation with agreement", "p")
+    yield ReportTable(titles, related, left=2, digits=3)
     for dimension, each in groupby(figures["reviewers"], key=_name):
         of_reviewers = list(each)
         judges = of_reviewers[0]["mae"]

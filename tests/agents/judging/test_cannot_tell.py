@@ -99,11 +99,17 @@ def test_an_unknown_gain_counts_nothing_and_an_unknown_penalty_in_full() -> None
 # The reply
 
 
-@pytest.mark.parametrize(("met", "probability"), [(None, 0.5), (None, 0.0), (True, None), (False, None)])
-def test_met_is_null_exactly_where_the_probability_is(met: Any, probability: Any) -> None:
-    reply = {**UNKNOWN, "met": met, "probability": probability}
-    with pytest.raises(ValidationError, match="probability is null exactly where met is"):
-        Binary().reply_model(False).model_validate_json(json.dumps(reply), strict=True)
+@pytest.mark.parametrize("probability", [0.0, 0.5, 1.0])
+def test_a_probability_given_with_a_null_decides_nothing(probability: float) -> None:
+    trace, bodies = judge(rubric_of({}), UNKNOWN | {"probability": probability})
+    (verdict,) = trace.verdicts
+    assert (verdict.status, verdict.score, verdict.met, len(bodies)) == ("abstained", None, None, 1)
+
+
+@pytest.mark.parametrize("met", [True, False])
+def test_a_decision_has_a_probability(met: bool) -> None:
+    with pytest.raises(ValidationError, match="give null for both if you cannot tell"):
+        Binary().reply_model(False).model_validate_json(json.dumps(UNKNOWN | {"met": met}), strict=True)
 
 
 def test_log_probabilities_give_no_score_to_a_null_and_a_null_takes_none_from_a_score() -> None:

@@ -121,14 +121,15 @@ def test_a_partly_invalid_reply_gives_no_verdict(name: str) -> None:
 
 
 def test_a_malformed_reply_is_sent_back_once_for_repair() -> None:
-    wrong, right = criterion_reply(met=None, probability=0.3), criterion_reply(met=False, probability=0.3)
+    right = criterion_reply(met=False, probability=0.3)
+    wrong = {"criterion_1": right["criterion_1"] | {"probability": None}}
     (trace,), (first, second) = score_by_script(reply_in_turn(wrong, right), rubric("a"), responses("Dear Ann"))
     (verdict,) = trace.verdicts
     assert (verdict.met, verdict.score) == (False, 0.3)
     assert second["messages"][:2] == first["messages"]
     answer, complaint = second["messages"][2:]
     assert (answer["role"], json.loads(answer["content"])) == ("assistant", wrong)
-    assert "met is null and probability 0.3: probability is null exactly where met is" in complaint["content"]
+    assert "met is false and probability null: give null for both if you cannot tell" in complaint["content"]
 
 
 # Hostile responses

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.agents.presentation import families
@@ -60,6 +60,17 @@ def without_empty(plan: dict[str, Any]) -> dict[str, Any]:
 
 @given(plans())
 def test_every_variant_says_the_same_and_nothing_is_discarded(plan: dict[str, Any]) -> None:
+    check_variants(plan)
+
+
+@pytest.mark.exhaustive
+@settings(max_examples=2000, deadline=None)
+@given(plans())
+def test_so_do_the_variants_of_thousands_of_plans(plan: dict[str, Any]) -> None:
+    check_variants(plan)
+
+
+def check_variants(plan: dict[str, Any]) -> None:
     found = present(plan)
     assert found is not None
     assert found.original.data == without_empty(plan)

@@ -167,7 +167,7 @@ class TestNotWritten:
         project.write_config(server.url)
         ended = project.profiles("--model", "none")
         assert (ended.code, ended.out) == (2, "")
-        assert "error: model: none reads no profiles; name one in the config or with --model" in ended.err
+        assert "error: model: none answers nothing; name one in the config or with --model" in ended.err
         assert not (project.folder / "profiles.jsonl").exists()
 
     def test_a_task_that_cannot_be_read_is_omitted_and_named(self, project: Project):

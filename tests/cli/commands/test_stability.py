@@ -2,11 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from jurygraph.agents.presentation.rewrites import REWRITINGS
 from tests.cli.conftest import Command, folder_contents, run_command, write_project
 from tests.graphs.scripted import evaluator_use
+from tests.models.judge_scripts import requested_items
+from tests.models.server import Answer, reply_with, run_server
+from tests.runs.test_calls import judge_config
 
 CONFIG = json.dumps({"evaluators": [evaluator_use("judge")], "reward": {"judge": 1.0}})
 
@@ -56,3 +61,84 @@ def test_the_signal_of_a_group_is_printed(tmp_path: Path, run: Command):
     assert "trip 2 0.250 3.500 0.996 1" in printed
     assert "decisions at 5.2: 1 of 2 responses flip with some wording" in printed
     assert run("study", "signal", scores, "--correct", "0.4").code == 2
+
+
+PLAN = {"itinerary": [{"time": "09:00", "what": "ferry"}], "tradeoffs": ["no hike", "an early start", "one museum"]}
+
+
+def test_variants_and_exact_repeats_are_made_scored_and_kept(tmp_path: Path, run: Command):
+    """The judge likes texts with `**`, and its second and third answer to one input are another than its first."""
+
+    def reply(body: dict[str, Any], number: int) -> Answer:
+        content = "".join(one["content"] for one in body["messages"])
+        found = {"reason": "no", "quotes": [], "met": "**" in content, "probability": 0.5 + 0.25 * ("**" in content)}
+        found["probability"] += 0.125 * (asked.count(content) > 0)
+        asked.append(content)
+        return reply_with(json.dumps(dict.fromkeys(requested_items(body), found)))
+
+    asked: list[str] = []
+    use = {"use": "criteria", "params": {"criteria": ["It is kind."]}}
+    tasks = tmp_path / "tasks.jsonl"
+    task = {"id": "t", "query": "?", "responses": [{"id": "t/a", "text": "-", "data": PLAN}]}
+    tasks.write_text(json.dumps(task))
+    with run_server(reply) as server:
+        config = tmp_path / "jury.yaml"
+        config.write_text(json.dumps(judge_config(server) | {"evaluators": [use], "safety": {"evidence": "off"}}))
+        words = ("study", "stability", tasks, "--config", config, "--repeats", "3", "--out", tmp_path / "lab")
+        before = folder_contents(tmp_path)
+        estimate = run(*words, "--dry-run")
+        assert (estimate.code, folder_contents(tmp_path), asked) == (0, before, [])
+        assert [" ".join(line.split()) for line in estimate.out.splitlines()[2:4]] == [
+            "variants 1 20 20 20 20 40 unknown",
+            "repeats 1 1 3 3 3 6 unknown",
+        ]
+        ended = run(*words, "--json")
+        assert (ended.code, len(asked)) == (0, 23)
+        again = run(*words, "--json")
+        assert (again.out, len(asked)) == (ended.out, 23)
+    found = json.loads(ended.out)
+    assert found["noise"][0]["repeat"]["value"] == pytest.approx(81 * 0.125**2 * 2 / 9)
+    families = {row["name"]: row["variance"]["0"] for row in found["families"]}
+    assert families["trade-off-order"]["value"] == 0.0
+    assert families["low-level-formatting"]["value"] == pytest.approx(81 * 0.25**2 * 6 / 25)
+    assert found["presentations"]["undefined"]["stakeholder-section-order"] == 1
+    refused = run("study", "stability", tasks, "--config", config)
+    assert (refused.code, "--out FOLDER for the runs" in refused.err) == (2, True)
+    assert run("study", "stability", tmp_path / "lab" / "variants", "--dry-run").code == 2
+
+
+def test_a_model_writes_the_other_families_and_what_breaks_an_invariant_is_counted(tmp_path: Path, run: Command):
+    """Its second version of topic-position has another time, and nobody is under-served in this plan."""
+
+    def reply(body: dict[str, Any], number: int) -> Answer:
+        content = "".join(one["content"] for one in body["messages"])
+        moved = "no single stakeholder" in content
+        is_second = "to the beginning" in content or "Use full sentences" in content or "Begin with causes" in content
+        said = {
+            "s1": f"At {'10:00' if moved and is_second else '09:00'} {'goes' if is_second else 'leaves'} the ferry.",
+            "s2": "There is no hike.",
+            "s3": f"The start is early{' as well' if moved else ''}.",
+            "s4": "One of the museums is left out." if "synonyms" in content else "There is one museum.",
+        }
+        asked.append(content)
+        return reply_with(
+            json.dumps({"passages": [{"statements": [name], "text": text} for name, text in said.items()]})
+        )
+
+    asked: list[str] = []
+    tasks = tmp_path / "tasks.jsonl"
+    tasks.write_text(json.dumps({"id": "t", "query": "?", "responses": [{"id": "t/a", "text": "-", "data": PLAN}]}))
+    out = tmp_path / "variants.jsonl"
+    with run_server(reply) as server:
+        model = f"openai-compatible:{server.url}#tiny"
+        ended = run("study", "presentations", tasks, "--versions", "2", "--model", model, "--out", out, "--json")
+    found = json.loads(ended.out)
+    assert (ended.code, len(asked)) == (0, 6)
+    assert {name: number for name, number in found["variants"].items() if name in REWRITINGS} == {
+        "causal-direction": 2,
+        "paraphrase": 2,
+    }
+    assert (found["discarded"], found["broken"]) == ({"topic-position": 1}, {"times": 1})
+    assert [found["undefined"][name] for name in ("under-served-evidence", "topic-position")] == [1, 1]
+    labels = [one["labels"] for one in json.loads(out.read_text())["responses"]]
+    assert {"seed": "t/a", "family": "paraphrase", "version": 2} in labels

@@ -1,0 +1,200 @@
+"""The invariants of a variant that a model wrote, verified in code (DecompR, A.1).
+
+A variant consists of passages, and each names the statements that it makes. Their numbers, names, times, prices,
+stakeholders, status of constraints and strength of claims have to be in the passage, and no others. The check is
+strict: of two ways to say the same it may refuse one, and a variant that it refuses is only not used.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, get_args
+
+from jurygraph.agents.presentation.document import SERVES, Document, Scalar
+
+Invariant = Literal["statements", "times", "prices", "numbers", "stakeholders", "names", "status", "strength"]
+INVARIANTS: tuple[Invariant, ...] = get_args(Invariant)
+
+
+class Statement(NamedTuple):
+    """A statement of a document: its kind of section, its text, and what of it has to stay letter by letter.
+
+    `people` are the stakeholders that it names, and `status` is that of a constraint.
+    """
+
+    kind: str
+    text: str
+    verbatim: tuple[str, ...]
+    people: frozenset[str]
+    status: str = ""
+
+
+class WrittenPassage(NamedTuple):
+    """A passage of a variant, and the names of the statements that it makes."""
+
+    statements: Sequence[str]
+    text: str
+
+
+_TIME = re.compile(r"\b\d{1,2}:\d{2}(?:\s?[ap]m\b)?", re.IGNORECASE)
+_PRICE = re.compile(
+    r"[$€£¥]\s?\d+(?:[.,]\d+)*|\b\d+(?:[.,]\d+)*\s?(?:[$€£¥]|(?:CNY|USD|EUR|GBP|yuan|dollars?|euros?|pounds?)\b)",
+    re.IGNORECASE,
+)
+_NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_NUMBER = re.compile(
+    rf"\d+(?:[.,]\d+)*|\b(?:{'|'.join(_NUMBER_WORDS)}|dozen|half|twice|hundred|thousand)\b", re.IGNORECASE
+)
+_VALUES: Mapping[Invariant, re.Pattern[str]] = {"times": _TIME, "prices": _PRICE, "numbers": _NUMBER}
+_NAME = re.compile(r"(?<![.!?:#|*\-] )(?<!^)(?<![\"“(#*])\b[^\W\d_]\w+")
+_IN_PART = r"not (?:fully|entirely|wholly|completely)|in part|part(?:ly|ially?)|somewhat|mostly|half"
+_NEGATION = (
+    r"not|no|never|none|neither|nor|cannot|without|un(?:met|satisfied|fulfilled)|fail\w*|violat\w+|miss(?:ed|es)"
+)
+_POSITIVE = r"met|meets?|satisf\w+|fulfil\w*|kept|keeps|respect\w*|honou?r\w*|observed|holds?|held"
+_STATUS = {"in part": _IN_PART, "not met": _NEGATION, "met": _POSITIVE}
+"""The classes of a status; the first that a text has is its status."""
+_STRENGTH = {
+    "bound above": r"at most|up to|no more than|not more than|maximum|or less",
+    "bound below": r"at least|no less than|not less than|minimum|or more",
+    "in part": _IN_PART,
+    "negation": rf"{_NEGATION}|hardly|barely",
+    "necessity": r"must|has to|have to|required?|needs? to|always|certain(?:ly)?|definitely|sure(?:ly)?|guarantee\w*",
+    "possibility": r"may|might|could|possib\w+|perhaps|maybe|probab\w+|likely",
+    "wholeness": r"fully|completely|entirely|wholly|perfect(?:ly)?|all|every\w*|only|just",
+    "nearness": r"approximately|roughly|nearly|almost|circa",
+    "degree": r"very|extremely|highly|strongly|greatly|slightly|rather|too",
+}
+"""Words of the strength of a claim, by class; longer ones are taken out of a text before the next class counts."""
+
+
+def statements_of(document: Document) -> dict[str, Statement]:
+    """Return the statements of a document by the names `s1`, `s2`, … in its order."""
+    people = _people_of(document)
+    found = list(_statements(document, people))
+    return {f"s{number}": statement for number, statement in enumerate(found, 1)}
+
+
+def _people_of(document: Document) -> tuple[str, ...]:
+    names = [section.name for section in document if section.kind == "stakeholder"]
+    for section in document:
+        for record in section.records:
+            served = record.get(SERVES) if section.kind == "shared" else ()
+            names += [*served] if isinstance(served, list) else []
+            names += [str(record["stakeholder"])] if section.kind == "summary" else []
+    return tuple(dict.fromkeys(names))
+
+
+def _statements(document: Document, people: Sequence[str]) -> Iterator[Statement]:
+    for section in document:
+        for record in section.records:
+            if section.kind in ("stakeholder", "tradeoffs"):
+                text = f"for {section.name}: {record['text']}" if section.name else str(record["text"])
+                yield Statement(section.kind, text, (), _mentioned(text, people))
+            elif section.kind == "summary":
+                person = str(record["stakeholder"])
+                for constraint, status in record.items():
+                    if constraint != "stakeholder":
+                        text = f"{person}, {constraint}: {status}"
+                        yield Statement("summary", text, (constraint,), _mentioned(text, people), str(status))
+            else:
+                values = [shown for value in record.values() for shown in _shown(value)]
+                text = "; ".join(f"{field}: {', '.join(_shown(value))}" for field, value in record.items())
+                verbatim = tuple(shown for shown in values if any(map(str.isalnum, shown)))
+                yield Statement(section.kind, text, verbatim, _mentioned(text, people))
+
+
+def _shown(value: Scalar) -> list[str]:
+    if isinstance(value, list):
+        return value
+    return [value if isinstance(value, str) else json.dumps(value)]
+
+
+def _contains(text: str, words: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(words.casefold())}(?!\w)", text.casefold()) is not None
+
+
+def _mentioned(text: str, people: Iterable[str]) -> frozenset[str]:
+    return frozenset(person for person in people if _contains(text, person))
+
+
+def broken_invariant(statements: Mapping[str, Statement], passages: Sequence[WrittenPassage]) -> Invariant | None:
+    """Return the first invariant that a variant breaks; None if it says what the statements say."""
+    made = [name for passage in passages for name in passage.statements]
+    if sorted(made) != sorted(statements):
+        return "statements"
+    people = tuple(dict.fromkeys(person for one in statements.values() for person in sorted(one.people)))
+    for passage in passages:
+        own = [statements[name] for name in passage.statements]
+        broken = _broken_in_passage(own, " ".join(passage.text.split()), people, statements.values())
+        if broken is not None:
+            return broken
+    return None
+
+
+def _broken_in_passage(
+    own: Sequence[Statement], text: str, people: Sequence[str], every: Iterable[Statement]
+) -> Invariant | None:
+    said = "; ".join(one.text for one in own)
+    for invariant, pattern in _VALUES.items():
+        if _values(pattern, text) != _values(pattern, said):
+            return invariant
+    if _mentioned(text, people) != frozenset().union(*(one.people for one in own)):
+        return "stakeholders"
+    verbatim = {words for one in own for words in one.verbatim}
+    others = {words for one in every for words in one.verbatim if not _contains(said, words) and len(words) > 2}
+    if (
+        any(not _contains(text, words) for words in verbatim)
+        or any(_contains(text, words) for words in others)
+        or any(not _contains(said, name) for name in _names(text))
+        or any(not _contains(text, name) for name in _names(said))
+    ):
+        return "names"
+    bare = _without(text, verbatim)
+    statuses = {_status_class(one.status) for one in own if one.status}
+    if statuses and statuses != {_status_class(bare)}:
+        return "status"
+    strengths = _strengths(bare)
+    claimed = _strengths("; ".join(_without(one.text, one.verbatim) for one in own if not one.status))
+    for decided in ("negation", "in part") if statuses else ():
+        strengths.pop(decided, None)
+        claimed.pop(decided, None)
+    return None if strengths == claimed else "strength"
+
+
+def _names(text: str) -> set[str]:
+    """Return the words with a capital letter that do not begin a sentence or a line."""
+    return {name.group() for name in _NAME.finditer(text) if name.group()[0].isupper()}
+
+
+def _values(pattern: re.Pattern[str], text: str) -> set[str]:
+    return {re.sub(r"\s", "", match.group()).casefold() for match in pattern.finditer(text)}
+
+
+def _without(text: str, verbatim: Iterable[str]) -> str:
+    for words in sorted(verbatim, key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(words)}(?!\w)", " ", text, flags=re.IGNORECASE)
+    return text
+
+
+def _find(words: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)
+
+
+def _spelled(text: str) -> str:
+    return re.sub(r"n['’]t\b", " not", text)
+
+
+def _status_class(text: str) -> str:
+    """Return the class of a status, or the text itself if it has none of the known words."""
+    found = (name for name, words in _STATUS.items() if _find(words).search(_spelled(text)))
+    return next(found, text.casefold())
+
+
+def _strengths(text: str) -> Counter[str]:
+    found: Counter[str] = Counter()
+    text = _spelled(text)
+    for name, words in _STRENGTH.items():
+        text, found[name] = _find(words).subn(" ", text)
+    return +found

@@ -1,0 +1,287 @@
+"""Score responses into runs: the work of `jurygraph score`, and of every study that scores tasks of its own."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+
+from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.interrupts import run_interruptible
+from jurygraph.cli.jury_loading import find_config, jury_notes, locate_config_errors, open_jury
+from jurygraph.cli.output_files import write_output
+from jurygraph.cli.render.progress import progress
+from jurygraph.cli.render.summary import print_dry_run, print_inconclusive, request_lines
+from jurygraph.cli.render.text import format_table, print_message, shell_quote
+from jurygraph.cli.streams import redirect_stdout_to_stderr
+from jurygraph.cli.table_options import columns_words
+from jurygraph.errors import InputError
+from jurygraph.messages import quote
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from jurygraph.runs.reports.estimate import Forecast
+    from jurygraph.runs.workflows.scoring_session import ScoringSession
+    from jurygraph.schema import Config
+    from jurygraph.sources import TableColumns, ValidatedFiles
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """The arguments and options of one `jurygraph score`, as typed; `revise` is how a study changes the config."""
+
+    tasks: str
+    run: Path
+    columns: "TableColumns | None" = None
+    responses: str | None = None
+    profiles_from: str | None = None
+    edges_from: str | None = None
+    allow_files_outside: bool = False
+    config: Path | None = None
+    model: str | None = None
+    dry_run: bool = False
+    limit: int | None = None
+    branch: Path | None = None
+    rewards_from: Sequence[Path] = ()
+    max_cost: float | None = None
+    max_calls: int | None = None
+    revise: "Callable[[Config], Config] | None" = None
+
+    @cached_property
+    def retry_command(self) -> str:
+        """Return the command that scores into a new run, and carries over from this one all that did not fail."""
+        run = self.run if self.run.name not in ("", "..") else self.run.resolve()
+        numbered = (run.with_name(f"{run.name}-{number}") for number in count(2))
+        names = ("config", "responses", "profiles_from", "edges_from", "model", "limit", "max_cost", "max_calls")
+        values = {name.replace("_", "-"): getattr(self, name) for name in names}
+        values |= {"branch": self.run, "out": next(folder for folder in numbered if not folder.exists())}
+        words = columns_words(self.columns)
+        words += [f"--{name} {shell_quote(value)}" for name, value in values.items() if value is not None]
+        words += [f"--rewards-from {shell_quote(run)}" for run in self.rewards_from]
+        words += ["--allow-files-outside"] if self.allow_files_outside else []
+        return " ".join(["jurygraph score", shell_quote(self.tasks), *words])
+
+
+@contextmanager
+def open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
+    """Open the jury, the files and the run; print notes of evaluators, and what is taken from other files and runs."""
+    path = options.config or find_config(options.tasks)
+    revise = partial(_as_evaluation, options.rewards_from) if options.rewards_from else options.revise
+    jury = open_jury(
+        path, options.model, options.dry_run, revise, max_cost=options.max_cost, max_calls=options.max_calls
+    )
+    with jury, locate_config_errors(path, options.model):
+        # imported after open_jury has disabled LangSmith's tracing, because imports may read the environment
+        from jurygraph.runs.workflows.branch import open_reused_run
+        from jurygraph.runs.workflows.scoring_session import ScoringSession
+        from jurygraph.sources import open_tasks
+        from jurygraph.sources.profiles import open_profiles
+
+        for note in jury_notes(jury):
+            print_message(note)
+        with (
+            open_reused_run(options.branch, jury) as branch,
+            open_tasks(
+                options.tasks,
+                options.responses,
+                options.edges_from,
+                columns=options.columns,
+                allow_files_outside=options.allow_files_outside,
+                defaults=jury.config.task_defaults,
+                validated=_validated_files(options.run),
+            ) as source,
+            open_profiles(options.profiles_from, source) as profiles,
+        ):
+            if source.graphs:
+                print_message(
+                    f"{source.graphs} of {source.extent()[0]} tasks take their graph from {options.edges_from}"
+                )
+            with closing(ScoringSession(options.run, jury, source, options.limit, branch, profiles)) as session:
+                yield session
+        if branch is not None and not options.dry_run:
+            print_message(f"verdicts: {branch.reused} reused from {options.branch}, {branch.requested} requested")
+
+
+def _validated_files(folder: Path) -> "ValidatedFiles | None":
+    """Return the files of a run that is complete; None where there is no such run."""
+    from jurygraph.runs.run import Run
+    from jurygraph.sources import ValidatedFiles
+
+    run = Run.open_if_closed(folder)
+    if run is None:
+        return None
+    with closing(run):
+        header = run.header
+        return ValidatedFiles(
+            header.tasks, header.responses, header.columns, (header.extent.tasks, header.extent.responses)
+        )
+
+
+def _as_evaluation(runs: Sequence[Path], config: "Config") -> "Config":
+    """Return the config with the purpose evaluation, against the judges of these runs and its own."""
+    from jurygraph.runs.run import Run
+    from jurygraph.schema import PurposeConfig
+
+    judges: list[str] = []
+    for folder in runs:
+        with closing(Run.open(folder)) as run:
+            judges += run.judges
+    judges += config.purpose.reward_judges or ()
+    purpose = {"kind": "evaluation", "reward_judges": judges, "same_judge": config.purpose.same_judge}
+    return config.model_copy(update={"purpose": PurposeConfig.model_validate(purpose)})
+
+
+def forecast_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> "Forecast":
+    """Return what is left to score and the requests that it takes; nothing is sent or written."""
+    with progress("estimating", session.remaining.responses, "responses") as report:
+        forecast = run_interruptible(runner, session.forecast(report), session.jury.context.threads)
+    print_plan_notes(session)
+    return forecast
+
+
+def score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> None:
+    """Plan and score the remaining tasks. On Ctrl-C, print what is kept, and the requests sent so far, and exit."""
+    if session.is_finished:
+        session.close_if_complete()
+        is_complete = session.tasks_done == session.task_count
+        state = "is complete" if is_complete else f"has {session.tasks_done} of {session.task_count} tasks"
+        repeats = any(row.is_transient for row in session.summary.failures)
+        print_message(f"{session.folder} {state}; {'only failures are left to repeat' if repeats else 'nothing to do'}")
+        return
+    if session.tasks_done:
+        print_message(f"{session.tasks_done} tasks are scored already and are kept")
+    is_planned = False
+    threads = session.jury.context.threads
+    try:
+        with progress("planning", session.tasks_to_plan, "tasks") as report:
+            run_interruptible(runner, session.prepare(report), threads, session.stop)
+        is_planned = True
+        if session.unanswered_annotations:
+            missing = f"{session.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
+            print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
+        print_plan_notes(session)
+        with progress("scoring", session.remaining.responses, "responses") as report:
+            run_interruptible(runner, session.score(report), threads, session.stop)
+    except KeyboardInterrupt:
+        _print_interrupted(session, is_planned)
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def print_plan_notes(session: "ScoringSession") -> None:
+    """Print the note of the plan with the smallest checked share, for all plans that have one."""
+    if session.plan_notes:
+        _, task, note = min(session.plan_notes)
+        others = len(session.plan_notes) - 1
+        print_message(f"task {quote(task)}{f' and {others} more' if others else ''}: {note}")
+
+
+def _print_interrupted(session: "ScoringSession", is_planned: bool) -> None:
+    from jurygraph.runs.reports.estimate import count_requests
+
+    if is_planned:
+        kept = f"finished tasks are kept in {session.folder}. Run the same command again to continue"
+        print_message(f"interrupted; {kept}")
+    else:
+        replies = session.stored_planning_calls
+        advice = f" except {replies} replies of the model; run the same command again to continue"
+        print_message(f"interrupted before anything was scored; nothing was written{advice if replies else ''}")
+    for line in request_lines(count_requests(session.jury)):
+        print_message(line)
+
+
+class StudyRun(NamedTuple):
+    """A run that a study makes: its name in the study's folder, the lines of its TASKS file, and its own config."""
+
+    name: str
+    lines: Sequence[bytes]
+    revise: "Callable[[Config], Config]"
+
+
+def score_study(folder: Path, runs: Sequence[StudyRun], options: ScoreOptions, as_json: bool = False) -> list[Path]:
+    """Score the runs of a study into its folder, and return them; what they cost is printed first.
+
+    Results that are there already are kept, so that the same command continues. Config, model and limits are those of
+    `options`; the limits are of all runs together. A dry run prints the estimate and returns no runs.
+
+    Raises:
+        InputError: the folder holds other tasks under the name of a run.
+    """
+    import asyncio
+
+    import uvloop
+
+    with ExitStack() as stack:
+        stack.enter_context(redirect_stdout_to_stderr())
+        place = Path(stack.enter_context(TemporaryDirectory())) if options.dry_run else folder
+        runner = stack.enter_context(asyncio.Runner(loop_factory=uvloop.new_event_loop))
+        jobs = [_write_job(place, folder, run, options) for run in runs]
+        forecasts = {}
+        for run, job in zip(runs, jobs, strict=True):
+            with open_session(replace(job, dry_run=True)) as session:
+                forecasts[run.name] = forecast_remaining(session, runner)
+        content, lines = _cost_table(forecasts)
+        if not options.dry_run:
+            for line in lines:
+                print_message(line)
+            for job in jobs:
+                options = _score_job(replace(job, max_cost=options.max_cost, max_calls=options.max_calls), runner)
+    if options.dry_run:
+        print_dry_run(as_json, content, lines)
+        return []
+    return [job.run for job in jobs]
+
+
+def _write_job(place: Path, folder: Path, run: StudyRun, options: ScoreOptions) -> ScoreOptions:
+    place.mkdir(parents=True, exist_ok=True)
+    tasks = place / f"{run.name}.jsonl"
+    if tasks.exists() and tasks.read_bytes() != b"".join(run.lines):
+        raise InputError(f"{tasks}: holds other tasks; name another --out, or remove {folder}")
+    if not tasks.exists():
+        write_output(str(tasks), run.lines)
+    return replace(options, tasks=str(tasks), run=folder / run.name, revise=run.revise)
+
+
+def _cost_table(forecasts: "Mapping[str, Forecast]") -> tuple[dict[str, object], list[str]]:
+    """Return what the runs of a study take, as JSON and as lines."""
+    from jurygraph.runs.reports.estimate import ASSUMPTIONS, CallEstimate
+
+    rows: list[list[object]] = []
+    for name, one in forecasts.items():
+        model = one.model or CallEstimate()
+        loads = (model.low, model.expected, model.worst)
+        cost = "unknown" if model.worst.cost is None and model.worst.calls else model.worst.cost or 0.0
+        rows.append([name, one.tasks, one.responses, one.verdicts, *(load.calls for load in loads), cost])
+    header = ["to score", "tasks", "responses", "verdicts", "requests", "expected", "worst", "US dollars, worst"]
+    known = sum(one.model.from_cache for one in forecasts.values() if one.model is not None)
+    notes = [f"answered from the cache: {known}", ASSUMPTIONS] if any(one.model for one in forecasts.values()) else []
+    content = {name: {**asdict(one), "model": one.model and one.model.to_json()} for name, one in forecasts.items()}
+    return {"runs": content}, [*format_table(header, rows), *notes]
+
+
+def _score_job(job: ScoreOptions, runner: "asyncio.Runner") -> ScoreOptions:
+    """Score a run of a study; return its options with what is left of the limits. Failures are counted and said."""
+    from jurygraph.runs.reports.estimate import count_requests
+
+    with open_session(job) as session:
+        score_remaining(session, runner)
+        summary = session.summary
+        sent = count_requests(session.jury)
+        accepted = session.jury.config.failure.max_error_rate
+    if summary.error_rate > accepted:
+        print_inconclusive(summary.error_rate, accepted)
+    if summary.failed:
+        counts = f"{summary.failed} of {summary.responses} rewards failed and have no value"
+        print_message(f"{job.run}: {counts}; to repeat them, remove it and run the same command again")
+    for line in request_lines(sent):
+        print_message(line)
+    if sent is None:
+        return job
+    left_calls = None if job.max_calls is None else max(0, job.max_calls - sent.number)
+    left_cost = None if job.max_cost is None else max(0.0, job.max_cost - sent.cost)
+    return replace(job, max_calls=left_calls, max_cost=left_cost)

@@ -1,0 +1,209 @@
+"""Blinded sheets for reviewers, and what they fill in.
+
+A sheet has a row for each item and dimension, under an id that says nothing; agents, labels and other reviewers are in
+the key alone, which maps the ids of all sheets to what they stand for.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from pydantic import model_validator
+
+from jurygraph.arrays import Bools
+from jurygraph.errors import InputError
+from jurygraph.inference.assignment import assign_reviewers
+from jurygraph.messages import quote
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Flag, Id, LongId
+from jurygraph.schema.rating import Label, RatedItem, Vote
+from jurygraph.sources.ratings import NUMERAL, escape_formulas, read_models
+
+_SIDES = {"first": -1.0, "tie": 0.0, "second": 1.0}
+
+
+class SheetItem(RatedItem):
+    """An item to be rated: a `text`, or a `first` and a `second` one that are compared.
+
+    `author` is who wrote it, where the item alone does not say so; it only balances sheets.
+    """
+
+    text: str | None = None
+    first: str | None = None
+    second: str | None = None
+    domain: Id | None = None
+    group: LongId | None = None
+    author: str | None = None
+
+    @model_validator(mode="after")
+    def _has_one_text_or_two(self) -> Self:
+        is_pair = self.first is not None and self.second is not None
+        if (self.text is not None) == is_pair or (self.first is None) != (self.second is None):
+            raise ValueError("`text` is needed, or else `first` and `second`; give an item one text, or two to compare")
+        return self
+
+    @property
+    def is_pair(self) -> bool:
+        """Return whether it is two texts that are compared."""
+        return self.first is not None
+
+
+class KeyRow(RatedItem):
+    """The item and reviewer of a row of a sheet. If `is_swapped`, a pair is shown with its second text first."""
+
+    id: Id
+    reviewer: Id
+    dimension: Id | None = None
+    domain: Id | None = None
+    group: LongId | None = None
+    is_pair: Flag = False
+    is_swapped: Flag = False
+
+
+class SheetVote(Vote):
+    """A vote with the reason for it."""
+
+    reason: str | None = None
+
+
+class _FilledRow(FrozenModel):
+    """A row of a sheet that a reviewer returns."""
+
+    item: Id
+    label: Label | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The sheets of reviewers, and who rates what.
+
+    Attributes:
+        key: what each row of a sheet stands for.
+        sheets: the rows of each reviewer's sheet, by column.
+        assigned: who rates which of the items that not everybody gets, [items, reviewers].
+    """
+
+    key: Sequence[KeyRow]
+    sheets: Mapping[str, Sequence[Mapping[str, str]]]
+    assigned: Bools
+
+
+def read_items(path: str | Path) -> list[SheetItem]:
+    """Read items of a CSV, JSONL or Parquet file. Raises `InputError` with file, line and field, also for one twice."""
+    found: dict[str, SheetItem] = {}
+    for place, item in read_models(Path(path), SheetItem).rows:
+        if found.setdefault(item.key, item) is not item:
+            raise InputError(f"{path}, {place}: item {quote(item.key)} is there above; give each item once")
+    return list(found.values())
+
+
+def make_sheets(
+    items: Sequence[SheetItem],
+    gold: Sequence[SheetItem],
+    reviewers: Sequence[str],
+    per_item: int,
+    dimensions: Sequence[str] = (),
+    seed: int = 0,
+) -> Assignment:
+    """Return sheets in which each item has `per_item` reviewers, and everybody gets all of `gold`.
+
+    Loads are balanced over all items, agents and their domains. Each reviewer sees the items in an order of their own,
+    and of half of the pairs the second text first. The same arguments give the same sheets, in any order of items.
+    """
+    rng = np.random.default_rng(seed)
+    common = {one.key for one in gold}
+    dealt = sorted((one for one in items if one.key not in common), key=lambda one: one.key)
+    strata = [(one.author or one.agent or "", one.domain or "") for one in dealt]
+    names = sorted(reviewers)
+    assigned = assign_reviewers(strata, len(names), per_item, rng)
+    known = sorted(gold, key=lambda one: one.key)
+    rows = (int(assigned.sum()) + len(known) * len(names)) * max(1, len(dimensions))
+    ids = iter(rng.choice(16**7, rows, replace=False).tolist())
+    key: list[KeyRow] = []
+    sheets: dict[str, list[dict[str, str]]] = {}
+    for column, reviewer in enumerate(names):
+        own = [*known, *(one for one, is_own in zip(dealt, assigned[:, column], strict=True) if is_own)]
+        swapped = rng.permutation(len(own)) % 2 == 1
+        sheets[reviewer] = []
+        for place in rng.permutation(len(own)).tolist():
+            item = own[place]
+            is_swapped = item.is_pair and bool(swapped[place])
+            for dimension in dimensions or (None,):
+                # The letter keeps spreadsheets from reading an id such as 12e45 as a number.
+                identity = f"i{next(ids):07x}"
+                fields = item.model_dump(include={"item", "agent", "domain", "group"})
+                flags = {"is_pair": item.is_pair, "is_swapped": is_swapped}
+                key.append(KeyRow(id=identity, reviewer=reviewer, dimension=dimension, **fields, **flags))
+                sheets[reviewer].append(_sheet_row(identity, dimension, item, is_swapped))
+    return Assignment(key, sheets, assigned)
+
+
+def _sheet_row(identity: str, dimension: str | None, item: SheetItem, is_swapped: bool) -> dict[str, str]:
+    texts = {"text": item.text or ""}
+    if item.is_pair:
+        sides = (item.second, item.first) if is_swapped else (item.first, item.second)
+        texts = {"first": sides[0] or "", "second": sides[1] or ""}
+    named = {} if dimension is None else {"dimension": dimension}
+    return {"item": identity, **named, **texts, "score": "", "reason": ""}
+
+
+def sheet_to_csv(rows: Sequence[Mapping[str, str]]) -> Iterator[bytes]:
+    """Yield the lines of a CSV file in which no spreadsheet runs a text as a formula."""
+    for cells in (list(rows[0]), *(row.values() for row in rows)):
+        line = io.StringIO()
+        csv.writer(line, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(map(escape_formulas, cells))
+        yield line.getvalue().encode()
+
+
+def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
+    """Yield the votes of sheets, with the key as the first of the paths; a row without a score is an abstention.
+
+    A score is a number; of pairs it is below 0 if the first text is better and above 0 if the second is, or one of the
+    words first, second and tie.
+
+    Raises:
+        InputError: a missing sheet, a row that is not in the key, two rows of one id, or a score that is neither.
+    """
+    key, *sheets = paths
+    if not sheets:
+        raise InputError(f"{key}: is the key alone; name it first and then the sheets that were returned")
+    known = {row.id: row for _, row in read_models(Path(key), KeyRow).rows}
+    seen: dict[str, str] = {}
+    for path in sheets:
+        file = read_models(Path(path), _FilledRow)
+        for place, filled in file.rows:
+            where = f"{path}, {place}"
+            row = known.get(filled.item)
+            if row is None:
+                problem = f"{quote(filled.item)} is not in {key}"
+                raise InputError(f"{where}, field {file.columns['item']}: {problem}; name the key of these sheets")
+            if seen.setdefault(filled.item, where) != where:
+                raise InputError(f"{where}: row {quote(filled.item)} is also in {seen[filled.item]}; keep one of them")
+            score = _parse_score(f"{where}, field {file.columns['label']}", row, filled.label)
+            fields = row.model_dump(include={"item", "agent", "dimension", "domain", "group"})
+            yield SheetVote(annotator=row.reviewer, label=score, reason=filled.reason, **fields)
+
+
+def _parse_score(where: str, row: KeyRow, label: Label | None) -> float | None:
+    if label is None:
+        return None
+    word = str(label).casefold()
+    if row.is_pair and word in _SIDES:
+        score = _SIDES[word]
+    elif NUMERAL.fullmatch(word):
+        score = float(word)
+    else:
+        hint = "first, second, tie or a number" if row.is_pair else "a number"
+        raise InputError(f"{where}: is {quote(str(label))}; write {hint}, or leave it empty")
+    return 0.0 - score if row.is_swapped else score
+
+
+def shared_items(assigned: Bools, gold: int) -> Iterable[int]:
+    """Return the number of items that two reviewers both get, for each pair of reviewers."""
+    shared = assigned.T.astype(np.int64) @ assigned.astype(np.int64)
+    return [int(one) + gold for one in shared[np.triu_indices(len(shared), 1)]]

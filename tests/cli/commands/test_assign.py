@@ -1,0 +1,68 @@
+"""`jurygraph assign`: responses of a run become sheets, these become ratings, and those labels for `study judge`."""
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Command, write_project
+
+TASKS = [
+    {
+        "id": f"t{task}",
+        "query": "How much is 6 x 7?",
+        "reference": "42",
+        "responses": [
+            {"id": f"t{task}/{agent}", "agent": agent, "text": f"A: {answer}"}
+            for agent, answer in (("m1", 42), ("m2", 7))
+        ],
+    }
+    for task in range(6)
+]
+
+
+def test_from_a_run_to_labels_of_its_judge(run: Command, tmp_path: Path) -> None:
+    project = write_project(tmp_path, TASKS, "evaluators: [maths.accuracy]\nreward: {accuracy: 1.0}\n")
+    folder = project / "run"
+    assert run("score", project / "tasks.jsonl", "--out", folder).code == 0
+    out = tmp_path / "assigned"
+    made = run("assign", folder, "--reviewers", "ann,bob,cy", "--per-item", 2, "--out", out, "--json")
+    assert json.loads(made.out) == {
+        "items": 12,
+        "gold": 0,
+        "reviewers": 3,
+        "per_item": 2,
+        "least_items": 8,
+        "most_items": 8,
+        "seed": 0,
+        "least_shared": 4,
+        "most_shared": 4,
+    }
+    sheets = sorted((out / "sheets").iterdir())
+    for sheet in sheets:
+        rows = sheet.read_text(encoding="utf-8").splitlines()
+        assert sum("A: 42" in row for row in rows) == 4, "as many of each agent"
+        scored = [row.replace('"",""', '"1",""' if "42" in row else '"0",""') for row in rows]
+        sheet.write_text("\n".join(scored[:-1]), encoding="utf-8")
+    ratings = tmp_path / "ratings.jsonl"
+    read = run("import", "sheets", out / "key.jsonl", *sheets, "--out", ratings)
+    assert "21 votes of 3 annotators" in read.err
+    judged = run("study", "judge", folder, "--labels", ratings, "--json")
+    assert judged.code == 0, judged.err
+    (judge,) = json.loads(judged.out)["judges"]
+    assert (judge["n"], judge["accuracy"]["value"]) == (12, 1.0)
+
+
+def test_what_would_be_unfair_or_lost_is_refused(run: Command, tmp_path: Path) -> None:
+    items = tmp_path / "items.csv"
+    items.write_text("item,text\na,A\nb,B\n", encoding="utf-8")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "key.jsonl").touch()
+    for options, problem in [
+        (("--reviewers", "ann", "--out", tmp_path / "o"), "--per-item: is 2, and there are 1 reviewers"),
+        (("--reviewers", "ann,Ann", "--out", tmp_path / "o"), "--reviewers: 'Ann' is there twice"),
+        (("--reviewers", "ann,../bob", "--out", tmp_path / "o"), "--reviewers: '../bob' cannot name a file"),
+        (("--reviewers", "ann,bob", "--out", tmp_path / "full"), "exists; name a new folder"),
+    ]:
+        ended = run("assign", items, *options)
+        assert ended.code == 2
+        assert problem in ended.err
+    assert not (tmp_path / "o").exists()

@@ -1,0 +1,62 @@
+"""The runs of a study: what they take is said first, and what is scored is kept."""
+
+import json
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph.cli.scoring import ScoreOptions, StudyRun, score_study
+from jurygraph.errors import BudgetExceeded, InputError
+from jurygraph.runs.run import Run
+from jurygraph.schema import Config
+from tests.cli.conftest import folder_contents
+from tests.models.judge_scripts import requested_items
+from tests.models.server import Answer, reply_with, run_server
+from tests.runs.test_calls import judge_config
+
+
+def lines(*texts: str) -> list[bytes]:
+    responses = [{"id": f"t/{text}", "text": text} for text in texts]
+    return [json.dumps({"id": "t", "query": "?", "responses": responses}).encode() + b"\n"]
+
+
+def as_it_is(config: Config) -> Config:
+    return config
+
+
+def test_the_cost_comes_first_and_what_is_scored_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked: list[int] = []
+
+    def count(body: dict[str, Any], number: int) -> Answer:
+        asked.append(number)
+        found = {"reason": "no", "quotes": [], "met": False, "probability": 0.1}
+        return reply_with(json.dumps(dict.fromkeys(requested_items(body), found)))
+
+    with run_server(count) as server:
+        use = {"use": "criteria", "params": {"criteria": ["It is kind."]}}
+        path = tmp_path / "jury.yaml"
+        path.write_text(json.dumps(judge_config(server, concurrency=1) | {"evaluators": [use]}))
+        options = ScoreOptions("", tmp_path, config=path)
+        runs = [StudyRun("one", lines("a"), as_it_is), StudyRun("two", lines("b", "c"), as_it_is)]
+        before = folder_contents(tmp_path)
+        assert score_study(tmp_path / "out", runs, replace(options, dry_run=True)) == []
+        assert folder_contents(tmp_path) == before
+        assert not asked
+        table = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+        assert table[0] == "to score tasks responses verdicts requests expected worst US dollars, worst"
+        assert "two 1 2 2 2 2 4 unknown" in table
+        with pytest.raises(BudgetExceeded):
+            score_study(tmp_path / "out", runs, replace(options, max_calls=2))
+        assert len(asked) == 2
+        found = score_study(tmp_path / "out", runs, options)
+        assert "two 1 2 2 1 1 2 unknown" in " ".join(capsys.readouterr().err.split())
+        assert (len(asked), score_study(tmp_path / "out", runs, options)) == (3, found)
+        assert len(asked) == 3
+    for folder in found:
+        with closing(Run.open(folder)) as run:
+            assert run.is_closed
+    with pytest.raises(InputError, match=r"two\.jsonl: holds other tasks; name another --out"):
+        score_study(tmp_path / "out", [StudyRun("two", lines("x"), as_it_is)], options)

@@ -1,0 +1,118 @@
+"""Sheets are balanced and blinded, and say after they were filled in what was rated."""
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.errors import InputError
+from jurygraph.inference.assignment import assign_reviewers
+from jurygraph.sources.sheets import SheetItem, make_sheets, read_sheets, sheet_to_csv
+from tests.rows import all_rows
+
+Strata = list[tuple[str, str]]
+STRATA = st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("de")), min_size=1, max_size=40)
+
+
+@given(STRATA, st.integers(1, 6), st.data(), st.integers(0, 99))
+def test_items_and_reviewers_of_all_and_of_every_stratum_are_balanced(
+    strata: Strata, reviewers: int, data: st.DataObject, seed: int
+) -> None:
+    per_item = data.draw(st.integers(1, reviewers))
+    assigned = assign_reviewers(strata, reviewers, per_item, np.random.default_rng(seed))
+    assert (assigned.sum(axis=1) == per_item).all()
+    parts = [[True] * len(strata)]
+    parts += [[one == stratum for one in strata] for stratum in set(strata)]
+    parts += [[agent == other for other, _ in strata] for agent, _ in strata]
+    for part in parts:
+        loads = assigned[np.array(part)].sum(axis=0)
+        assert loads.max() - loads.min() <= 1
+
+
+def test_any_two_reviewers_share_items_though_they_are_dealt_round_the_table() -> None:
+    assigned = assign_reviewers([("", "")] * 300, 6, 2, np.random.default_rng(0)).astype(int)
+    shared = (assigned.T @ assigned)[np.triu_indices(6, 1)]
+    assert shared.sum() == 300
+    assert 8 <= shared.min() < shared.max() <= 32  # 20 on average, with the spread of chance
+
+
+def items_of(number: int) -> list[SheetItem]:
+    texts = {"text": "The text"}
+    return [SheetItem(item=f"q{place}", agent=agent, **texts) for place in range(number) for agent in ("m1", "m2")]
+
+
+def write(folder: Path, made: dict[str, list[dict[str, str]]], key: list[str]) -> list[Path]:
+    paths = [folder / "key.jsonl", *(folder / f"{name}.csv" for name in made)]
+    paths[0].write_text("\n".join(key), encoding="utf-8")
+    for path, rows in zip(paths[1:], made.values(), strict=True):
+        path.write_bytes(b"".join(sheet_to_csv(rows)))
+    return paths
+
+
+def test_sheets_say_nothing_of_agents_and_can_be_made_again() -> None:
+    items = items_of(9)
+    gold = [SheetItem(item="g", text="Known")]
+    made = make_sheets(items, gold, ["bob", "ann", "cy"], 2, ("taste", "length"), seed=4)
+    again = make_sheets(items[::-1], gold, ["ann", "bob", "cy"], 2, ("taste", "length"), seed=4)
+    other = make_sheets(items, gold, ["ann", "bob", "cy"], 2, ("taste", "length"), seed=5)
+    assert (made.sheets, made.key) == (again.sheets, again.key)
+    assert made.sheets != other.sheets
+    assert [len(rows) for rows in made.sheets.values()] == [26, 26, 26]
+    for rows in made.sheets.values():
+        assert {name for row in rows for name in row} == {"item", "dimension", "text", "score", "reason"}
+        assert not any("m1" in value or "q" in value for row in rows for value in row.values())
+    assert Counter(row.reviewer for row in made.key if row.item == "g") == {"ann": 2, "bob": 2, "cy": 2}
+    assert len({row.id for row in made.key}) == len(made.key)
+    orders = {name: [row.item for row in made.key if row.reviewer == name and row.item != "g"] for name in made.sheets}
+    assert len({tuple(order) for order in orders.values()}) == 3
+
+
+def test_a_pair_is_read_back_as_it_was_whatever_side_was_shown_first(tmp_path: Path) -> None:
+    """Everybody prefers the longer text; one word, one number and one gap."""
+    items = [SheetItem(item=f"q{place}", first="long " * 3, second="short", group="g") for place in range(8)]
+    made = make_sheets(items, (), ["ann", "bob"], 2)
+    sheets = {name: [dict(row) for row in rows] for name, rows in made.sheets.items()}
+    for rows in sheets.values():
+        is_first = [row["first"].startswith("long") for row in rows]
+        assert sum(is_first) == 4
+        for row, first in zip(rows, is_first, strict=True):
+            row |= {"score": "First" if first else "1", "reason": "=longer"}
+    sheets["bob"][0]["score"] = ""
+    sheets["bob"][1]["score"] = "tie"
+    read = list(read_sheets(write(tmp_path, sheets, [row.model_dump_json() for row in made.key])))
+    assert Counter((vote.annotator, vote.label) for vote in read) == {
+        ("ann", -1.0): 8,
+        ("bob", -1.0): 6,
+        ("bob", None): 1,
+        ("bob", 0.0): 1,
+    }
+    assert {(vote.reason, vote.group) for vote in read} == {("=longer", "g")}
+    with (tmp_path / "ann.csv").open(encoding="utf-8") as file:
+        assert {row["reason"] for row in csv.DictReader(file)} == {"'=longer"}
+
+
+@all_rows(
+    "change, message",
+    [
+        ({"item": "other"}, "ann.csv, line 2, field item: 'other' is not in .*key.jsonl; name the key of these sheets"),
+        ({"score": "good"}, "ann.csv, line 2, field score: is 'good'; write a number, or leave it empty"),
+        ({"score": "first"}, "field score: is 'first'; write a number"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_refused(tmp_path: Path, change: dict[str, str], message: str) -> None:
+    made = make_sheets(items_of(1), (), ["ann"], 1)
+    rows = [dict(row) for row in made.sheets["ann"]]
+    rows[0] |= change
+    paths = write(tmp_path, {"ann": rows}, [row.model_dump_json() for row in made.key])
+    with pytest.raises(InputError, match=message):
+        list(read_sheets(paths))
+
+
+def test_an_item_has_one_text_or_two() -> None:
+    for texts in ({}, {"text": "a", "first": "b", "second": "c"}, {"first": "b"}):
+        with pytest.raises(ValueError, match="`text` is needed, or else `first` and `second`"):
+            SheetItem.model_validate({"item": "q", **texts})

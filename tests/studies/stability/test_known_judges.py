@@ -1,0 +1,135 @@
+"""Judges whose w*, η, δ and ε are known: the reports give what DecompR's formulas give, within Monte-Carlo error."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from jurygraph.arrays import Floats
+from jurygraph.studies.simulate.decompr import ESTIMATION, SHARED, STAKEHOLDERS, known_judge, true_figures
+from jurygraph.studies.stability.report import StabilityStudy
+from jurygraph.studies.stability.rows import Presentations, PresentationScore
+from jurygraph.studies.stability.signal import SignalStudy
+from jurygraph.studies.stability.theory import sign_correctness
+from tests.studies.figures import Figures, figures_of
+
+RESPONSES = 60
+VARIANTS = 12
+REPEATS = 6
+CHANCE = 0.04
+"""Standard deviation of exact repeats, which the variants have, too."""
+SCALE = 81.0
+GROUP = 8
+GROUPS = 150
+SNR = 4.0
+FIGURES = 6 * len(STAKEHOLDERS) + 2
+"""Number of figures of a report that are compared: their intervals hold together with 99 % (Bonferroni)."""
+
+seeds = pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (1000, 2000))]
+)
+
+
+def draw(n: int, rng: np.random.Generator, drift: float = 1.0) -> tuple[Floats, Floats, float]:
+    """Return the weights, utilities and score of one wording by `known_judge`."""
+    target, utilities, covariance = known_judge(n)
+    weights = target + drift * rng.multivariate_normal(np.zeros(n), covariance, method="eigh")
+    estimated = utilities + ESTIMATION * rng.normal(size=n)
+    return weights, estimated, float(weights @ estimated) + SHARED * rng.normal() + CHANCE * rng.normal()
+
+
+def rows_of(n: int, rng: np.random.Generator) -> Iterator[PresentationScore]:
+    names = [f"p{place}" for place in range(n)]
+    for place in range(RESPONSES):
+        common: dict[str, Any] = {"seed": f"{n}/{place}", "stakeholders": n, "task": f"{n}/{place}"}
+        for version in range(VARIANTS):
+            weights, utilities, score = draw(n, rng)
+            own = {
+                "weights": dict(zip(names, weights.tolist(), strict=True)),
+                "utilities": dict(zip(names, (1 + 9 * utilities).tolist(), strict=True)),
+            }
+            yield PresentationScore(**common, family="wording", version=version, score=1 + 9 * score, **own)
+        truth = 0.5
+        for version in range(REPEATS):
+            score = 1 + 9 * (truth + CHANCE * rng.normal())
+            yield PresentationScore(**common, family="repeat", version=version, score=score)
+
+
+def is_near(found: Figures, truth: float, on_logs: bool = False) -> bool:
+    value = math.log(found.value / truth) if on_logs else found.value - truth
+    quantile = stats.t.ppf(1.0 - 0.01 / (2 * FIGURES), found.clusters - 1)
+    return abs(value) <= quantile * found.error
+
+
+@seeds
+def test_noise_ratios_and_terms_are_those_of_the_formulas(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = tuple(row for n in STAKEHOLDERS for row in rows_of(n, rng))
+    presentations = Presentations(sources=("known",), rows=rows)
+    report = figures_of(StabilityStudy(ddof=1).report(presentations))
+    semantic = {n: SCALE * (true_figures(n)["semantic"] + CHANCE**2) for n in STAKEHOLDERS}
+    repeat = SCALE * CHANCE**2
+    for row in report.noise:
+        assert is_near(row.semantic, semantic[row.stakeholders]), row
+        assert is_near(row.repeat, repeat), row
+    (ratios,) = report.ratios
+    assert is_near(ratios.semantic_to_repeat, semantic[8] / repeat, on_logs=True)
+    assert is_near(ratios.growth, semantic[8] / semantic[2], on_logs=True)
+    for row in report.drift:
+        truth = true_figures(row.stakeholders)
+        shares = [  # of one response after another, for their error
+            one["shift"] for one in (measured_shift(rows, row.stakeholders, place) for place in range(RESPONSES))
+        ]
+        error = np.std(shares, ddof=1) / math.sqrt(RESPONSES)
+        bias = VARIANTS / (VARIANTS - 1)
+        quantile = stats.t.ppf(1.0 - 0.01 / (2 * FIGURES), RESPONSES - 1)
+        assert abs(np.mean(shares) * bias - SCALE * truth["shift"]) <= quantile * error * bias
+        assert row.explained == pytest.approx(truth["shift"] * SCALE / semantic[row.stakeholders], rel=0.25)
+
+
+def measured_shift(rows: tuple[PresentationScore, ...], n: int, place: int) -> dict[str, float]:
+    own = [row for row in rows if row.seed == f"{n}/{place}" and row.weights]
+    weights = np.array([list(row.weights.values()) for row in own])
+    utilities = np.array([list(row.utilities.values()) for row in own])
+    return {"shift": float(np.var(((weights - weights.mean(axis=0)) * utilities).sum(axis=1)))}
+
+
+@seeds
+def test_the_terms_of_theorem_1_are_estimated_without_bias(seed: int) -> None:
+    rng = np.random.default_rng([seed, 1])
+    rows = tuple(row for n in STAKEHOLDERS for row in rows_of(n, rng))
+    pairs = [row.model_copy(update={"task": f"{row.stakeholders}/{int(row.seed.split('/')[1]) // 2}"}) for row in rows]
+    report = figures_of(SignalStudy().report(Presentations(sources=("known",), rows=tuple(pairs))))
+    assert [one.stakeholders for one in report.terms] == list(STAKEHOLDERS)
+    for one in report.terms:
+        truth = true_figures(one.stakeholders)
+        assert one.aggregation == pytest.approx(SCALE * truth["exchangeable"], rel=0.35)
+        assert one.estimation == pytest.approx(SCALE * truth["estimation"], rel=0.15)
+        assert one.shared == pytest.approx(SCALE * (truth["shared"] + CHANCE**2), rel=0.15)
+        assert one.variance == pytest.approx(SCALE * (truth["semantic"] + CHANCE**2), rel=0.15)
+
+
+@seeds
+def test_snr_and_signs_are_those_of_the_signal_that_was_put_in(seed: int) -> None:
+    """Groups without variants take the noise of the response that has 2,000 of them."""
+    rng = np.random.default_rng([seed, 2])
+    noise = 0.3
+    spread = noise * math.sqrt(SNR) * np.resize([1.0, -1.0], GROUP)
+
+    def score(seed: str, task: str, mean: float, family: str, version: int = 0) -> PresentationScore:
+        scored = mean + noise * rng.normal()
+        return PresentationScore(seed=seed, task=task, family=family, version=version, score=scored, stakeholders=2)
+
+    rows = [score("noise", "other", 5.0, "wording", version) for version in range(2000)]
+    for group in range(GROUPS):
+        rows += [score(f"{group}/{place}", f"g{group}", 5.0 + spread[place], "original") for place in range(GROUP)]
+    report = figures_of(SignalStudy().report(Presentations(sources=("known",), rows=tuple(rows))))
+    found = np.array([group.snr for group in report.groups])
+    assert len(found) == GROUPS
+    error = found.std(ddof=1) / math.sqrt(GROUPS)
+    assert abs(found.mean() - SNR) <= 4.0 * error + 0.05 * SNR * 2.6  # the noise's own error is 3 % of it
+    signs = [group.sign_correct for group in report.groups]
+    assert np.mean(signs) == pytest.approx(sign_correctness(SNR, GROUP), abs=0.02)

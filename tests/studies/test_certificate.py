@@ -1,0 +1,59 @@
+"""One page about a judge: the studies' own figures, and what was not measured with the command that would."""
+
+import json
+from pathlib import Path
+
+from jurygraph.cli.render.report import open_run
+from jurygraph.studies.stability.report import StabilityStudy
+from jurygraph.studies.stability.rows import read_sources
+from tests.cli.commands.test_judge import write_labels
+from tests.cli.commands.test_stability import labelled_run
+from tests.cli.conftest import project, run_command, scored_folder, scored_once
+from tests.studies.figures import figures_of
+
+__all__ = ["project", "scored_folder", "scored_once"]
+
+
+def test_the_figures_are_those_of_the_studies_and_the_rest_names_its_command(tmp_path: Path) -> None:
+    folder = labelled_run(tmp_path / "trips")
+    ended = run_command("study", "certify", folder, "--html", tmp_path / "page.html", "--json")
+    assert ended.code == 0
+    found = {one["name"]: one for one in json.loads(ended.out)["figures"] if one["name"] != "not measured"}
+    study = figures_of(StabilityStudy().report(read_sources([folder], open_run)))
+    noise = found["σ²_Sem of judge, n=0"]
+    assert (noise["value"], noise["n"]) == (study.noise[0].semantic.value, 1)
+    assert noise["command"] == f"jurygraph study stability {folder}"
+    assert found["judged share of the weight, run"]["value"] == 1.0
+    missing = {
+        one["subject"]: one["command"] for one in json.loads(ended.out)["figures"] if one["name"] == "not measured"
+    }
+    assert missing == {
+        "signs": "jurygraph study stability TASKS --config F --out FOLDER",
+        "false credit": "jurygraph annotate TASKS --out F",
+        "attacks": "jurygraph attack --config F --json",
+        "agreement with people": f"jurygraph study judge {folder} --labels F",
+        "votes of a jury": "name several judges in the config: models, judges",
+    }
+    assert "false credit: not measured" in ended.err
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.count("<table") == 7
+    assert "| votes of a jury | not measured |" in run_command("study", "certify", folder).out
+
+
+def test_labels_and_attacks_add_their_rows_and_wrong_ones_are_errors(scored_folder: Path, tmp_path: Path) -> None:
+    share = {"hits": 1, "n": 20, "rate": 0.05, "low": 0.01, "high": 0.2, "n_eff": 20.0, "tasks": 20}
+    arm = {"attacks": {"responses": share}, "honest": {"responses": share | {"rate": 0.9}}}
+    attacks = tmp_path / "attacks.json"
+    attacks.write_text(json.dumps({"configured": "all", "arms": {"all": arm}}), encoding="utf-8")
+    labels = write_labels(tmp_path)
+    ended = run_command("study", "certify", scored_folder, "--labels", labels, "--attacks", attacks, "--json")
+    found = {one["name"]: one for one in json.loads(ended.out)["figures"]}
+    judged = json.loads(run_command("study", "judge", scored_folder, "--labels", labels, "--json").out)["judges"][0]
+    assert found[f"accuracy of {judged['judge']}"]["low"] == judged["accuracy"]["low"]
+    assert found[f"corrected mean label of {judged['judge']}"]["value"] == judged["corrected"]["value"]
+    assert [found["attacks that got credit"][name] for name in ("value", "low", "high", "n")] == [0.05, 0.01, 0.2, 20]
+    attacks.write_text("{}", encoding="utf-8")
+    refused = run_command("study", "certify", scored_folder, "--attacks", attacks)
+    assert (refused.code, "is not what `jurygraph attack --json` prints" in refused.err) == (2, True)
+    assert run_command("study", "certify", scored_folder, "--labels", tmp_path / "none.csv").code == 2
+    assert run_command("study", "certify", tmp_path).code == 2

@@ -1,0 +1,46 @@
+"""`jurygraph power` against closed forms: of an intraclass correlation, and of Student's t test."""
+
+import numpy as np
+import pytest
+from statsmodels.stats.power import TTestPower
+
+from jurygraph.aggregation.agreement import krippendorff_alpha
+from jurygraph.studies.power import PowerStudy, _least, power_of, without_noise
+from jurygraph.studies.reviewers import read_parts
+from tests.rows import all_rows
+from tests.studies.figures import figures_of
+from tests.studies.reviewers.test_baselines import to_ratings
+
+
+@all_rows("correlation", [0.3, 0.6])
+def test_items_for_a_width_are_those_of_an_intraclass_correlation(correlation: float) -> None:
+    """With k ratings of each item, its error is √(2 / k(k-1)) (1-ρ) (1 + (k-1) ρ) / √(n-1) (Fisher)."""
+    rng = np.random.default_rng(1)
+    true = rng.normal(size=(600, 1)) * np.sqrt(correlation)
+    given = 0.5 * np.round(2.0 * true + 2.0 * rng.normal(size=(600, 3)) * np.sqrt(1.0 - correlation))
+    rows = [
+        {"item": f"i{item}", "reviewer": f"r{who}", "score": float(given[item, who])}
+        for item in range(600)
+        for who in range(3)
+    ]
+    (two, three) = figures_of(PowerStudy(0.06, level="interval").report(read_parts(to_ratings(rows)))).alpha
+    for one in (two, three):
+        k = one.per_item
+        correlation = krippendorff_alpha(given.T, "interval")  # that of these very ratings
+        factor = np.sqrt(2.0 / (k * (k - 1.0))) * (1.0 - correlation) * (1.0 + (k - 1.0) * correlation)
+        assert one.needed == pytest.approx((1.96 * factor / 0.06) ** 2 + 1.0, rel=0.15)
+
+
+def test_reviewers_for_a_difference_are_those_of_student_s_test() -> None:
+    rng = np.random.default_rng(2)
+    centre = rng.normal(size=400)
+    centre /= centre.std()
+    gaps = centre[:, None] + rng.normal(size=(400, 40)) * 2.0
+    gaps -= gaps.mean()
+    by_reviewer = without_noise(list(gaps))
+    for reviewers, ratings in ((12, 4), (30, 10)):
+        expected = TTestPower().power(0.6 / np.sqrt(1.0 + 4.0 / ratings), reviewers, 0.05)
+        assert power_of(by_reviewer, 0.6, reviewers, ratings, 0) == pytest.approx(expected, abs=0.035)
+    needed = _least(lambda number: power_of(by_reviewer, 0.6, number, 4, 0) >= 0.8, 1000)
+    assert needed == pytest.approx(TTestPower().solve_power(0.6 / np.sqrt(2.0), None, 0.05, 0.8), abs=3)
+    assert _least(lambda number: power_of(by_reviewer, 0.01, 12, number, 0) >= 0.8, 64) is None
