@@ -26,7 +26,7 @@ from jurygraph.messages import quote
 if TYPE_CHECKING:
     import asyncio
 
-    from jurygraph.runs.reports.estimate import Forecast
+    from jurygraph.runs.reports.estimate import CallCosts, Forecast
     from jurygraph.runs.workflows.scoring_session import ScoringSession
     from jurygraph.schema import Config
     from jurygraph.sources import TableColumns, ValidatedFiles
@@ -280,8 +280,13 @@ def _score_job(job: ScoreOptions, runner: "asyncio.Runner") -> ScoreOptions:
         print_message(f"{job.run}: {counts}; to repeat them, remove it and run the same command again")
     for line in request_lines(sent):
         print_message(line)
+    return reduce_limits(job, sent)
+
+
+def reduce_limits(options: ScoreOptions, sent: "CallCosts | None") -> ScoreOptions:
+    """Return the options with what the requests that were sent leave of the limits."""
     if sent is None:
-        return job
-    left_calls = None if job.max_calls is None else max(0, job.max_calls - sent.number)
-    left_cost = None if job.max_cost is None else max(0.0, job.max_cost - sent.cost)
-    return replace(job, max_calls=left_calls, max_cost=left_cost)
+        return options
+    left_calls = None if options.max_calls is None else max(0, options.max_calls - sent.number)
+    left_cost = None if options.max_cost is None else max(0.0, options.max_cost - sent.cost)
+    return replace(options, max_calls=left_calls, max_cost=left_cost)

@@ -1,7 +1,6 @@
 """`jurygraph study`: the measurements of the papers, applied to your own runs and to simulations."""
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -213,14 +212,18 @@ def stability(
         _split(quality) if quality else (), None if weights is None else read_weights(weights), int(sample_variance)
     )
     if config is None:
-        if out is not None or dry_run:
-            raise InputError(
-                "--out and --dry-run: are for the variants of TASKS; name the judge's config with --config"
-            )
+        of_tasks = (out, model, writer, dry_run or None, max_cost, max_calls)
+        names = ("--out", "--model", "--writer", "--dry-run", "--max-cost", "--max-calls")
+        given = [name for name, value in zip(names, of_tasks, strict=True) if value is not None]
+        if given:
+            raise InputError(f"{given[0]}: is for the variants of TASKS; name the judge's config with --config")
         output.write(measuring.report(read_sources(sources, open_run)))
         return
-    options = ScoreOptions("", out or Path(), None, config=config, model=model, dry_run=dry_run, max_cost=max_cost)
-    made, runs = _score_presentations(sources, replace(options, max_calls=max_calls), repeats, versions, writer, json)
+    if len(sources) != 1 or out is None:
+        raise InputError("--config: expects one file of TASKS, and --out FOLDER for the runs")
+    options = ScoreOptions(str(sources[0]), out, config=config, model=model, dry_run=dry_run, max_cost=max_cost)
+    options = replace(options, max_calls=max_calls)
+    made, runs = _score_presentations(options, config, repeats, versions, writer, json)
     if runs:
         report = measuring.report(read_sources(runs, open_run))
         report.sections = [*report.sections, *made.tables]
@@ -228,24 +231,22 @@ def stability(
 
 
 def _score_presentations(
-    sources: Sequence[Path], options: "ScoreOptions", repeats: int, versions: int, writer: str | None, as_json: bool
+    options: "ScoreOptions", config: Path, repeats: int, versions: int, writer: str | None, as_json: bool
 ) -> tuple["Report", list[Path]]:
     """Make and score the variants of tasks and exact repeats; return what was made, and the runs, none in a dry run."""
+    from jurygraph.cli.jury_loading import open_jury
     from jurygraph.cli.scoring import StudyRun, score_study
     from jurygraph.studies.stability.generation import generate_presentations, repeating
 
-    if len(sources) != 1 or options.config is None or options.run == Path():
-        raise InputError("--config: expects one file of TASKS, and --out FOLDER for the runs")
-    pairs = list(read_tasks(str(sources[0])))
-    folder = options.config.resolve().parent
-    if options.dry_run and writer is not None:
-        print_message("the variants by --writer are not in the estimate: they are written first")
-    limits = (options.max_cost, options.max_calls)
-    written = _write_presentations(pairs, None if options.dry_run else writer, versions, *limits)
+    pairs = list(read_tasks(options.tasks))
+    originals, _ = generate_presentations(pairs, 0)
+    # What is wrong with the responses or the config is said before a writer is paid for.
+    open_jury(config, options.model, dry_run=True).close()
+    written, options = _write_presentations(pairs, writer, versions, options)
     lines, made = generate_presentations(pairs, versions, repeats == 1, written)
+    folder = config.resolve().parent
     runs = [StudyRun("variants", lines, partial(repeating, samples=1, folder=folder))]
     if repeats > 1:
-        originals, _ = generate_presentations(pairs, 0)
         runs.append(StudyRun("repeats", originals, partial(repeating, samples=repeats, folder=folder)))
     return made, score_study(options.run, runs, options, as_json)
 
@@ -344,27 +345,33 @@ def presentations(
         jurygraph study presentations tasks.jsonl --out variants.jsonl
         jurygraph study presentations tasks.jsonl --versions 3 --model openai/gpt-5-mini --out variants.jsonl
     """
+    from jurygraph.cli.scoring import ScoreOptions
     from jurygraph.studies.stability.generation import generate_presentations
 
     output = ReportOutput(json, markdown)
     refuse_unwritable(out, tasks)
     pairs = list(read_tasks(tasks))
-    written = _write_presentations(pairs, model, versions, max_cost, max_calls)
+    options = ScoreOptions(tasks, Path(), max_cost=max_cost, max_calls=max_calls)
+    written, _ = _write_presentations(pairs, model, versions, options)
     lines, report = generate_presentations(pairs, versions, written=written)
     write_output(out, lines)
     output.write(report)
 
 
 def _write_presentations(
-    pairs: "Pairs", model: str | None, versions: int, max_cost: float | None, max_calls: int | None
-) -> "dict[str, PresentationSet]":
-    """Return what a model writes of each response, with progress; replies stay in the cache for the next time."""
+    pairs: "Pairs", model: str | None, versions: int, options: "ScoreOptions"
+) -> tuple["dict[str, PresentationSet]", "ScoreOptions"]:
+    """Return what a model writes of each response, and the options with what that leaves of their limits.
+
+    Replies stay in the cache for the next time. A dry run writes nothing.
+    """
     if model is None or not versions:
-        return {}
+        return {}, options
     import asyncio
 
     from jurygraph.cli.interrupts import run_interruptible
     from jurygraph.cli.jury_loading import disable_tracing
+    from jurygraph.cli.scoring import reduce_limits
 
     disable_tracing()
     from jurygraph.agents.presentation.rewrites import REWRITINGS
@@ -374,12 +381,15 @@ def _write_presentations(
     from jurygraph.schema import Config
     from jurygraph.studies.stability.generation import rewrite_responses
 
-    config = Config.model_validate({"model": model, "evaluators": ["criteria"]})
     total = sum(len(responses) for _, responses in pairs)
-    print_message(
-        f"{model} writes variants: at most {total * len(REWRITINGS) * versions} requests, and a repair of each"
-    )
-    with Jury(config, max_cost=max_cost, max_calls=max_calls) as jury, asyncio.Runner() as runner:
+    most = f"at most {total * len(REWRITINGS) * versions} requests, and a repair of each"
+    if options.dry_run:
+        print_message(f"{model} first writes variants: {most}; scoring them is not in the estimate")
+        return {}, options
+    print_message(f"{model} writes variants: {most}")
+    config = Config.model_validate({"model": model, "evaluators": ["criteria"]})
+    jury = Jury(config, max_cost=options.max_cost, max_calls=options.max_calls)
+    with jury, asyncio.Runner() as runner:
         with progress("writing", total, "responses") as advance:
             work = Planner(jury).amake(lambda client: rewrite_responses(pairs, client, versions, advance))
             try:
@@ -389,9 +399,10 @@ def _write_presentations(
                 raise typer.Exit(ExitCode.INTERRUPTED) from None
             finally:
                 runner.run(jury.gateways.close())
-        for line in request_lines(count_requests(jury)):
-            print_message(line)
-    return written
+        sent = count_requests(jury)
+    for line in request_lines(sent):
+        print_message(line)
+    return written, reduce_limits(options, sent)
 
 
 _GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'

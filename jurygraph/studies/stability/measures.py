@@ -81,7 +81,8 @@ class DriftSummary(NamedTuple):
 
     `mean_shift` and `p95_shift` are of |ΔR_w| over all variants, and `shift_range` is max - min of ΔR_w within a unit,
     averaged over units; all three as multiples of `spread`, σ: the units' mean standard deviation of the final score.
-    `explained` is Σ Var[ΔR_w] / Σ Var[score] over units. None where σ, or the mean of a coefficient of variation, is 0.
+    `explained` is Σ Var[ΔR_w] / Σ Var[score] over units, with its interval over clusters. None where σ, or the mean of
+    a coefficient of variation, is 0.
     Ranges within units are our reading: the shift of -0.688 in Table 9 alone would exceed Table 3's range, at the σ
     that Table 2 allows, if ranges were over all units.
     """
@@ -94,16 +95,22 @@ class DriftSummary(NamedTuple):
     mean_shift: float | None
     p95_shift: float | None
     shift_range: float | None
-    explained: float | None
+    explained: Estimate | None
 
 
-def summarize_drift(units: Sequence[tuple[Floats, Floats, Floats]]) -> DriftSummary:
-    """Return Table 3's diagnostics of at least one unit: its variants' weights and utilities [V, n], and scores [V]."""
+def summarize_drift(units: Sequence[tuple[Floats, Floats, Floats]], clusters: Sequence[str]) -> DriftSummary:
+    """Return Table 3's diagnostics of at least one unit: its variants' weights and utilities [V, n], and scores [V].
+
+    `clusters` has the cluster of each unit.
+    """
     shifts = [weight_shift(weights, weights.mean(axis=0), utilities) for weights, utilities, _ in units]
     variances = [variance(scores) for _, _, scores in units]
     spread = float(np.mean(np.sqrt(variances)))
     sizes = np.abs(np.concatenate(shifts))
-    explained = math.fsum(map(variance, shifts))
+    by_cluster = np.unique(clusters, return_inverse=True)[1]
+    explained = ratio_interval(
+        np.bincount(by_cluster, [variance(one) for one in shifts]), np.bincount(by_cluster, variances)
+    )
     return DriftSummary(
         len(units),
         len(sizes),
@@ -113,7 +120,7 @@ def summarize_drift(units: Sequence[tuple[Floats, Floats, Floats]]) -> DriftSumm
         float(sizes.mean()) / spread if spread else None,
         float(np.quantile(sizes, 0.95)) / spread if spread else None,
         float(np.mean([np.ptp(one) for one in shifts])) / spread if spread else None,
-        explained / math.fsum(variances) if spread else None,
+        explained,
     )
 
 

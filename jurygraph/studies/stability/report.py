@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jurygraph.arrays import Floats
+from jurygraph.display import format_interval
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate
 from jurygraph.messages import did_you_mean, quote
@@ -22,7 +23,7 @@ from jurygraph.studies.stability.measures import (
     weight_shift,
 )
 from jurygraph.studies.stability.rows import Presentations, PresentationScore
-from jurygraph.studies.stability.weightings import OwnWeights, fixed_weights
+from jurygraph.studies.stability.weightings import OwnWeights, check_weights, fixed_weights
 
 Figures = dict[str, Any]
 _ALL = "all"
@@ -119,6 +120,7 @@ class StabilityStudy:
         if all(unit.semantic() is None for unit in every_unit):
             hint = "label each response with `seed` and `family`, and give every seed at least two variants"
             raise InputError(f"{', '.join(presentations.sources)}: no response has two scored variants; {hint}")
+        weight_notes = self._weight_notes(rows)
         figures: Figures = {"sources": presentations.sources, "stakeholders": sizes, "units": []}
         figures |= {name: [] for name in ("noise", "ratios", "protocols", "families", "weightings", "drift", "worst")}
         sections: list[str | ReportTable] = [_headline(rows)]
@@ -136,7 +138,13 @@ class StabilityStudy:
             sections.append(self._table(title, "weightings", common, self._reweighted(units), sizes, figures))
             sections += _drift_sections(protocol, units, sizes, figures)
         figures["left_out"] = presentations.left_out
-        return Report(figures, sections, list(_notes(presentations, every_unit)))
+        return Report(figures, sections, [*_notes(presentations, every_unit), *weight_notes])
+
+    def _weight_notes(self, rows: Sequence[PresentationScore]) -> list[str]:
+        if self.own_weights is None:
+            return []
+        people = {row.task: row.utilities.keys() for row in rows if row.utilities and row.task is not None}
+        return list(check_weights(self.own_weights, people))
 
     def _chosen(self, presentations: Presentations) -> list[PresentationScore]:
         known = list(dict.fromkeys(row.quality for row in presentations.rows))
@@ -190,11 +198,12 @@ class StabilityStudy:
                 *(self._by_cluster(own, sizes[-1], measure) for measure in (SeedUnit.semantic, SeedUnit.repeat))
             )
             figures["ratios"].append({**of_band, "growth": growth, "semantic_to_repeat": ratio})
-            cells.append([*row, _cell(growth), _cell(ratio)])
+            cells.append([*row, _ratio_cell(growth), _ratio_cell(ratio)])
         header = [f"Table 1: {protocol}", "quality"]
         for size in sizes:
             header += [f"σ²_Rep n={size}", "σ²_Sem"]
-        return ReportTable([*header, "Growth", f"S/R n={sizes[-1]}"], cells, left=2, digits=_DIGITS)
+        digits = variance_digits(value for row in cells for value in row[2:-2])
+        return ReportTable([*header, "Growth", f"S/R n={sizes[-1]}"], cells, left=2, digits=digits)
 
     def _table(
         self,
@@ -217,8 +226,9 @@ class StabilityStudy:
             means = {size: mean_of_units(self._by_cluster(units, size, measure)) for size in sizes}
             growth = self._growth(units, sizes, measure)
             figures[name].append({**common, "name": key, "variance": means, "growth": growth})
-            cells.append([key, *map(_cell, means.values()), _cell(growth)])
-        return ReportTable([title, *(f"n={size}" for size in sizes), "Growth"], cells, digits=_DIGITS)
+            cells.append([key, *map(_cell, means.values()), _ratio_cell(growth)])
+        digits = variance_digits(value for row in cells for value in row[1:-1])
+        return ReportTable([title, *(f"n={size}" for size in sizes), "Growth"], cells, digits=digits)
 
     def _reweighted(self, units: Sequence[SeedUnit]) -> dict[str, list[SeedUnit]]:
         """Return the units with the scores that each weighting gives the same utilities, by its name (Table 5)."""
@@ -234,6 +244,13 @@ class StabilityStudy:
             for name, own in rows.items():
                 found.setdefault(name, []).append(unit._replace(rows=tuple(own)))
         return found
+
+
+def variance_digits(cells: Iterable[object], least: int = _DIGITS) -> int:
+    """Return the decimals of a table of variances: the paper's two, and more where all are below 0.1."""
+    values = [cell.value if isinstance(cell, IntervalCell) else cell for cell in cells]
+    largest = max((value for value in values if isinstance(value, float)), default=0.0)
+    return least if largest == 0.0 or largest >= 0.1 else max(least, 4, 1 - math.floor(math.log10(largest)))
 
 
 def _group(things: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
@@ -259,12 +276,14 @@ def _drift_sections(
     cells: list[list[object]] = []
     worst: list[tuple[float, PresentationScore, Figures]] = []
     for size in sizes:
-        found = [own for unit in units if unit.stakeholders == size and (own := unit.weight_arrays()) is not None]
+        of_size = [(unit.cluster, unit.weight_arrays()) for unit in units if unit.stakeholders == size]
+        found = [(cluster, own) for cluster, own in of_size if own is not None]
         if found:
-            summary = summarize_drift([arrays for _, _, arrays in found])
+            clusters = [cluster for cluster, _ in found]
+            summary = summarize_drift([arrays for _, (_, _, arrays) in found], clusters)
             figures["drift"].append({"protocol": protocol, "stakeholders": size, **summary._asdict()})
-            cells.append([str(size), *summary])
-        worst += [_worst_variant(*own) for own in found]
+            cells.append([str(size), *summary[:-1], _cell(summary.explained)])
+        worst += [_worst_variant(*own) for _, own in found]
     header = ("units", "variants", "w CV", "û CV", "σ", "mean |ΔR_w|/σ", "P95 |ΔR_w|/σ", "range/σ", "w Var share")
     yield ReportTable([f"Table 3: {protocol}, n", *header], cells, digits=3)
     if worst:
@@ -297,6 +316,11 @@ def _cell(found: Estimate | None) -> object:
     if found is not None and math.isinf(found.value):
         return "∞"
     return None if found is None else IntervalCell(found.value, found.low, found.high)
+
+
+def _ratio_cell(found: Estimate | None) -> object:
+    cell = _cell(found)
+    return format_interval(*cell, _DIGITS) if isinstance(cell, IntervalCell) else cell
 
 
 def _headline(rows: Sequence[PresentationScore]) -> str:

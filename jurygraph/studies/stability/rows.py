@@ -116,9 +116,10 @@ def read_table(path: Path) -> Presentations:
 def read_run(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> Presentations:
     """Return the scores of a run whose responses have the labels `family`, `version` and `seed`, and `quality`.
 
-    A response without the label `family` is an original. The protocols are the reward and each of its components, all
-    on the scale from 1 to 10. Where questions have several samples of the identical input (`rotate: false`), each
-    sample is a repeat: the reward is recomputed from that sample alone. Left out and counted are failed rewards.
+    A response without the label `family` is an original. The protocols are the reward, unless it is one component, and
+    each of its components, all on the scale from 1 to 10. Where questions have several samples of the identical input
+    (`rotate: false`), each sample is a repeat: the reward is recomputed from that sample alone. Left out and counted
+    are failed rewards.
 
     Raises TraceMismatch where a record of the run has been changed, and InputError where its texts were erased.
     """
@@ -131,7 +132,18 @@ def read_run(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> P
         if traces:
             rows += _rows_of_group(run, traces, combiners, judge, left_out)
         advance(1)
-    return Presentations(sources=(str(run.folder),), rows=tuple(rows), left_out=dict(left_out))
+    return Presentations(sources=(str(run.folder),), rows=tuple(_without_copies(rows)), left_out=dict(left_out))
+
+
+def _without_copies(rows: Sequence[PresentationScore]) -> Sequence[PresentationScore]:
+    """Return the scores without the reward where it is one component throughout; that component comes first."""
+    scores: dict[str, list[float]] = {}
+    for row in rows:
+        scores.setdefault(row.protocol, []).append(row.score)
+    copied = next((name for name in scores if name != REWARD and scores[name] == scores.get(REWARD)), None)
+    if copied is None:
+        return rows
+    return sorted((row for row in rows if row.protocol != REWARD), key=lambda row: row.protocol != copied)
 
 
 def _rows_of_group(
@@ -167,10 +179,9 @@ def _rows_of_group(
 
 
 def _scores_of(reward: Reward, people: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the reward, unless it is the only component, and each component, on the scale from 1 to 10."""
+    """Yield the reward and each component, on the scale from 1 to 10."""
     assert reward.value is not None, "failed rewards have no score"
-    if list(reward.components.values()) != [reward.value]:
-        yield REWARD, {"score": 1.0 + _SCALE * reward.value}
+    yield REWARD, {"score": 1.0 + _SCALE * reward.value}
     for name, value in reward.components.items():
         if value is None:
             continue

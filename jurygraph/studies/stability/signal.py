@@ -12,7 +12,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.shares import share_interval
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.studies.report import IntervalCell, Report, ReportTable, omission_notes
-from jurygraph.studies.stability.report import SeedUnit, units_by_protocol
+from jurygraph.studies.stability.report import SeedUnit, units_by_protocol, variance_digits
 from jurygraph.studies.stability.rows import REWARD, Presentations
 from jurygraph.studies.stability.theory import (
     VarianceTerms,
@@ -92,7 +92,7 @@ class SignalStudy:
         sections: list[str | ReportTable] = [
             f"{figures['protocol']}: {len(groups)} groups, scores from 1 to 10",
             ReportTable(["P(correct sign) below", "share of groups"], [(f"{self.correct:g}", within)]),
-            ReportTable(header, cells, digits=3, most=_MOST_ROWS),
+            ReportTable(header, cells, digits=variance_digits((one.noise for one in groups), 3), most=_MOST_ROWS),
             _terms_table(terms),
             *self._flip_sections(flips),
         ]
@@ -167,7 +167,8 @@ def _terms_by_size(units: Sequence[SeedUnit]) -> Iterator[Figures]:
 def _terms_table(terms: Sequence[Figures]) -> ReportTable:
     names = ("estimation", "aggregation", "shared", "cross", "sum", "variance", "exchangeable")
     header = ("Theorem 1: n", "I estimation", "II weights", "III shared", "cross", "sum", "Var[score]", "II by Prop. 1")
-    return ReportTable(header, [(str(one["stakeholders"]), *(one[name] for name in names)) for one in terms])
+    rows = [(str(one["stakeholders"]), *(one[name] for name in names)) for one in terms]
+    return ReportTable(header, rows, digits=variance_digits((one["variance"] for one in terms), 4))
 
 
 def _flips(unit: SeedUnit, cut: float) -> Iterator[Figures]:

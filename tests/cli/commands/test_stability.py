@@ -16,13 +16,18 @@ from tests.runs.test_calls import judge_config
 CONFIG = json.dumps({"evaluators": [evaluator_use("judge")], "reward": {"judge": 1.0}})
 
 
-def labelled_run(folder: Path) -> Path:
+def labelled_run(folder: Path, config: str = CONFIG) -> Path:
     scores = {"r": (0.5, {}), "a": (0.4, {"family": "order"}), "b": (0.6, {"family": "order", "version": 1})}
     responses = [
-        {"id": f"t/{name}", "text": f"it is {name}", "data": {"judge": score}, "labels": {**labels, "seed": "t/r"}}
+        {
+            "id": f"t/{name}",
+            "text": f"it is {name}",
+            "data": {"judge": score, "advice": 0.5},
+            "labels": {**labels, "seed": "t/r"},
+        }
         for name, (score, labels) in scores.items()
     ]
-    project = write_project(folder, [{"id": "t", "query": "What?", "responses": responses}], CONFIG)
+    project = write_project(folder, [{"id": "t", "query": "What?", "responses": responses}], config)
     run_command("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
     return project / "run"
 
@@ -38,6 +43,16 @@ def test_the_variance_over_variants_is_on_the_scale_from_1_to_10(tmp_path: Path,
     found = json.loads(run("study", "stability", folder, "--json").out)
     assert found["noise"][0]["semantic"]["value"] == pytest.approx(81 * 0.01)
     assert run("study", "stability", folder, "--quality", "high").code == 2
+
+
+def test_a_reward_that_is_one_component_is_measured_once_and_first(tmp_path: Path, run: Command):
+    uses = [evaluator_use("advice"), evaluator_use("judge")]
+    folder = labelled_run(tmp_path / "one", json.dumps({"evaluators": uses, "reward": {"judge": 1.0}}))
+    found = json.loads(run("study", "stability", folder, "--json").out)
+    assert [row["name"] for row in found["protocols"]] == ["judge", "advice"]
+    mixed = labelled_run(tmp_path / "two", json.dumps({"evaluators": uses, "reward": {"judge": 0.5, "advice": 0.5}}))
+    found = json.loads(run("study", "stability", mixed, "--json").out)
+    assert [row["name"] for row in found["protocols"]] == ["reward", "advice", "judge"]
 
 
 def test_a_run_without_variants_is_refused(tmp_path: Path, run: Command):
@@ -142,3 +157,22 @@ def test_a_model_writes_the_other_families_and_what_breaks_an_invariant_is_count
     assert [found["undefined"][name] for name in ("under-served-evidence", "topic-position")] == [1, 1]
     labels = [one["labels"] for one in json.loads(out.read_text())["responses"]]
     assert {"seed": "t/a", "family": "paraphrase", "version": 2} in labels
+
+
+def test_a_writer_waits_for_a_valid_config_and_shares_the_limits(tmp_path: Path, run: Command):
+    tasks = tmp_path / "tasks.jsonl"
+    tasks.write_text(json.dumps({"id": "t", "query": "?", "responses": [{"id": "t/a", "text": "-", "data": PLAN}]}))
+    with run_server(lambda body, number: reply_with("no JSON")) as server:
+        config = tmp_path / "jury.yaml"
+        use = {"use": "criteria", "params": {"criteria": ["It is kind."]}}
+        config.write_text(json.dumps(judge_config(server) | {"evaluators": [use], "reward": {"nothing": 1.0}}))
+        words = ("study", "stability", tasks, "--config", config, "--out", tmp_path / "lab", "--versions", "1")
+        words += ("--repeats", "1", "--writer", f"openai-compatible:{server.url}#writer")
+        assert (run(*words).code, server.count) == (2, 0)
+        config.write_text(json.dumps(judge_config(server) | {"evaluators": [use]}))
+        assert "at most 4 requests" in run(*words, "--dry-run").err
+        ended = run(*words, "--max-calls", "8")
+        assert (ended.code, server.count) == (4, 8)
+    for words in (("--writer", "openai/gpt-5-mini"), ("--max-calls", "3")):
+        refused = run("study", "stability", tasks, *words)
+        assert (refused.code, f"{words[0]}: is for the variants of TASKS" in refused.err) == (2, True)

@@ -56,11 +56,13 @@ def test_table_3_is_in_units_of_the_mean_spread_within_units() -> None:
     utilities = np.array([[2.0, 8.0]] * 3)
     assert weight_shift(weights, weights.mean(axis=0), utilities) == pytest.approx([0.0, -1.2, 1.2])
     scores = (weights * utilities).sum(axis=1)
-    found = summarize_drift([(weights, utilities, scores), (np.full((3, 2), 0.5), utilities, np.full(3, 5.0))])
+    still = (np.full((3, 2), 0.5), utilities, np.full(3, 5.0))
+    found = summarize_drift([(weights, utilities, scores), still], ["a", "b"])
     assert (found.units, found.variants, found.spread) == (2, 6, pytest.approx(math.sqrt(0.96) / 2))
     assert found.mean_shift == pytest.approx(0.4 / found.spread)
     assert found.shift_range == pytest.approx(1.2 / found.spread)
-    assert found.explained == pytest.approx(1.0)
+    assert found.explained is not None
+    assert found.explained.value == pytest.approx(1.0)
     assert (found.weight_cv, found.utility_cv) == (pytest.approx(np.std([0.5, 0.7, 0.3]) / 0.5 / 2), 0.0)
 
 

@@ -1,6 +1,7 @@
 """The report has the paper's tables from the scores of a table, whose units are worked out by hand."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,8 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.studies.stability.report import StabilityStudy
+from jurygraph.studies.report import IntervalCell
+from jurygraph.studies.stability.report import StabilityStudy, variance_digits
 from jurygraph.studies.stability.rows import read_table
 from jurygraph.studies.stability.weightings import read_weights
 from tests.studies.figures import Figures, figures_of
@@ -71,6 +73,11 @@ def test_bands_are_rows_and_the_last_row_is_all_of_them(tmp_path: Path) -> None:
         measured(tmp_path, ROWS, qualities=("hihg",))
 
 
+def test_small_variances_have_the_digits_that_they_need() -> None:
+    assert [variance_digits([value, None]) for value in (0.0, 1.2, 0.1, 0.05, 0.00021)] == [2, 2, 2, 4, 5]
+    assert variance_digits([IntervalCell(0.5, 0.1, 0.9), 0.01]) == 2
+
+
 def adaptive(seed: str, weights: list[float], utilities: list[float], version: int) -> dict[str, Any]:
     score = sum(w * u for w, u in zip(weights, utilities, strict=True))
     people = ("ann", "bob")
@@ -92,6 +99,14 @@ def test_the_same_utilities_are_weighed_anew_and_the_worst_variant_is_broken_dow
     assert by_name["uniform"] == pytest.approx((0.0 + 0.0 + 1.0) * 2 / 9)
     assert by_name["own.csv"] == pytest.approx(0.25**2 * 4 * 2 / 9)
     assert by_name["by the judge"] == pytest.approx((0.2**2 + 1.4**2 + 1.6**2) / 3)
+    for text, message in (
+        ("trip,ann,0.5\ntrip,bib,0.5\n", "the weights of task 'trip' are of ann, bib; write those of ann, bob"),
+        ("trap,ann,1\n", "has no weights of a task whose scores have utilities; such tasks: trip"),
+        ("trip,ann,0.5\ntrip,ann,0.5\n", "own.csv, line 3: a second weight of 'ann' in task 'trip'"),
+    ):
+        own.write_text(f"task,stakeholder,weight\n{text}", encoding="utf-8")
+        with pytest.raises(InputError, match=re.escape(message)):
+            measured(tmp_path, rows, own_weights=read_weights(own))
     (worst,) = found.worst
     assert (worst.seed, worst.version) == ("plan", 1)
     assert worst.shift == pytest.approx(0.2 * 2 - 0.2 * 8)
