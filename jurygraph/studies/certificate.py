@@ -1,6 +1,6 @@
 """One page about a judge: what the studies measure of its runs, each figure with its interval and its command.
 
-It computes nothing itself. What was not measured says so, with the command that would measure it.
+It computes nothing itself. What was not measured says so and why, with the command that would measure it.
 """
 
 import json
@@ -11,18 +11,30 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jurygraph.display import format_interval
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, ratio_interval
+from jurygraph.runs.run import Run
 from jurygraph.studies import judge, reliability
 from jurygraph.studies.credit import CreditStudy, read_sheets
-from jurygraph.studies.report import IntervalCell, Report, ReportTable
-from jurygraph.studies.stability.report import StabilityStudy
+from jurygraph.studies.report import Report, ReportTable
+from jurygraph.studies.stability.report import StabilityStudy, variance_digits
 from jurygraph.studies.stability.rows import OpenRun, read_sources
 from jurygraph.studies.stability.signal import SignalStudy
 
-NOT_MEASURED = "not measured"
 ATTACKS = "attacks"
 PEOPLE = "agreement with people"
+_DIGITS = 3
+_NEW_RUNS = "jurygraph study stability TASKS --config F --out FOLDER"
+_NEW_GRAPHS = "jurygraph annotate TASKS --out F"
+_JURY = "name several judges in the config: models, judges"
+_MEASURES = {
+    "semantic": ("σ²_Sem", "no response has two scored variants"),
+    "repeat": ("σ²_Rep", "no input was scored twice"),
+    "semantic_to_repeat": ("S/R", "no input was scored twice, or there is no noise"),
+    "growth": ("Growth", "there is one number of stakeholders alone, or no noise"),
+}
+"""The symbols of measures by their names, and why one has no value."""
 
 
 class CertifiedFigure(NamedTuple):
@@ -41,16 +53,23 @@ class CertifiedFigure(NamedTuple):
     why: str = ""
 
 
-def _figure(subject: str, name: str, found: Any, n: int | None, command: str) -> CertifiedFigure:
-    """Return a figure from an estimate, or from a mapping with its value and ends."""
-    if isinstance(found, Mapping):
-        ends = (found["value"], found["low"], found["high"])
-    elif isinstance(found, float):
-        ends = (found, None, None)
-    else:
-        ends = (None, None, None) if found is None else (found.value, found.low, found.high)
-    why = "not defined for these scores" if ends[0] is None else ""
-    return CertifiedFigure(subject, name, *ends, n, command, why)
+Figures = Iterator[CertifiedFigure]
+MeasureRun = Callable[[Run, Callable[[int], None], str], Figures]
+
+
+Found = Estimate | Mapping[str, Any] | None
+"""An estimate, or a mapping with its value and ends."""
+
+
+def _figure(subject: str, name: str, found: Found, n: int, command: str) -> CertifiedFigure:
+    ends: Mapping[str, Any] = {} if found is None else found if isinstance(found, Mapping) else found._asdict()
+    if ends.get("value") is None:
+        return _missing(subject, name, command, "not defined for these scores")
+    return CertifiedFigure(subject, name, ends["value"], ends["low"], ends["high"], n, command)
+
+
+def _missing(subject: str, name: str, command: str, why: str) -> CertifiedFigure:
+    return CertifiedFigure(subject, name, None, None, None, None, command, why)
 
 
 def certify(runs: Sequence[Path], open_run: OpenRun, labels: str | None = None, attacks: Path | None = None) -> Report:
@@ -62,38 +81,50 @@ def certify(runs: Sequence[Path], open_run: OpenRun, labels: str | None = None, 
     judges = _judges(runs, open_run)  # a run that cannot be read is an error, and no figure that is missing
     given = {subject for subject, source in ((PEOPLE, labels), (ATTACKS, attacks)) if source is not None}
     named = " ".join(shlex.quote(str(folder)) for folder in runs)
-    example = "jurygraph study stability TASKS --config F --out FOLDER"
-    parts: list[tuple[str, str, Callable[[], Iterator[CertifiedFigure]]]] = [
-        ("wording noise, repeat noise, drift", example, partial(_wording, runs, open_run, named)),
-        ("signs", example, partial(_signs, runs, open_run, named)),
-        ("false credit", "jurygraph annotate TASKS --out F", partial(_credit, runs, open_run)),
+    parts: list[tuple[str, str, Callable[[], Figures]]] = [
+        ("wording, repeats, drift", _NEW_RUNS, partial(_wording, runs, open_run, named)),
+        ("signs", _NEW_RUNS, partial(_signs, runs, open_run, named)),
+        (
+            "false credit",
+            "",
+            lambda: _by_run(runs, open_run, _credit, "false credit", "jurygraph annotate TASKS --out F"),
+        ),
         (ATTACKS, "jurygraph attack --config F --json", partial(_attacks, attacks)),
-        (PEOPLE, f"jurygraph study judge {named} --labels F", partial(_people, runs, open_run, labels)),
-        ("coverage", "jurygraph show RUN", partial(_coverage, runs, open_run)),
-        ("votes of a jury", "name several judges in the config: models, judges", partial(_votes, runs, open_run)),
+        (PEOPLE, f"jurygraph study judge {named} --labels F", partial(_people, runs, open_run, named, labels)),
+        ("coverage", "", partial(_by_run, runs, open_run, _coverage, "coverage", "jurygraph score TASKS --out F")),
+        ("votes of a jury", "", partial(_by_run, runs, open_run, _votes, "votes of a jury", _JURY)),
     ]
     figures: list[CertifiedFigure] = []
     sections: list[str | ReportTable] = [f"judge: {', '.join(judges)}; runs: {named}"]
     for subject, command, measure in parts:
-        why = "nothing to measure it on"
-        found: list[CertifiedFigure] = []
         try:
             found = list(measure())
         except InputError as error:
             if subject in given:
                 raise
-            why = str(error)
-        found = found or [CertifiedFigure(subject, NOT_MEASURED, None, None, None, None, command, why)]
+            found = [_missing(subject, subject, command, str(error))]
         figures += found
-        sections.append(ReportTable((subject, "value (95 %)", "n", "command"), [_row(one) for one in found], digits=3))
-    notes = [f"{one.subject}: {NOT_MEASURED}, {one.why}" for one in figures if one.name == NOT_MEASURED]
-    return Report({"runs": list(map(str, runs)), "figures": figures}, sections, notes)
+        measured = [one for one in found if one.value is not None]
+        if measured:
+            sections.append(f"command: {'; '.join(dict.fromkeys(one.command for one in measured))}")
+            sections.append(ReportTable((subject, "value (95 %)", "n"), list(map(_row, measured))))
+    sections.append(_missing_table([one for one in figures if one.value is None]))
+    return Report({"runs": list(map(str, runs)), "figures": figures}, sections)
 
 
 def _row(one: CertifiedFigure) -> tuple[object, ...]:
-    value: object = NOT_MEASURED if one.value is None else IntervalCell(one.value, one.low, one.high)
-    name = one.subject if one.name == NOT_MEASURED else one.name
-    return name, "∞" if one.value == math.inf else value, one.n, one.command
+    digits = variance_digits([one.value], _DIGITS)
+    value = "∞" if one.value == math.inf else format_interval(one.value, one.low, one.high, digits)
+    return one.name, value, one.n
+
+
+def _missing_table(missing: Sequence[CertifiedFigure]) -> ReportTable:
+    """Return what was not measured; what has the same reason and command shares a row."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for one in missing:
+        names.setdefault((one.why, one.command), []).append(one.name)
+    rows = [("; ".join(of), why, command) for (why, command), of in names.items()]
+    return ReportTable(("not measured", "because", "what would measure it"), rows, left=3)
 
 
 def _judges(runs: Sequence[Path], open_run: OpenRun) -> list[str]:
@@ -104,56 +135,56 @@ def _judges(runs: Sequence[Path], open_run: OpenRun) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _wording(runs: Sequence[Path], open_run: OpenRun, named: str) -> Iterator[CertifiedFigure]:
+def _by_run(runs: Sequence[Path], open_run: OpenRun, measure: MeasureRun, subject: str, command: str) -> Figures:
+    """Yield the figures of each run; for a run without any, why there is none, and the command that would give one."""
+    for folder in runs:
+        try:
+            with open_run(folder) as (run, advance):
+                found = list(measure(run, advance, shlex.quote(str(folder))))
+        except InputError as error:
+            found = [_missing(subject, f"{subject}, {folder.name}", command, str(error))]
+        yield from found
+
+
+def _wording(runs: Sequence[Path], open_run: OpenRun, named: str) -> Figures:
     command = f"jurygraph study stability {named}"
     report = StabilityStudy().report(read_sources(runs, open_run)).figures
-    for one in report["noise"]:
-        for name, symbol in (("semantic", "σ²_Sem"), ("repeat", "σ²_Rep")):
-            found: Estimate | None = one[name]
-            label = f"{symbol} of {_part(one)}, n={one['stakeholders']}"
-            yield _figure("wording", label, found, None if found is None else found.clusters, command)
-    for one in report["ratios"]:
-        for name, symbol in (("semantic_to_repeat", "S/R"), ("growth", "Growth")):
-            found = one[name]
-            yield _figure(
-                "wording", f"{symbol} of {_part(one)}", found, None if found is None else found.clusters, command
-            )
+    # Where there are several judges or bands of quality, the last row of each protocol is of all.
+    of_all = {(one["protocol"], one.get("stakeholders")): one for one in [*report["noise"], *report["ratios"]]}
+    for (protocol, size), one in of_all.items():
+        label = protocol if size is None else f"{protocol}, {size} stakeholders"
+        for measure, (symbol, why) in _MEASURES.items():
+            if measure in one:
+                found: Estimate | None = one[measure]
+                name = f"{symbol} of {label}"
+                if found is None:
+                    yield _missing("wording", name, _NEW_RUNS, why)
+                else:
+                    yield _figure("wording", name, found, found.clusters, command)
     for one in report["drift"]:
-        label = f"share of drifting weights in the variance of {one['protocol']}, n={one['stakeholders']}"
+        label = f"share of drifting weights in σ²_Sem of {one['protocol']}, {one['stakeholders']} stakeholders"
         yield _figure("drift", label, one["explained"], one["variants"], command)
     if not report["drift"]:
         why = "the judge gives no weights"
-        yield CertifiedFigure("drift", "drift of weights", None, None, None, None, command, why)
+        yield _missing("drift", "drift of weights", "use protocols.decomposed-adaptive in the config", why)
 
 
-def _part(one: Mapping[str, Any]) -> str:
-    return ", ".join([one["protocol"], *([] if one["quality"] == "-" else [f"quality {one['quality']}"])])
-
-
-def _signs(runs: Sequence[Path], open_run: OpenRun, named: str) -> Iterator[CertifiedFigure]:
+def _signs(runs: Sequence[Path], open_run: OpenRun, named: str) -> Figures:
     study = SignalStudy()
     report = study.report(read_sources(runs, open_run)).figures
     label = f"share of groups with P(correct sign) below {study.correct:g}, of {report['protocol']}"
     yield _figure("signs", label, report["below"], len(report["groups"]), f"jurygraph study signal {named}")
 
 
-def _credit(runs: Sequence[Path], open_run: OpenRun) -> Iterator[CertifiedFigure]:
-    for folder in runs:
-        with open_run(folder) as (run, advance):
-            try:
-                sheets = read_sheets(run, advance)
-            except InputError:
-                if len(runs) == 1:
-                    raise
-                continue
-        report = CreditStudy(sheets, random_graphs=0).run(lambda passes: None).figures
-        command = f"jurygraph study credit {shlex.quote(str(folder))}"
-        for rule in ("flat", "gear"):
-            found = report["methods"][rule]["leakage"]
-            yield _figure("false credit", f"unearned credit by {rule}, {folder.name}", found, found["cases"], command)
+def _credit(run: Run, advance: Callable[[int], None], folder: str) -> Figures:
+    report = CreditStudy(read_sheets(run, advance), random_graphs=1).run(lambda passes: None).figures
+    for rule in ("flat", "gear"):
+        found = report["methods"][rule]["leakage"]
+        name = f"unearned credit by {rule}, {run.folder.name}"
+        yield _figure("false credit", name, found, found["cases"], f"jurygraph study credit {folder}")
 
 
-def _attacks(file: Path | None) -> Iterator[CertifiedFigure]:
+def _attacks(file: Path | None) -> Figures:
     if file is None:
         raise InputError("no attacks are given; save what the command prints, and name the file with --attacks")
     try:
@@ -167,14 +198,13 @@ def _attacks(file: Path | None) -> Iterator[CertifiedFigure]:
         raise InputError(f"{file}: is not what `jurygraph attack --json` prints") from None
 
 
-def _people(runs: Sequence[Path], open_run: OpenRun, labels: str | None) -> Iterator[CertifiedFigure]:
+def _people(runs: Sequence[Path], open_run: OpenRun, named: str, labels: str | None) -> Figures:
     if labels is None:
         raise InputError("no labels of people are given; name them with --labels")
     judged = []
     for folder in runs:
         with open_run(folder) as (run, advance):
             judged.append(judge.read_judgements(run, advance))
-    named = " ".join(shlex.quote(str(folder)) for folder in runs)
     command = f"jurygraph study judge {named} --labels {shlex.quote(labels)}"
     report = judge.report(judge.join_labels(judged, judge.read_labels(labels, judged))).figures
     for one in report["judges"]:
@@ -183,22 +213,20 @@ def _people(runs: Sequence[Path], open_run: OpenRun, labels: str | None) -> Iter
             yield _figure("people", f"{label} of {one['judge']}", one[name], one["n"], command)
 
 
-def _coverage(runs: Sequence[Path], open_run: OpenRun) -> Iterator[CertifiedFigure]:
-    for folder in runs:
-        by_task: dict[str, list[float]] = {}
-        with open_run(folder) as (run, _):
-            for trace in run.traces():
-                by_task.setdefault(trace.task_id, []).append(trace.reward.coverage)
-        found = ratio_interval([sum(one) for one in by_task.values()], [len(one) for one in by_task.values()])
-        number = sum(len(one) for one in by_task.values())
-        command = f"jurygraph show {shlex.quote(str(folder))}"
-        yield _figure("coverage", f"judged share of the weight, {folder.name}", found, number, command)
+def _coverage(run: Run, advance: Callable[[int], None], folder: str) -> Figures:
+    by_task: dict[str, list[float]] = {}
+    for trace in run.traces():
+        by_task.setdefault(trace.task_id, []).append(trace.reward.coverage)
+    found = ratio_interval([sum(one) for one in by_task.values()], [len(one) for one in by_task.values()])
+    number = sum(len(one) for one in by_task.values())
+    name = f"judged share of the weight, {run.folder.name}"
+    yield _figure("coverage", name, found, number, f"jurygraph show {folder}")
 
 
-def _votes(runs: Sequence[Path], open_run: OpenRun) -> Iterator[CertifiedFigure]:
-    for folder in runs:
-        with open_run(folder) as (run, advance):
-            report = reliability.report(reliability.read_scores(run, advance)).figures
-        command = f"jurygraph study reliability {shlex.quote(str(folder))}"
-        for one in report.get("judges", ()):
-            yield _figure("votes", f"α of the judges on {one['name']}", one["alpha"], one["responses"], command)
+def _votes(run: Run, advance: Callable[[int], None], folder: str) -> Figures:
+    report = reliability.report(reliability.read_scores(run, advance)).figures
+    if "judges" not in report:
+        yield _missing("votes", f"votes of a jury, {run.folder.name}", _JURY, "one judge alone gave scores")
+    for one in report.get("judges", ()):
+        name = f"α of the judges on {one['name']}, {run.folder.name}"
+        yield _figure("votes", name, one["alpha"], one["responses"], f"jurygraph study reliability {folder}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jurygraph.aggregation.agreement import krippendorff_alpha
+from jurygraph.aggregation.agreement import alpha_interval
 from jurygraph.display import format_interval, format_number
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, effective_size, ratio_interval
@@ -185,8 +185,9 @@ def split_scores(scores: Scores) -> Figures:
 def agreement_of_judges(question: str, scores: JudgeScores) -> Figures:
     """Return the number and the mean of each judge's scores on a question, and how far the judges agree beyond chance.
 
-    `alpha` is Krippendorff's α of the scores as interval data; a judge's samples are averaged, and a response that one
-    judge alone scored is left out. It is 1 for full agreement, 0 by chance, and None where no two scores differ.
+    `alpha` is Krippendorff's α of the scores as interval data, with its interval over responses; a judge's samples are
+    averaged, and a response that one judge alone scored is left out. It is 1 for full agreement, 0 by chance, and None
+    where no two scores differ.
     """
     judges = sorted({judge for by_judge in scores.values() for judge in by_judge})
     table = np.array([[fmean(by_judge.get(judge, [np.nan])) for by_judge in scores.values()] for judge in judges])
@@ -195,20 +196,19 @@ def agreement_of_judges(question: str, scores: JudgeScores) -> Figures:
         judge: {"responses": int(np.count_nonzero(given[row])), "mean": fmean(table[row, given[row]])}
         for row, judge in enumerate(judges)
     }
-    alpha = krippendorff_alpha(table, "interval")
     compared = int(np.count_nonzero(given.sum(axis=0) > 1))
-    figure = None if math.isnan(alpha) else alpha
-    return {"name": question, "responses": compared, "judges": means, "alpha": figure}
+    return {"name": question, "responses": compared, "judges": means, "alpha": alpha_interval(table, "interval")}
 
 
 def _judge_sections(judges: Sequence[Figures]) -> Iterator[ReportTable]:
     if judges:
         rows = [
-            (one["name"], judge, of["responses"], of["mean"], one["alpha"])
+            (one["name"], judge, of["responses"], of["mean"], one["alpha"] and IntervalCell(*one["alpha"][:3]))
             for one in judges
             for judge, of in one["judges"].items()
         ]
-        yield ReportTable(("scores by judge", "judge", "responses", "mean", "α of all"), rows, most=_MAX_QUESTIONS)
+        header = ("scores by judge", "judge", "responses", "mean", "α of all (95 %)")
+        yield ReportTable(header, rows, most=_MAX_QUESTIONS)
 
 
 def _correlation(found: Estimate | None) -> Figures | None:

@@ -47,7 +47,7 @@ VERSIONS = {
     "listing": ("1", "6264dc800249ce5568a6623298c676645d5566dab1f90e22bdd8e44e0096b89f"),
     "pair": ("1", "09d1055776589f90e5e6fde9132f84a25f3299c6e452c4da757f9e81db43b97e"),
     "preferences": ("1", "7b51ece73414f8706a019e1010d8491c8199b19ee09acc48626fd93ee7ed249c"),
-    "presentation": ("1", "6bca1286887113809cfc75b8507c141fec1e039937439464f45f48a6fc24e90a"),
+    "presentation": ("2", "53080c9f53cbdac811efc571ede7bee94f1f99e3851c02973307aabea1c2a655"),
     "profile": ("2", "82bd6d1c86ad2a070a6c9c9f27cdfc0bbc913791183b6837c7e04ef92bac7696"),
     "protocol": ("1", "41f29be04391a8e6e2519436dd85f55aedb41c69601af887c705bb0cff20f63e"),
     "reviewer": ("2", "ff5c1cf08e2855edd0c3b667119cc49d55b6f9e82df3e2e451154427bc06930d"),

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from jurygraph.cli.render.report import open_run
 from jurygraph.studies.stability.report import StabilityStudy
@@ -9,35 +10,57 @@ from jurygraph.studies.stability.rows import read_sources
 from tests.cli.commands.test_judge import write_labels
 from tests.cli.commands.test_stability import labelled_run
 from tests.cli.conftest import project, run_command, scored_folder, scored_once
+from tests.studies.credit.test_runs import score_run, task_line
 from tests.studies.figures import figures_of
 
 __all__ = ["project", "scored_folder", "scored_once"]
 
 
-def test_the_figures_are_those_of_the_studies_and_the_rest_names_its_command(tmp_path: Path) -> None:
+def test_the_figures_are_those_of_the_studies_and_the_rest_says_why_and_what_would_measure_it(tmp_path: Path) -> None:
     folder = labelled_run(tmp_path / "trips")
     ended = run_command("study", "certify", folder, "--html", tmp_path / "page.html", "--json")
     assert ended.code == 0
-    found = {one["name"]: one for one in json.loads(ended.out)["figures"] if one["name"] != "not measured"}
+    figures = figures_of_json(ended.out)
     study = figures_of(StabilityStudy().report(read_sources([folder], open_run)))
-    noise = found["σ²_Sem of judge, n=0"]
+    noise = figures["σ²_Sem of judge, 0 stakeholders"]
     assert (noise["value"], noise["n"]) == (study.noise[0].semantic.value, 1)
     assert noise["command"] == f"jurygraph study stability {folder}"
-    assert found["judged share of the weight, run"]["value"] == 1.0
-    missing = {
-        one["subject"]: one["command"] for one in json.loads(ended.out)["figures"] if one["name"] == "not measured"
-    }
+    assert figures["judged share of the weight, run"]["value"] == 1.0
+    missing = {name: one["command"] for name, one in figures.items() if one["value"] is None}
+    new_runs = "jurygraph study stability TASKS --config F --out FOLDER"
     assert missing == {
-        "signs": "jurygraph study stability TASKS --config F --out FOLDER",
-        "false credit": "jurygraph annotate TASKS --out F",
+        "σ²_Rep of judge, 0 stakeholders": new_runs,
+        "S/R of judge": new_runs,
+        "Growth of judge": new_runs,
+        "drift of weights": "use protocols.decomposed-adaptive in the config",
+        "signs": new_runs,
+        "false credit, run": "jurygraph annotate TASKS --out F",
         "attacks": "jurygraph attack --config F --json",
         "agreement with people": f"jurygraph study judge {folder} --labels F",
-        "votes of a jury": "name several judges in the config: models, judges",
+        "votes of a jury, run": "name several judges in the config: models, judges",
     }
-    assert "false credit: not measured" in ended.err
+    assert all(one["why"] for one in figures.values() if one["value"] is None)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert page.count("<table") == 7
-    assert "| votes of a jury | not measured |" in run_command("study", "certify", folder).out
+    assert page.count("<table") == 3
+    assert f"<p>command: jurygraph study stability {folder}</p>" in page
+    shown = run_command("study", "certify", folder).out
+    assert "| attacks | no attacks are given;" in shown
+    assert shown.count("jurygraph study stability ") == 1 + 4  # of its figures, and of what it would measure
+
+
+def test_a_run_without_edges_is_named_next_to_one_that_has_them(tmp_path: Path) -> None:
+    script = {"a": 0.0, "b": 1.0}
+    line = task_line("t", {"a": 1.0, "b": 1.0}, [("a", "b", "strong")], [script])
+    with_edges = score_run(tmp_path, [line])
+    other = labelled_run(tmp_path / "trips")
+    figures = figures_of_json(run_command("study", "certify", with_edges, other, "--json").out)
+    flat = figures["unearned credit by flat, run"]
+    assert (flat["value"], flat["n"], flat["command"]) == (0.5, 1, f"jurygraph study credit {with_edges}")
+    assert f"{other}: none of its 3 responses" in figures["false credit, run"]["why"]
+
+
+def figures_of_json(text: str) -> dict[str, dict[str, Any]]:
+    return {one["name"]: one for one in json.loads(text)["figures"]}
 
 
 def test_labels_and_attacks_add_their_rows_and_wrong_ones_are_errors(scored_folder: Path, tmp_path: Path) -> None:
@@ -47,7 +70,7 @@ def test_labels_and_attacks_add_their_rows_and_wrong_ones_are_errors(scored_fold
     attacks.write_text(json.dumps({"configured": "all", "arms": {"all": arm}}), encoding="utf-8")
     labels = write_labels(tmp_path)
     ended = run_command("study", "certify", scored_folder, "--labels", labels, "--attacks", attacks, "--json")
-    found = {one["name"]: one for one in json.loads(ended.out)["figures"]}
+    found = figures_of_json(ended.out)
     judged = json.loads(run_command("study", "judge", scored_folder, "--labels", labels, "--json").out)["judges"][0]
     assert found[f"accuracy of {judged['judge']}"]["low"] == judged["accuracy"]["low"]
     assert found[f"corrected mean label of {judged['judge']}"]["value"] == judged["corrected"]["value"]

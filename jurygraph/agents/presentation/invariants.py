@@ -1,14 +1,15 @@
 """The invariants of a variant that a model wrote, verified in code (DecompR, A.1).
 
-A variant consists of passages, and each names the statements that it makes. Their numbers, names, times, prices,
-stakeholders, status of constraints and strength of claims have to be in the passage, and no others. The check is
-strict: of two ways to say the same it may refuse one, and a variant that it refuses is only not used.
+A variant consists of passages, and each names the statement that it makes. The numbers, names, times, prices,
+stakeholders, status and strength of that one statement have to be in the passage, and no others: what two statements
+say cannot be exchanged unseen. The check is strict: of two ways to say the same it may refuse one, and a variant that
+it refuses is only not used.
 """
 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Literal, NamedTuple, get_args
 
 from jurygraph.agents.presentation.document import SERVES, Document, Scalar
@@ -31,20 +32,25 @@ class Statement(NamedTuple):
 
 
 class WrittenPassage(NamedTuple):
-    """A passage of a variant, and the names of the statements that it makes."""
+    """A passage of a variant, and the name of the statement that it makes."""
 
-    statements: Sequence[str]
+    statement: str
     text: str
 
 
-_TIME = re.compile(r"\b\d{1,2}:\d{2}(?:\s?[ap]m\b)?", re.IGNORECASE)
+_TIME = re.compile(
+    r"\b\d{1,2}:\d{2}(?:\s?[ap]m\b)?|\b(?:noon|midday|midnight|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b",
+    re.IGNORECASE,
+)
 _PRICE = re.compile(
     r"[$€£¥]\s?\d+(?:[.,]\d+)*|\b\d+(?:[.,]\d+)*\s?(?:[$€£¥]|(?:CNY|USD|EUR|GBP|yuan|dollars?|euros?|pounds?)\b)",
     re.IGNORECASE,
 )
-_NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _NUMBER = re.compile(
-    rf"\d+(?:[.,]\d+)*|\b(?:{'|'.join(_NUMBER_WORDS)}|dozen|half|twice|hundred|thousand)\b", re.IGNORECASE
+    r"\d+(?:[.,]\d+)*|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+    r"|(?:thir|four|fif|six|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand"
+    r"|second|third|fourth|fifth|sixth|dozen|half|twice)\b",
+    re.IGNORECASE,
 )
 _VALUES: Mapping[Invariant, re.Pattern[str]] = {"times": _TIME, "prices": _PRICE, "numbers": _NUMBER}
 _NAME = re.compile(r"(?<![.!?:#|*\-] )(?<!^)(?<![\"“(#*])\b[^\W\d_]\w+")
@@ -121,46 +127,41 @@ def _mentioned(text: str, people: Iterable[str]) -> frozenset[str]:
 
 def broken_invariant(statements: Mapping[str, Statement], passages: Sequence[WrittenPassage]) -> Invariant | None:
     """Return the first invariant that a variant breaks; None if it says what the statements say."""
-    made = [name for passage in passages for name in passage.statements]
-    if sorted(made) != sorted(statements):
+    if sorted(passage.statement for passage in passages) != sorted(statements):
         return "statements"
-    people = tuple(dict.fromkeys(person for one in statements.values() for person in sorted(one.people)))
+    people = {person for one in statements.values() for person in one.people}
+    values = {words for one in statements.values() for words in one.verbatim}
     for passage in passages:
-        own = [statements[name] for name in passage.statements]
-        broken = _broken_in_passage(own, " ".join(passage.text.split()), people, statements.values())
+        text = " ".join(passage.text.split())
+        broken = _broken_in_passage(statements[passage.statement], text, people, values)
         if broken is not None:
             return broken
     return None
 
 
-def _broken_in_passage(
-    own: Sequence[Statement], text: str, people: Sequence[str], every: Iterable[Statement]
-) -> Invariant | None:
-    said = "; ".join(one.text for one in own)
+def _broken_in_passage(own: Statement, text: str, people: Set[str], values: Set[str]) -> Invariant | None:
+    """Return the first invariant that a passage breaks; `people` and `values` are those of all statements."""
     for invariant, pattern in _VALUES.items():
-        if _values(pattern, text) != _values(pattern, said):
+        if _values(pattern, text) != _values(pattern, own.text):
             return invariant
-    if _mentioned(text, people) != frozenset().union(*(one.people for one in own)):
+    if _mentioned(text, people) != own.people:
         return "stakeholders"
-    verbatim = {words for one in own for words in one.verbatim}
-    others = {words for one in every for words in one.verbatim if not _contains(said, words) and len(words) > 2}
+    others = {words for words in values if not _contains(own.text, words) and len(words) > 2}
     if (
-        any(not _contains(text, words) for words in verbatim)
+        any(not _contains(text, words) for words in own.verbatim)
         or any(_contains(text, words) for words in others)
-        or any(not _contains(said, name) for name in _names(text))
-        or any(not _contains(text, name) for name in _names(said))
+        or any(not _contains(own.text, name) for name in _names(text))
+        or any(not _contains(text, name) for name in _names(own.text))
     ):
         return "names"
-    bare = _without(text, verbatim)
-    statuses = {_status_class(one.status) for one in own if one.status}
-    if statuses and statuses != {_status_class(bare)}:
-        return "status"
+    bare = _without(text, own.verbatim)
     strengths = _strengths(bare)
-    claimed = _strengths("; ".join(_without(one.text, one.verbatim) for one in own if not one.status))
-    for decided in ("negation", "in part") if statuses else ():
-        strengths.pop(decided, None)
-        claimed.pop(decided, None)
-    return None if strengths == claimed else "strength"
+    if not own.status:
+        return None if strengths == _strengths(_without(own.text, own.verbatim)) else "strength"
+    if _status_class(own.status) != _status_class(bare):
+        return "status"
+    # Negations and words of parts are those of the status itself.
+    return "strength" if strengths.keys() - {"negation", "in part"} else None
 
 
 def _names(text: str) -> set[str]:

@@ -24,7 +24,7 @@ NO_REPLY = "no usable reply"
 
 
 class PassageReply(FrozenModel):
-    statements: Annotated[tuple[str, ...], Field(min_length=1, max_length=500)]
+    statement: Annotated[str, Field(min_length=1, max_length=500)]
     text: Annotated[str, Field(min_length=1, max_length=20_000)]
 
 
@@ -39,10 +39,6 @@ class _Family(NamedTuple):
     ways: Sequence[str]
     is_defined: Callable[[Mapping[str, Statement]], bool]
     undefined: str
-
-
-def _topics(statements: Mapping[str, Statement]) -> set[str]:
-    return {one.kind for one in statements.values()} - {"stakeholder", "summary"}
 
 
 _FAMILIES: Mapping[Rewriting, _Family] = {
@@ -79,7 +75,7 @@ _FAMILIES: Mapping[Rewriting, _Family] = {
     "topic-position": _Family(
         "Move what is about no single stakeholder (itinerary, shared items, trade-offs) to another place: {way}",
         ("to the end.", "to the beginning.", "trade-offs first.", "shared items first.", "into the middle."),
-        lambda statements: len(_topics(statements)) > 1 or len({one.kind for one in statements.values()}) > 1,
+        lambda statements: len({one.kind for one in statements.values()}) > 1,
         "it has one topic alone",
     ),
 }
@@ -137,7 +133,7 @@ async def _write(
     request = client.request(prompt, PassagesReply, variables, sample=number, max_reply_tokens=size)
 
     def read(reply: PassagesReply) -> tuple[str, str | None]:
-        passages = [WrittenPassage(one.statements, one.text) for one in reply.passages]
+        passages = [WrittenPassage(one.statement, one.text) for one in reply.passages]
         return "\n\n".join(one.text for one in passages), broken_invariant(statements, passages)
 
     return await ask_model(

@@ -249,7 +249,7 @@ class StabilityStudy:
 def variance_digits(cells: Iterable[object], least: int = _DIGITS) -> int:
     """Return the decimals of a table of variances: the paper's two, and more where all are below 0.1."""
     values = [cell.value if isinstance(cell, IntervalCell) else cell for cell in cells]
-    largest = max((value for value in values if isinstance(value, float)), default=0.0)
+    largest = max((abs(value) for value in values if isinstance(value, float)), default=0.0)
     return least if largest == 0.0 or largest >= 0.1 else max(least, 4, 1 - math.floor(math.log10(largest)))
 
 

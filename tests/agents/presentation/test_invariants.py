@@ -35,14 +35,12 @@ TRUE = {
 def variant(**changed: str) -> list[WrittenPassage]:
     said = {**TRUE, "s3": "For ann, the ferry of Harbour Line has to be step-free.", **changed}
     said["s9"] = changed.get("s9", "Since ann takes a rest of at least 30 minutes, it is one museum less.")
-    return [WrittenPassage((name,), text) for name, text in reversed(said.items()) if text]
+    return [WrittenPassage(name, text) for name, text in reversed(said.items()) if text]
 
 
 def test_a_true_paraphrase_in_another_order_passes() -> None:
     assert list(STATEMENTS) == list(TRUE)
     assert broken_invariant(STATEMENTS, variant()) is None
-    joined = [WrittenPassage(("s1", "s2"), f"{TRUE['s1']} {TRUE['s2']}"), *variant(s1="", s2="")]
-    assert broken_invariant(STATEMENTS, joined) is None
 
 
 PLANTED = {
@@ -66,7 +64,9 @@ def test_a_planted_break_of_each_invariant_is_found() -> None:
 OTHERS = [
     ("times", {"s1": "At 12:30 comes the ferry, for ¥35.", "s2": "At 09:00 noodles at Lotus House, for ¥48."}),
     ("prices", {"s1": "At 09:00 the ferry, for ¥35, or $5."}),
+    ("times", {"s9": "Since ann takes a rest of at least 30 minutes at noon, it is one museum less."}),
     ("numbers", {"s8": "The park is there for bob and ann, with two benches."}),
+    ("numbers", {"s4": "On the third day there isn't a hike for bob, nor on day 2."}),
     ("names", {"s1": "At 09:00 the bus, for ¥35."}),
     ("names", {"s8": "The park of Harbour Line is there for bob and ann."}),
     ("names", {"s8": "The park is there for bob and ann, and so is Mount Qing."}),
@@ -86,5 +86,7 @@ def test_so_are_others() -> None:
 
 
 def test_a_statement_that_is_made_twice_or_unknown_is_a_break() -> None:
-    assert broken_invariant(STATEMENTS, [*variant(), WrittenPassage(("s1",), TRUE["s1"])]) == "statements"
-    assert broken_invariant(STATEMENTS, [*variant(s1=""), WrittenPassage(("s99",), TRUE["s1"])]) == "statements"
+    assert broken_invariant(STATEMENTS, [*variant(), WrittenPassage("s1", TRUE["s1"])]) == "statements"
+    joined = [WrittenPassage("s1", f"{TRUE['s1']} {TRUE['s2']}"), *variant(s1="", s2="")]
+    assert broken_invariant(STATEMENTS, joined) == "statements"
+    assert broken_invariant(STATEMENTS, [*variant(s1=""), WrittenPassage("s99", TRUE["s1"])]) == "statements"

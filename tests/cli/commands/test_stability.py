@@ -136,9 +136,7 @@ def test_a_model_writes_the_other_families_and_what_breaks_an_invariant_is_count
             "s4": "One of the museums is left out." if "synonyms" in content else "There is one museum.",
         }
         asked.append(content)
-        return reply_with(
-            json.dumps({"passages": [{"statements": [name], "text": text} for name, text in said.items()]})
-        )
+        return reply_with(json.dumps({"passages": [{"statement": name, "text": text} for name, text in said.items()]}))
 
     asked: list[str] = []
     tasks = tmp_path / "tasks.jsonl"

@@ -59,6 +59,7 @@ def test_judges_agree_as_krippendorff_computes_it() -> None:
         for place in range(12)
     }
     found = agreement_of_judges("q", scores)
-    assert found["alpha"] == pytest.approx(0.849, abs=5e-4)
+    assert found["alpha"].value == pytest.approx(0.849, abs=5e-4)
+    assert found["alpha"].low < 0.849 < found["alpha"].high
     assert (found["responses"], found["judges"]["A"]) == (11, {"responses": 9, "mean": pytest.approx(19 / 9)})
     assert agreement_of_judges("q", {"r": {"a": [0.5], "b": [0.5]}})["alpha"] is None

@@ -74,7 +74,7 @@ def test_bands_are_rows_and_the_last_row_is_all_of_them(tmp_path: Path) -> None:
 
 
 def test_small_variances_have_the_digits_that_they_need() -> None:
-    assert [variance_digits([value, None]) for value in (0.0, 1.2, 0.1, 0.05, 0.00021)] == [2, 2, 2, 4, 5]
+    assert [variance_digits([value, None]) for value in (0.0, 1.2, 0.1, -0.9, 0.05, 0.00021)] == [2, 2, 2, 2, 4, 5]
     assert variance_digits([IntervalCell(0.5, 0.1, 0.9), 0.01]) == 2
 
 
