@@ -211,8 +211,8 @@ def stability(
     own = None if weights is None else read_weights(weights)
     measuring = StabilityStudy(_split(quality) if quality else (), own, int(sample_variance))
     if config is None:
-        needless = {"--out": out, "--model": model, "--writer": writer, "--max-cost": max_cost, "--max-calls": max_calls}
-        _refuse_without_config(needless | {"--dry-run": dry_run or None})
+        limits = {"--dry-run": dry_run or None, "--max-cost": max_cost, "--max-calls": max_calls}
+        _refuse_without_config({"--out": out, "--model": model, "--writer": writer, **limits})
         output.write(measuring.report(read_sources(sources, open_run)))
         return
     if len(sources) != 1 or out is None:
