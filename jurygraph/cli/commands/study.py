@@ -1,6 +1,7 @@
 """`jurygraph study`: the measurements of the papers, applied to your own runs and to simulations."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
