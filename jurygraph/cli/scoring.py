@@ -69,8 +69,12 @@ class ScoreOptions:
 
 
 @contextmanager
-def open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
-    """Open the jury, the files and the run; print notes of evaluators, and what is taken from other files and runs."""
+def open_session(options: ScoreOptions, told: set[str] | None = None) -> Iterator["ScoringSession"]:
+    """Open the jury, the files and the run; print notes of evaluators, and what is taken from other files and runs.
+
+    Notes that are in `told` are not repeated, and those that are printed are added to it.
+    """
+    told = set() if told is None else told
     path = options.config or find_config(options.tasks)
     revise = partial(_as_evaluation, options.rewards_from) if options.rewards_from else options.revise
     jury = open_jury(
@@ -84,7 +88,9 @@ def open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
         from jurygraph.sources.profiles import open_profiles
 
         for note in jury_notes(jury):
-            print_message(note)
+            if note not in told:
+                print_message(note)
+                told.add(note)
         with (
             open_reused_run(options.branch, jury) as branch,
             open_tasks(
@@ -222,15 +228,17 @@ def score_study(folder: Path, runs: Sequence[StudyRun], options: ScoreOptions, a
         runner = stack.enter_context(asyncio.Runner(loop_factory=uvloop.new_event_loop))
         jobs = [_write_job(place, folder, run, options) for run in runs]
         forecasts = {}
+        told: set[str] = set()
         for run, job in zip(runs, jobs, strict=True):
-            with open_session(replace(job, dry_run=True)) as session:
+            with open_session(replace(job, dry_run=True), told) as session:
                 forecasts[run.name] = forecast_remaining(session, runner)
         content, lines = _cost_table(forecasts)
         if not options.dry_run:
             for line in lines:
                 print_message(line)
             for job in jobs:
-                options = _score_job(replace(job, max_cost=options.max_cost, max_calls=options.max_calls), runner)
+                limited = replace(job, max_cost=options.max_cost, max_calls=options.max_calls)
+                options = _score_job(limited, runner, told)
     if options.dry_run:
         print_dry_run(as_json, content, lines)
         return []
@@ -264,11 +272,11 @@ def _cost_table(forecasts: "Mapping[str, Forecast]") -> tuple[dict[str, object],
     return {"runs": content}, [*format_table(header, rows), *notes]
 
 
-def _score_job(job: ScoreOptions, runner: "asyncio.Runner") -> ScoreOptions:
+def _score_job(job: ScoreOptions, runner: "asyncio.Runner", told: set[str]) -> ScoreOptions:
     """Score a run of a study; return its options with what is left of the limits. Failures are counted and said."""
     from jurygraph.runs.reports.estimate import count_requests
 
-    with open_session(job) as session:
+    with open_session(job, told) as session:
         score_remaining(session, runner)
         summary = session.summary
         sent = count_requests(session.jury)

@@ -46,6 +46,11 @@ def alpha_estimate(counts: Floats, positions: Floats, level: AlphaLevel) -> Esti
     without = np.concatenate([_alphas_without(paired, batch, positions, level) for batch in batches])
     if np.isnan(without).any():
         return Estimate(value, None, None, None, len(paired))
+    return bounded_interval(value, without)
+
+
+def bounded_interval(value: float, without: Floats) -> Estimate:
+    """Return α with its jackknife interval, cut off at 1, from the values `without` each of the clusters."""
     estimate = jackknife_interval(value, without)
     return estimate if estimate.high is None else estimate._replace(high=min(1.0, estimate.high))
 

@@ -66,7 +66,13 @@ class PowerStudy:
                 found.append(self._plan_difference(part, self.difference))
                 advance(1)
         figures = {"width": self.width, "level": self.level, "seed": self.seed, "alpha": alphas, "differences": found}
-        return Report(figures, list(self._sections(alphas, found)))
+        planned = {one["dimension"] for one in alphas}
+        notes = [
+            f"{part.dimension or 'all'}: fewer than {_LEAST_ITEMS} items have two ratings, too few to draw studies from"
+            for part in parts
+            if part.dimension not in planned
+        ]
+        return Report(figures, list(self._sections(alphas, found)), notes)
 
     def _plan_alpha(self, part: ScoredPart) -> Iterator[Figures]:
         levels, codes = np.unique(part.score, return_inverse=True)

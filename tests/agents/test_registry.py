@@ -132,7 +132,10 @@ VERSION = re.compile(r"\d( |$)")
 def test_every_builtin_evaluator_can_be_loaded(name: str) -> None:
     history = {"dimensions": "ideas", "shots": 0}
     needed = {"zero-shot": history, "aggregate": history, "personalized": history}
-    needed |= {"similarity": {"embedder": "litellm:openai/tiny"}, "ranker": {"ranker": "litellm:cohere/tiny"}}
+    needed |= {
+        "similarity": {"embedder": "openai-compatible:http://127.0.0.1:9/v1#tiny"},
+        "ranker": {"ranker": "openai-compatible:http://127.0.0.1:9/v1#tiny"},
+    }
     made = evaluator(name, params=needed.get(name, {}))
     assert (made.name, isinstance(made, Evaluator), made.bounds_its_time) == (name, True, True)
     assert VERSION.match(made.version)

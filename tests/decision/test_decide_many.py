@@ -8,8 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jurygraph.arrays import Floats
 from jurygraph.decision import decide
-from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
+from jurygraph.decision.combiner import Combiner, Component, Matrices, ScoreMatrix
+from jurygraph.decision.combiners import Mean
 from jurygraph.decision.decide import compute_rewards, compute_rewards_of_each, decide_scores, is_independent
 from jurygraph.decision.group_result import RewardRow
 from jurygraph.decision.table import (
@@ -18,6 +20,7 @@ from jurygraph.decision.table import (
 )
 from jurygraph.errors import PlanError
 from jurygraph.schema import Plan, RecordedVerdict, Reward
+from jurygraph.schema.params import PlainParams
 from tests.examples import at_most
 from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, Place, Scene, bits, scenes
 from tests.graphs.scripted import (
@@ -294,3 +297,16 @@ def test_a_combiner_without_a_finite_number_is_named(value: float, part: float) 
     entries = score_arrays_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
     with pytest.raises(PlanError, match=r"combiner 'mean' gave component 'x' a value that is not finite; fix"):
         decide_scores(plan.decision, plan.survey.questions, entries, {"mean": Broken(value, part)})
+
+
+class Boundless(Mean):
+    """Cannot tell between what values a component lies."""
+
+    def bounds(self, low: Matrices, high: Matrices, params: PlainParams) -> tuple[Floats, Floats]:
+        raise KeyError("nobody")
+
+
+def test_a_combiner_that_cannot_tell_its_bounds_is_named() -> None:
+    plan = make_plan({"evaluators": [evaluator_use("x")]}, task())
+    with pytest.raises(PlanError, match="combiner 'mean' failed: KeyError: 'nobody'; fix it"):
+        compute_rewards(plan.decision, plan.survey.questions, "a", [], {**COMBINERS, "mean": Boundless()})

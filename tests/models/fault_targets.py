@@ -7,7 +7,6 @@ prints, as JSON, the outcome of each mode and the peak memory of the process unt
 
 import asyncio
 import json
-import os
 import sys
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -119,32 +118,12 @@ async def _openai_compatible_reranker(url: str, model: str) -> None:
     await _reranker(Endpoint(f"{url}/v1", model)).score("q", ["a"])
 
 
-def _litellm_embedder(provider: str, variable: str) -> Callable[[str, str], Awaitable[None]]:
-    async def call(url: str, model: str) -> None:
-        from jurygraph.models.embedding.remote import LiteLLMServer
-
-        os.environ[variable] = f"{url}/v1"
-        await _embedder(LiteLLMServer(f"{provider}/{model}")).embed(["a"])
-
-    return call
-
-
-def _litellm_reranker(provider: str, variable: str) -> Callable[[str, str], Awaitable[None]]:
-    async def call(url: str, model: str) -> None:
-        from jurygraph.models.embedding.remote import LiteLLMServer
-
-        os.environ[variable] = url
-        await _reranker(LiteLLMServer(f"{provider}/{model}")).score("q", ["a"])
-
-    return call
-
-
-def _embedder(server: remote.Server) -> remote.RemoteEmbedder:
+def _embedder(server: remote.Endpoint) -> remote.RemoteEmbedder:
     _try_once(server.name)
     return remote.RemoteEmbedder(server)
 
 
-def _reranker(server: remote.Server) -> remote.RemoteReranker:
+def _reranker(server: remote.Endpoint) -> remote.RemoteReranker:
     _try_once(server.name)
     return remote.RemoteReranker(server)
 
@@ -168,10 +147,6 @@ HTTP_TARGETS: Mapping[str, Target] = {
     "chat_model": Target(_chat_model, openai_chat(RIGHT), openai_chat, is_limited=False),
     "openai-compatible embedder": Target(_openai_compatible_embedder, embeddings()),
     "openai-compatible reranker": Target(_openai_compatible_reranker, ranking()),
-    "litellm embedder openai": Target(_litellm_embedder("openai", "OPENAI_API_BASE"), embeddings()),
-    "litellm embedder hosted_vllm": Target(_litellm_embedder("hosted_vllm", "HOSTED_VLLM_API_BASE"), embeddings()),
-    "litellm reranker hosted_vllm": Target(_litellm_reranker("hosted_vllm", "HOSTED_VLLM_API_BASE"), ranking()),
-    "litellm reranker cohere": Target(_litellm_reranker("cohere", "COHERE_API_BASE"), ranking()),
 }
 """Targets that are reached over HTTP, by name."""
 
@@ -204,17 +179,6 @@ async def _replay(folder: str, mode: str) -> None:
     await _complete(Replay(path))
 
 
-async def _gguf_embedder(folder: str, mode: str) -> None:
-    from jurygraph.models.embedding.gguf import GgufEmbedder
-
-    path = Path(folder) / "planted.gguf"
-    path.write_bytes(b"GGUF")
-    given = [{"index": place, "embedding": one} for place, one in enumerate(VECTORS.get(mode, [[0.6, 0.8]]))]
-    embedder = GgufEmbedder(path)
-    embedder._model = SimpleNamespace(handle_embeddings=lambda asked: {"data": given})
-    await _embed(embedder)
-
-
 async def _sentence_transformer(folder: str, mode: str) -> None:
     from jurygraph.models.embedding.sentence_transformer import SentenceTransformerEmbedder
 
@@ -243,7 +207,6 @@ IN_PROCESS_TEXT = ("gguf", "replay")
 IN_PROCESS_TARGETS: Mapping[str, Callable[[str, str], Awaitable[None]]] = {
     "gguf": _gguf,
     "replay": _replay,
-    "gguf embedder": _gguf_embedder,
     "sentence-transformers": _sentence_transformer,
 }
 """Targets that run in this process, by name: async functions of a folder for their files and the name of a mode."""

@@ -59,7 +59,7 @@ def power(
     """
     output = ReportOutput(json, markdown)
     names = tuple(name.strip() for name in judges.split(","))
-    if len(set(names)) != 2 or not set(names) <= set(_JUDGES):
+    if len(names) != 2 or names[0] == names[1] or not set(names) <= set(_JUDGES):
         raise InputError(f"--judges: is {judges!r}; name two of {', '.join(_JUDGES)}")
     if not 0.0 < chance < 1.0:
         raise InputError(f"--power: is {chance:g}; write a number between 0 and 1")

@@ -1,6 +1,7 @@
 """`jurygraph study`: the measurements of the papers, applied to your own runs and to simulations."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -208,15 +209,11 @@ def stability(
     from jurygraph.studies.stability.weightings import read_weights
 
     output = ReportOutput(json, markdown)
-    measuring = StabilityStudy(
-        _split(quality) if quality else (), None if weights is None else read_weights(weights), int(sample_variance)
-    )
+    own = None if weights is None else read_weights(weights)
+    measuring = StabilityStudy(_split(quality) if quality else (), own, int(sample_variance))
     if config is None:
-        of_tasks = (out, model, writer, dry_run or None, max_cost, max_calls)
-        names = ("--out", "--model", "--writer", "--dry-run", "--max-cost", "--max-calls")
-        given = [name for name, value in zip(names, of_tasks, strict=True) if value is not None]
-        if given:
-            raise InputError(f"{given[0]}: is for the variants of TASKS; name the judge's config with --config")
+        limits = {"--dry-run": dry_run or None, "--max-cost": max_cost, "--max-calls": max_calls}
+        _refuse_without_config({"--out": out, "--model": model, "--writer": writer, **limits})
         output.write(measuring.report(read_sources(sources, open_run)))
         return
     if len(sources) != 1 or out is None:
@@ -230,6 +227,12 @@ def stability(
         report = measuring.report(read_sources(runs, open_run))
         report.sections = [*report.sections, *made.tables]
         output.write(report, {"presentations": made.to_json()})
+
+
+def _refuse_without_config(options: Mapping[str, object]) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise InputError(f"{given[0]}: is for the variants of TASKS; name the judge's config with --config")
 
 
 def _score_presentations(

@@ -254,7 +254,7 @@ def _bounded(part: Any, letters: int) -> Any:
 def _reply(chunks: Sequence[dict[str, Any]]) -> Reply:
     for chunk in chunks:
         if "error" in chunk:
-            raise engine_fault(chunk["error"])
+            raise _engine_fault(chunk["error"])
     choices = [chunk["choices"][0] for chunk in chunks if chunk.get("choices")]
     if not choices or choices[-1]["finish_reason"] is None:
         raise Fault("unreadable", "the engine broke off without a word")
@@ -272,12 +272,11 @@ def _reply(chunks: Sequence[dict[str, Any]]) -> Reply:
     )
 
 
-def engine_fault(error: dict[str, Any], name: str = "") -> Fault:
-    """Return the fault of an error that the engine reports, with a name before its message."""
-    message = f"{name and f'{name}: '}{error['message']}"
-    if error["type"] == "exceed_context_size_error" or "too large to process" in message:
-        return Fault("overflowed", message)
-    return Fault("server" if error["code"] >= 500 else "rejected", message)
+def _engine_fault(error: dict[str, Any]) -> Fault:
+    """Return the fault of an error that the engine reports."""
+    if error["type"] == "exceed_context_size_error":
+        return Fault("overflowed", error["message"])
+    return Fault("server" if error["code"] >= 500 else "rejected", error["message"])
 
 
 def _token(entry: dict[str, Any], with_others: bool) -> Token:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from jurygraph.messages import did_you_mean, quote
@@ -24,8 +24,6 @@ from jurygraph.schema.frozen_model import iter_strings
 
 if TYPE_CHECKING:
     from jurygraph.models.backends.litellm_client import Exchange
-
-T = TypeVar("T")
 
 _PROVIDERS = tomllib.loads(files("jurygraph.models.backends").joinpath("litellm.toml").read_text("utf-8"))
 CAPABILITIES = {prefix: Capabilities(**entry) for prefix, entry in _PROVIDERS["forms"].items()}
@@ -102,29 +100,23 @@ class LiteLLM(Backend):
         return price(self.model)
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """Return the reply to one HTTP request, within `timeout` seconds; the first imports litellm. Raises `Fault`."""
+        """Return the reply to one HTTP request, within `timeout` seconds; the first imports litellm.
+
+        Raises `Fault`, also if the reply came by another HTTP client than ours.
+        """
         arguments = {name: value for name, value in request.parameters.items() if name not in self._dropped_parameters}
         arguments |= {**request.to_chat(), "base_url": self._base_url, "drop_params": False}
         if self.model.startswith(_OLLAMA):  # else litellm asks the server for unknown models twice before each request
             library().model_cost.setdefault(self.model, {"litellm_provider": "ollama", "mode": "chat"})
-        return await self.call("acompletion", arguments, timeout, lambda answer, sent: _reply(self.model, answer, sent))
-
-    async def call(
-        self, function: str, arguments: Mapping[str, Any], timeout: float, read: Callable[[Any, Any], T]
-    ) -> T:
-        """Call a function of litellm with one HTTP request; `read` its result and the JSON value of the reply.
-
-        Raises `Fault`, also if the reply came by another HTTP client than ours.
-        """
-        call = getattr(library(), function)  # imported before the timeout begins
-        arguments = {**arguments, **_FIXED_ARGUMENTS, "model": self.model}
+        arguments |= {**_FIXED_ARGUMENTS, "model": self.model}
+        call = library().acompletion  # imported before the timeout begins
         OPEN_BACKENDS.add(self)
         with _client().watch_call() as exchange:
             try:
                 async with asyncio.timeout(timeout):
                     answer = await self._ask(call, arguments)
                 exchange.require_reply()
-                return read(answer, exchange.reply)
+                return _reply(self.model, answer, exchange.reply)
             except TimeoutError:
                 raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
             except Fault as fault:
@@ -232,7 +224,6 @@ def library() -> Any:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.set_verbose = False
-    litellm.DEFAULT_MAX_RETRIES = 0  # its embeddings use this default if a call sets 0
     for name in _LOGGERS:  # they would print prompts and keys
         logging.getLogger(name).disabled = True
     return litellm

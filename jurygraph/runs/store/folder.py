@@ -135,7 +135,7 @@ def acquire_lock(path: Path) -> IO[str]:
     except OSError as error:
         problem = f"cannot be written ({error.strerror})"
         raise InputError(f"{path.parent}: {problem}; name a folder that you may write to with --out") from None
-    file = os.fdopen(number, "r+", encoding="utf-8", errors="replace")
+    file = os.fdopen(number, "r+", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -183,7 +183,7 @@ def _describe_holder(file: IO[str]) -> str:
     try:
         holder = json.loads(file.read())
         return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError):  # also what is no UTF-8
         return "another process"
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from jurygraph.arrays import Bools, Floats
-from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval
-from jurygraph.inference.krippendorff import AlphaLevel, alpha_of_pairs
+from jurygraph.inference.clusters import Estimate, ratio_interval
+from jurygraph.inference.krippendorff import AlphaLevel, alpha_of_pairs, bounded_interval
 from jurygraph.inference.multiplicity import holm
 from jurygraph.inference.sign_flips import sign_flip_p
 from jurygraph.studies.agreement import question_codes
@@ -114,7 +114,7 @@ def _alpha(part: ScoredPart, values: Floats, rows: Bools, level: AlphaLevel) -> 
     alphas = np.mean(found, axis=0)
     if np.isnan(alphas).any():
         return None if np.isnan(alphas[0]) else IntervalCell(float(alphas[0]), None, None)
-    return _cell(jackknife_interval(float(alphas[0]), alphas[1:]))
+    return _cell(bounded_interval(float(alphas[0]), alphas[1:]))
 
 
 def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figures]:

@@ -20,7 +20,15 @@ def test_the_command_repeats_itself_and_says_what_it_cannot_do(run: Command, tmp
     assert "reviewers for power 0.8" in run("power", file, *options).out
     for wrong, problem in [
         (("--judges", "item-mean"), "--judges: is 'item-mean'; name two of own-history, item-mean, rater-offset"),
+        (("--judges", "item-mean,item-mean"), "name two of own-history, item-mean, rater-offset"),
         (("--power", 1), "--power: is 1; write a number between 0 and 1"),
     ]:
         refused = run("power", file, *wrong)
         assert (refused.code, problem in refused.err) == (2, True)
+
+
+def test_too_few_items_are_said(run: Command, tmp_path: Path) -> None:
+    file = tmp_path / "ratings.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in random_rows(3, items=20)), encoding="utf-8")
+    ended = run("power", file)
+    assert "fewer than 30 items have two ratings, too few to draw studies from" in ended.out + ended.err

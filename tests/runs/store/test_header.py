@@ -85,6 +85,9 @@ def test_only_settings_that_affect_verdicts_or_rewards_are_differences() -> None
     assert list(differences(header(), header(here))) == []
     prices = {"calls": {"prices": {"tiny": {"input": 1.0, "output": 2.0}}}}
     assert list(differences(header(), header(prices))) == []
+    model = "openai-compatible:http://here.example#m"
+    named, patient = ({"models": {"mini": {"model": model, "calls": {"timeout": time}}}} for time in (5, 7))
+    assert list(differences(header(named), header(patient))) == []
     assert list(differences(header(), header({"failure": {"min_coverage": 0.5}}))) == [
         "config failure.min_coverage is 0.8 in the run and 0.5 here"
     ]
