@@ -218,8 +218,6 @@ def stability(
         return
     if len(sources) != 1 or out is None:
         raise InputError("--config: expects one file of TASKS, and --out FOLDER for the runs")
-    if versions == 0:
-        raise InputError("--versions: is 0, which makes no variants; write 1 or more")
     options = ScoreOptions(str(sources[0]), out, config=config, model=model, dry_run=dry_run, max_cost=max_cost)
     options = replace(options, max_calls=max_calls)
     made, runs = _score_presentations(options, config, repeats, versions, writer, json)
@@ -243,6 +241,8 @@ def _score_presentations(
     from jurygraph.cli.scoring import StudyRun, score_study
     from jurygraph.studies.stability.generation import generate_presentations, repeating
 
+    if versions == 0:
+        raise InputError("--versions: is 0, which makes no variants; write 1 or more")
     pairs = list(read_tasks(options.tasks))
     originals, _ = generate_presentations(pairs, 0)
     # What is wrong with the responses or the config is said before a writer is paid for.
