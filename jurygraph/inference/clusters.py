@@ -9,7 +9,7 @@ cluster means. It makes no assumption on how the members of a cluster depend on 
 """
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +33,12 @@ class Estimate(NamedTuple):
     high: float | None
     error: float | None
     clusters: int
+
+    def within(self, least: float, most: float) -> Self:
+        """Return the estimate with the ends of its interval cut off at those of the range that it can have."""
+        if self.low is None or self.high is None:
+            return self
+        return self._replace(low=max(least, self.low), high=min(most, self.high))
 
 
 def ratio_interval(sums: ArrayLike, sizes: ArrayLike) -> Estimate | None:

@@ -32,7 +32,7 @@ def alpha(counts: Floats, positions: Floats, level: AlphaLevel) -> float:
 
 
 def alpha_estimate(counts: Floats, positions: Floats, level: AlphaLevel) -> Estimate | None:
-    """Return α with its 95 % jackknife interval over the items, cut off at 1; None where α is NaN.
+    """Return α with its 95 % jackknife interval over the items, cut off at -1 and 1; None where α is NaN.
 
     The ends are None where α is NaN without one of the items. Arguments as for `alpha`. With fewer than about 30
     items, or a level that hardly anybody gives, the interval is too narrow.
@@ -46,13 +46,7 @@ def alpha_estimate(counts: Floats, positions: Floats, level: AlphaLevel) -> Esti
     without = np.concatenate([_alphas_without(paired, batch, positions, level) for batch in batches])
     if np.isnan(without).any():
         return Estimate(value, None, None, None, len(paired))
-    return bounded_interval(value, without)
-
-
-def bounded_interval(value: float, without: Floats) -> Estimate:
-    """Return α with its jackknife interval, cut off at 1, from the values `without` each of the clusters."""
-    estimate = jackknife_interval(value, without)
-    return estimate if estimate.high is None else estimate._replace(high=min(1.0, estimate.high))
+    return jackknife_interval(value, without).within(-1.0, 1.0)
 
 
 def alpha_of_pairs(tables: Floats, positions: Floats, level: AlphaLevel) -> Floats:

@@ -182,8 +182,9 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
             if row is None:
                 problem = f"{quote(filled.item)} is not in {key}"
                 raise InputError(f"{where}, field {file.columns['item']}: {problem}; name the key of these sheets")
-            if seen.setdefault(filled.item, where) != where:
+            if filled.item in seen:
                 raise InputError(f"{where}: row {quote(filled.item)} is also in {seen[filled.item]}; keep one of them")
+            seen[filled.item] = where
             score = _parse_score(f"{where}, field {file.columns['label']}", row, filled.label)
             fields = row.model_dump(include={"item", "agent", "dimension", "domain", "group"})
             yield SheetVote(annotator=row.reviewer, label=score, reason=filled.reason, **fields)

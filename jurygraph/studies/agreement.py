@@ -118,14 +118,14 @@ def report(matrices: Sequence[RatingMatrix], level: AlphaLevel = "ordinal") -> R
     `alpha_high`]; `jaccard`, the mean over the `pairs` of reviewers with ten common items, and `jaccard_by_chance` for
     selections of the same sizes; and `reviewers`, each with `ratings`, `spread` (standard deviation of the own scores),
     and `strictness`: how far the mean of the others' scores on the same items is above the own mean, in units of the
-    ratings.
+    ratings. Nominal ratings have no order, and neither Jaccard nor reviewers.
     """
     parts = [_measure_part(one, level) for one in matrices]
     whole = [part for part in parts if part["domain"] is None]
     rows = [
         [
             _part_name(one),
-            len(one["reviewers"]),
+            len(matrix.reviewers),
             one["items"],
             one["ratings"],
             _alpha_cell(one),
@@ -133,7 +133,7 @@ def report(matrices: Sequence[RatingMatrix], level: AlphaLevel = "ordinal") -> R
             one["jaccard"],
             one["jaccard_by_chance"],
         ]
-        for one in parts
+        for matrix, one in zip(matrices, parts, strict=True)
     ]
     header = ("ratings", "reviewers", "items", "scores", "alpha (95 %)", "pairs", "Jaccard", "by chance")
     sections: list[str | ReportTable] = [
@@ -171,7 +171,8 @@ def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
     above = np.triu_indices(len(matrix.reviewers), 1)
     similarities = jaccard_above_median(matrix.scores, LEAST_SHARED)[above]
     chances = jaccard_by_chance(matrix.scores, LEAST_SHARED)[above]
-    defined = ~np.isnan(similarities)
+    has_order = level != "nominal"
+    defined = ~np.isnan(similarities) & has_order
     has_pairs = bool(defined.any())
     return {
         "dimension": matrix.dimension,
@@ -184,7 +185,7 @@ def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
         "pairs": int(np.count_nonzero(defined)),
         "jaccard": float(similarities[defined].mean()) if has_pairs else None,
         "jaccard_by_chance": float(chances[defined].mean()) if has_pairs else None,
-        "reviewers": list(_measure_reviewers(matrix, given)),
+        "reviewers": list(_measure_reviewers(matrix, given)) if has_order else [],
     }
 
 
@@ -238,9 +239,11 @@ def _notes(matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: Al
             part for part in parts if part["alpha"] is not None and part["items"] < _FEW_ITEMS
         ],
         f"no Jaccard, as no two reviewers have {LEAST_SHARED} common items, some of them above their medians": [
-            part for part in parts if part["jaccard"] is None
+            part for part in parts if part["jaccard"] is None and level != "nominal"
         ],
     }
+    if level == "nominal":
+        yield "classes have no order, so there is no Jaccard, strictness or spread"
     for reason, concerned in reasons.items():
         if concerned:
             names = ", ".join(_part_name(part) for part in concerned[:_MOST_NAMED])

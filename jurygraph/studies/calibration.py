@@ -120,7 +120,7 @@ def threshold_for(labelled: LabelledScores, calibrated: Floats, rate: float) -> 
     """Return the lowest threshold of calibrated scores that is shown to pass at most `rate` of what people reject.
 
     Thresholds are tried from 1 downwards until the upper 95 % bound (Clopper & Pearson 1934, with the effective number
-    of responses) is above the rate; so trying several costs nothing. None if the first one's bound is.
+    of responses) is above the rate; so trying several costs nothing. None if those that are shown pass no response.
     """
     from scipy.stats import beta
 
@@ -136,8 +136,9 @@ def threshold_for(labelled: LabelledScores, calibrated: Floats, rate: float) -> 
         bound = float(beta.ppf(1.0 - _RISK, hits + 1.0, share.effective - hits))
         if bound > rate:
             break
-        rates = {"false_positives": share.value, "at_most": bound, "passed": float(passes.mean())}
-        lowest = {"threshold": threshold, **rates}
+        if passes.any():
+            rates = {"false_positives": share.value, "at_most": bound, "passed": float(passes.mean())}
+            lowest = {"threshold": threshold, **rates}
     return lowest
 
 
@@ -185,8 +186,10 @@ def _over_tasks(values: Floats, tasks: Ints) -> IntervalCell:
 def _describe_gate(gate: dict[str, float] | None, rate: float) -> str:
     if gate is None:
         needed = int(np.ceil(np.log(_RISK) / np.log1p(-rate)))
-        needs = f"that takes labels of true or false, and {needed} tasks in which people reject a response"
-        return f"gate: no threshold is shown to pass at most {rate:g} of what people reject; {needs}"
+        needs = f"that takes labels of true or false, {needed} tasks with a rejected response, and a judge who tells"
+        return (
+            f"gate: no threshold passes anything, and is shown to pass at most {rate:g} of what people reject; {needs}"
+        )
     return (
         "gate: below {threshold:.2f}; passes {passed:.4f} of all, and {false_positives:.4f} of what people reject, "
         "at most {at_most:.4f} with 95 % confidence".format(**gate)

@@ -18,6 +18,7 @@ from jurygraph.studies.report import Report, ReportTable
 from jurygraph.studies.reviewers import ScoredPart, predict
 
 _LEAST_ITEMS = 30  # with fewer the interval is too narrow, and with it the answer
+_FEW_REVIEWERS = 20
 _MOST_ITEMS = 30_720
 _MOST_PER_ITEM = 5
 _MOST_CLUSTERS = 4096
@@ -66,13 +67,7 @@ class PowerStudy:
                 found.append(self._plan_difference(part, self.difference))
                 advance(1)
         figures = {"width": self.width, "level": self.level, "seed": self.seed, "alpha": alphas, "differences": found}
-        planned = {one["dimension"] for one in alphas}
-        notes = [
-            f"{part.dimension or 'all'}: fewer than {_LEAST_ITEMS} items have two ratings, too few to draw studies from"
-            for part in parts
-            if part.dimension not in planned
-        ]
-        return Report(figures, list(self._sections(alphas, found)), notes)
+        return Report(figures, list(self._sections(alphas, found)), list(_notes(parts, alphas, found)))
 
     def _plan_alpha(self, part: ScoredPart) -> Iterator[Figures]:
         levels, codes = np.unique(part.score, return_inverse=True)
@@ -138,6 +133,18 @@ class PowerStudy:
         header = ("dimension", "MAE of", "to find", "reviewers", "ratings of each", "power")
         wanted = f"for power {self.power:g}"
         yield ReportTable((*header, f"reviewers {wanted}", f"or ratings of each {wanted}"), rows, left=2, digits=2)
+
+
+def _notes(parts: Sequence[ScoredPart], alphas: Sequence[Figures], found: Sequence[Figures]) -> Iterator[str]:
+    planned = {one["dimension"] for one in alphas}
+    for part in parts:
+        if part.dimension not in planned:
+            problem = f"fewer than {_LEAST_ITEMS} items have two ratings, too few to draw studies from"
+            yield f"{part.dimension or 'all'}: {problem}"
+    for one in found:
+        if one["reviewers_now"] < _FEW_REVIEWERS:
+            problem = f"hardly shows how reviewers differ; with fewer than {_FEW_REVIEWERS}, the answer is rough"
+            yield f"{one['dimension'] or 'all'}: a file of {one['reviewers_now']} reviewers {problem}"
 
 
 def _draw_counts(rated: Any, items: int, per_item: int, levels: int, rng: np.random.Generator) -> Floats:

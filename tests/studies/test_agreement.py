@@ -77,7 +77,10 @@ def test_few_classes_in_an_order_are_questioned(tmp_path: Path) -> None:
     rows = [[f"i{item}", who, (item + shift) % 3, "", ""] for item in range(40) for who, shift in (("a", 0), ("b", 1))]
     question = "all: 0, 1, 2 are taken as an order; if they are codes of classes, use --level nominal"
     assert question in measure(tmp_path, rows).notes
-    assert question not in measure(tmp_path, rows, "nominal").notes
+    nominal = measure(tmp_path, rows, "nominal")
+    assert question not in nominal.notes
+    (part,) = nominal.figures["parts"]
+    assert (part["jaccard"], part["reviewers"]) == (None, []), "classes have no order"
 
 
 @all_rows(

@@ -113,6 +113,12 @@ def test_too_few_tasks_promise_nothing() -> None:
         assert (None if gate is None else round(gate["at_most"], 2)) == expected
 
 
+def test_a_threshold_that_passes_nothing_is_none() -> None:
+    """A judge whose scores are equal passes all or nothing."""
+    labelled = LabelledScores("q", np.full(400, 0.4), np.arange(400) % 2 * 1.0, np.arange(400) // 2)
+    assert threshold_for(labelled, labelled.scores, 0.05) is None
+
+
 def test_a_question_without_labels_or_with_few_tasks_is_refused() -> None:
     rows = [JudgedRow(f"r{n}", f"t{n % 4}", 1.0, 1.0, 0.9) for n in range(40)]
     study = JudgeStudy(Judge("run", "q@kind", "q"), True, rows)

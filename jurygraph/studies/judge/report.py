@@ -154,10 +154,7 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> Figures | 
     without = np.array([correlate(parts != part) for part in np.unique(parts)])
     if len(without) < 2 or np.isnan(without).any():
         return {"value": value, "low": None, "high": None}
-    found = jackknife_interval(value, without)
-    low = None if found.low is None else max(-1.0, found.low)
-    high = None if found.high is None else min(1.0, found.high)
-    return {"value": value, "low": low, "high": high}
+    return _cell(jackknife_interval(value, without).within(-1.0, 1.0))
 
 
 def _pairwise(rows: Sequence[JudgedRow], ranks: Floats) -> Figures | None:

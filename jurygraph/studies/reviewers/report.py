@@ -1,5 +1,6 @@
 """The figures of judges of reviewers, on the ratings that every one of them predicts; intervals are over reviewers."""
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations, groupby
 from typing import Any
@@ -7,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from jurygraph.arrays import Bools, Floats
-from jurygraph.inference.clusters import Estimate, ratio_interval
-from jurygraph.inference.krippendorff import AlphaLevel, alpha_of_pairs, bounded_interval
+from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval
+from jurygraph.inference.krippendorff import AlphaLevel, alpha_of_pairs
 from jurygraph.inference.multiplicity import holm
 from jurygraph.inference.sign_flips import sign_flip_p
 from jurygraph.studies.agreement import question_codes
@@ -19,6 +20,8 @@ from jurygraph.studies.reviewers.texts import Vectorizer, relate_reasons, tf_idf
 _MAX_LEVELS = 101
 """Most different scores of a dimension for which alpha is computed."""
 _FEW_REVIEWERS = 20
+_LEAST_TESTED = 6
+"""Fewest reviewers with which flips of their signs can have p <= .05: the least p is 2^(1 - n)."""
 _MAX_ROWS = 40
 
 Figures = dict[str, Any]
@@ -71,6 +74,7 @@ def _measure(
     for one in columns:
         errors = (one.values - part.score)[:, common]
         answered = int((one.answered & rows).sum())
+        mae = _mean_by_reviewer(part, np.abs(errors).mean(axis=0), common)
         yield {
             "dimension": part.dimension,
             "domain": domain,
@@ -81,7 +85,7 @@ def _measure(
             "n": int(common.sum()),
             "alpha": _alpha(part, one.values, common, level),
             "rmse": float(np.sqrt((errors**2).mean())) if common.any() else None,
-            "mae": _cell(_mean_by_reviewer(part, np.abs(errors).mean(axis=0), common)),
+            "mae": mae and _cell(mae.within(0.0, math.inf)),
             "calls": one.calls,
             "cost": one.cost,
             "left_out": dict(one.left_out),
@@ -114,7 +118,7 @@ def _alpha(part: ScoredPart, values: Floats, rows: Bools, level: AlphaLevel) -> 
     alphas = np.mean(found, axis=0)
     if np.isnan(alphas).any():
         return None if np.isnan(alphas[0]) else IntervalCell(float(alphas[0]), None, None)
-    return _cell(bounded_interval(float(alphas[0]), alphas[1:]))
+    return _cell(jackknife_interval(float(alphas[0]), alphas[1:]).within(-1.0, 1.0))
 
 
 def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figures]:
@@ -203,8 +207,12 @@ def _notes(judged: Sequence[Judged], figures: Figures) -> Iterator[str]:
         name = part.dimension or "all"
         question = question_codes(name, part.score, "recode these before, so that their order is one")
         yield from filter(None, [question])
+        if not _common(columns).any():
+            yield f"{name}: no rating that every judge predicts; see the coverage, and leave judges out"
         if len(part.names) < _FEW_REVIEWERS:
-            yield f"{name}: {len(part.names)} reviewers; with fewer than {_FEW_REVIEWERS}, intervals are rough"
+            yield f"{name}: reviewers: {len(part.names)}; with fewer than {_FEW_REVIEWERS}, intervals are rough"
+        if len(part.names) < _LEAST_TESTED:
+            yield f"{name}: no p is .05 or less with fewer than {_LEAST_TESTED} reviewers"
         for one in columns:
             yield from omission_notes(one.left_out, f"{name}, {one.judge} with {one.shots} examples: ")
 

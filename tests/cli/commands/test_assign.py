@@ -45,6 +45,8 @@ def test_from_a_run_to_labels_of_its_judge(run: Command, tmp_path: Path) -> None
     ratings = tmp_path / "ratings.jsonl"
     read = run("import", "sheets", out / "key.jsonl", *sheets, "--out", ratings)
     assert "21 votes of 3 annotators" in read.err
+    twice = run("import", "sheets", out / "key.jsonl", sheets[0], sheets[0], "--out", tmp_path / "twice.jsonl")
+    assert (twice.code, "keep one of them" in twice.err) == (2, True)
     judged = run("study", "judge", folder, "--labels", ratings, "--json")
     assert judged.code == 0, judged.err
     (judge,) = json.loads(judged.out)["judges"]
