@@ -6,7 +6,7 @@ from statsmodels.stats.power import TTestPower
 
 from jurygraph.aggregation.agreement import krippendorff_alpha
 from jurygraph.studies.power import PowerStudy, _least, power_of, without_noise
-from jurygraph.studies.reviewers import read_parts
+from jurygraph.studies.reviewers.baselines import read_parts
 from tests.rows import all_rows
 from tests.studies.figures import figures_of
 from tests.studies.reviewers.test_baselines import to_ratings

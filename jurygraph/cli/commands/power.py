@@ -20,10 +20,8 @@ from jurygraph.cli.render.report import ReportOutput
 from jurygraph.errors import InputError
 from jurygraph.inference.krippendorff import AlphaLevel
 from jurygraph.sources.ratings import read_ratings
-from jurygraph.studies.power import PowerStudy
-from jurygraph.studies.reviewers import PEERS, read_parts
 
-_JUDGES = ("own-history", *PEERS)
+_JUDGES = ("own-history", "item-mean", "rater-offset")
 
 
 def power(
@@ -57,6 +55,9 @@ def power(
         jurygraph power ratings.csv --width 0.05
         jurygraph power ratings.csv --difference 0.1 --judges rater-offset,item-mean --seed 1 --json
     """
+    from jurygraph.studies.power import PowerStudy
+    from jurygraph.studies.reviewers.baselines import read_parts
+
     output = ReportOutput(json, markdown)
     names = tuple(name.strip() for name in judges.split(","))
     if len(names) != 2 or names[0] == names[1] or not set(names) <= set(_JUDGES):

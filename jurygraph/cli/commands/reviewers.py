@@ -27,14 +27,14 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput, open_run
-from jurygraph.cli.scoring import ScoreOptions, StudyRun, score_study
 from jurygraph.errors import InputError
 from jurygraph.inference.krippendorff import AlphaLevel
 from jurygraph.sources.ratings import read_ratings, read_texts
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
-    from jurygraph.studies.reviewers import RunPredictions
+    from jurygraph.cli.scoring import ScoreOptions
+    from jurygraph.studies.reviewers.runs import RunPredictions
 
 
 def reviewers(
@@ -84,6 +84,8 @@ def reviewers(
         jurygraph study reviewers ratings.csv --run scored --min-confidence 80
         jurygraph study reviewers ratings.csv --judges zero-shot,personalized --model M --out runs --dry-run
     """
+    from jurygraph.cli.scoring import ScoreOptions
+
     output = ReportOutput(json, markdown, plot, (str(ratings),))
     columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
     study = _Study(ratings, items, columns, judges, shots, seeds)
@@ -105,21 +107,23 @@ class _Study:
         shots: str,
         seeds: int,
     ) -> None:
-        from jurygraph.studies import reviewers as study
+        from jurygraph.studies.reviewers.baselines import read_parts, texts_of
+        from jurygraph.studies.reviewers.design import plan_runs
 
         self._file = read_ratings(ratings, columns)
-        self._texts = study.texts_of(self._file, {} if items is None else read_texts(items))
+        self._texts = texts_of(self._file, {} if items is None else read_texts(items))
         self._shots = [_parse_count(count.strip()) for count in shots.split(",")]
         self._seeds = seeds
         self._judges = _choose_judges(judges, self._texts)
-        self._parts = study.read_parts(self._file)
-        self._designs = study.plan_runs(self._judges, self._shots, seeds)
+        self._parts = read_parts(self._file)
+        self._designs = plan_runs(self._judges, self._shots, seeds)
         source = {"history": str(ratings), "texts": items and str(items), "columns": columns}
         self._source = {name: value for name, value in source.items() if value}
 
-    def score(self, options: ScoreOptions, model: str | None, has_folder: bool, as_json: bool) -> list[Path]:
+    def score(self, options: "ScoreOptions", model: str | None, has_folder: bool, as_json: bool) -> list[Path]:
         """Score the runs of the judges with a model, and return them; none in a dry run."""
-        from jurygraph.studies.reviewers import default_config, tasks_of
+        from jurygraph.cli.scoring import StudyRun, score_study
+        from jurygraph.studies.reviewers.design import default_config, tasks_of
 
         if not self._designs:
             if options.dry_run or has_folder:
@@ -141,25 +145,29 @@ class _Study:
     def report(self, folders: Sequence[Path], least: float, embedder: str | None, level: AlphaLevel) -> Report:
         """Compare the judges without a model and those of the runs, whose predictions have the `least` confidence."""
         from jurygraph.models.embedding.factory import open_embedder
-        from jurygraph.studies import reviewers as study
+        from jurygraph.studies.reviewers.baselines import predict
+        from jurygraph.studies.reviewers.report import report as compare_judges
+        from jurygraph.studies.reviewers.runs import join_runs, unrated_notes
+        from jurygraph.studies.reviewers.texts import EmbeddedTexts, tf_idf
 
         runs = [one for folder in folders for one in _read_run(folder)]
-        joined = study.join_runs(runs, self._parts, least)
-        unrated = list(study.unrated_notes(runs, self._parts))
+        joined = join_runs(runs, self._parts, least)
+        unrated = list(unrated_notes(runs, self._parts))
         with progress("embedding", len(self._texts), "texts") as advance:
-            vectorize = study.tf_idf if embedder is None else study.EmbeddedTexts(open_embedder(embedder), advance)
+            vectorize = tf_idf if embedder is None else EmbeddedTexts(open_embedder(embedder), advance)
             counts = (self._shots, self._seeds, self._texts, vectorize)
             judged = [
-                (part, [*study.predict(part, self._judges, *counts), *predicted])
+                (part, [*predict(part, self._judges, *counts), *predicted])
                 for part, predicted in zip(self._parts, joined, strict=True)
             ]
-            report = study.report(judged, level, vectorize)
+            report = compare_judges(judged, level, vectorize)
         report.notes = [*report.notes, *unrated]
         return report
 
 
 def _choose_judges(judges: str | None, texts: Mapping[str, str]) -> Sequence[str]:
-    from jurygraph.studies.reviewers import MODEL_JUDGES, NO_MODEL
+    from jurygraph.studies.reviewers.baselines import NO_MODEL
+    from jurygraph.studies.reviewers.runs import MODEL_JUDGES
 
     if judges is None:
         return [name for name in NO_MODEL if texts or name != "neighbours"]
@@ -171,7 +179,7 @@ def _choose_judges(judges: str | None, texts: Mapping[str, str]) -> Sequence[str
 
 
 def _read_run(folder: Path) -> "list[RunPredictions]":
-    from jurygraph.studies.reviewers import read_run
+    from jurygraph.studies.reviewers.runs import read_run
 
     with open_run(folder) as (opened, advance):
         return read_run(opened, advance)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -42,12 +42,6 @@ from jurygraph.inference.krippendorff import AlphaLevel
 from jurygraph.runs.reports.gate import parse_threshold, split_conditions
 from jurygraph.sources import read_tasks
 from jurygraph.sources.ratings import read_ratings
-from jurygraph.studies import agreement as agreement_study
-from jurygraph.studies import disagreement as disagreement_study
-from jurygraph.studies import preference as preference_study
-from jurygraph.studies import reliability as reliability_study
-from jurygraph.studies.simulate.published import Sweep
-from jurygraph.studies.simulate.study import PARTS, SimulationStudy
 
 if TYPE_CHECKING:
     from jurygraph.agents.presentation.families import PresentationSet
@@ -64,7 +58,7 @@ Writer = Annotated[str | None, option("M", "Model that writes the four other fam
 Repeats = Annotated[int, typer.Option(min=1, metavar="N", help="Exact repeats of each response; 1 for none.")]
 SampleVariance = Annotated[bool, typer.Option("--sample-variance", help="Divide by V - 1 instead of the paper's V.")]
 Versions = Annotated[int, typer.Option(min=0, metavar="N", help="Versions of each family; 0 for originals.")]
-_PARTS_HELP = f"Sweeps to simulate: {', '.join(get_args(Sweep))}; propositions; or decompr."
+_PARTS_HELP = "Sweeps to simulate: labels, gaps, adversarial, strict, lenient, hard; propositions; or decompr."
 
 
 @study.command()
@@ -99,6 +93,8 @@ def preference(
         jurygraph study preference run
         jurygraph study preference run --by reward --json
     """
+    from jurygraph.studies import preference as preference_study
+
     output = ReportOutput(json, markdown, plot)
     with open_run(run) as (opened, advance):
         comparisons = preference_study.read_comparisons(opened, decided_by, advance)
@@ -131,6 +127,8 @@ def agreement(
         jurygraph study agreement ratings.csv
         jurygraph study agreement votes.csv --item id --reviewer who --score stars --level interval
     """
+    from jurygraph.studies import agreement as agreement_study
+
     output = ReportOutput(json, markdown, plot, tuple(map(str, ratings)))
     columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
     files = [read_ratings(path, columns) for path in ratings]
@@ -158,6 +156,8 @@ def reliability(run: RunFolder, markdown: AsMarkdown = False, json: AsJson = Fal
         jurygraph study reliability run
         jurygraph study reliability run --json
     """
+    from jurygraph.studies import reliability as reliability_study
+
     output = ReportOutput(json, markdown)
     with open_run(run) as (opened, advance):
         scores = reliability_study.read_scores(opened, advance)
@@ -501,6 +501,8 @@ def simulate(
         jurygraph study simulate decompr --seeds 20
         jurygraph study simulate --json
     """
+    from jurygraph.studies.simulate import PARTS, SimulationStudy
+
     output = ReportOutput(json, markdown, plot)
     simulation = SimulationStudy(
         choose_names("unknown part", parts or PARTS, PARTS), seeds, seed, jobs or os.cpu_count() or 1
@@ -539,6 +541,8 @@ def disagreement(
         jurygraph study disagreement run
         jurygraph study disagreement macrm multi-head --step-label step --plot disagreement.svg
     """
+    from jurygraph.studies import disagreement as disagreement_study
+
     cut = disagreement_study.StepRule(step_label, every)
     if plot is not None and not cut.has_steps:
         raise InputError("--plot: the plot needs steps; add --step-label or --every")

@@ -10,7 +10,9 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings, read_ratings
-from jurygraph.studies.reviewers import Predictions, predict, read_parts, report, tf_idf
+from jurygraph.studies.reviewers.baselines import Predictions, predict, read_parts
+from jurygraph.studies.reviewers.report import report
+from jurygraph.studies.reviewers.texts import tf_idf
 from tests.rows import all_rows
 from tests.studies.figures import figures_of
 

@@ -6,7 +6,8 @@ import pytest
 from jurygraph.aggregation.agreement import krippendorff_alpha
 from jurygraph.cli.render.report import report_lines
 from jurygraph.studies.report import Report
-from jurygraph.studies.reviewers import Predictions, ScoredPart, predict, read_parts, report
+from jurygraph.studies.reviewers.baselines import Predictions, ScoredPart, predict, read_parts
+from jurygraph.studies.reviewers.report import report
 from tests.studies.figures import figures_of
 from tests.studies.reviewers.test_baselines import random_rows, to_ratings
 

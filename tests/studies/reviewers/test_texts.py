@@ -9,7 +9,9 @@ from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.models.embedding.embedder import Embedder
 from jurygraph.models.faults import Fault
-from jurygraph.studies.reviewers import EmbeddedTexts, predict, read_parts, report
+from jurygraph.studies.reviewers.baselines import predict, read_parts
+from jurygraph.studies.reviewers.report import report
+from jurygraph.studies.reviewers.texts import EmbeddedTexts
 from tests.studies.figures import figures_of
 from tests.studies.reviewers.test_baselines import Row, to_ratings
 
