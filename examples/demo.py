@@ -1,4 +1,4 @@
-"""`make demo`: eight examples in a few lines each. The whole output of every command is kept in `demo-run/*.txt`.
+"""`make demo`: nine examples in a few lines each. The whole output of every command is kept in `demo-run/*.txt`.
 
 No model is needed: in one example a scripted judge stands in for one, in another the recorded replies of a small one.
 """
@@ -85,6 +85,7 @@ def main() -> None:
     panel()
     real_judge()
     judge_labels()
+    reviewers()
     stability()
     print(
         "\nThree things to try (after `source .venv/bin/activate`):"
@@ -195,6 +196,20 @@ def judge_labels() -> None:
         + f"; the first two differ, p = {difference['p']:.3f}",
         f"the small model: {show_share(replayed['accuracy'])}; {replayed['flips']['value']:.0%} flip with the order",
     )
+
+
+def reviewers() -> None:
+    """Predict annotators' scores from other ratings alone, on PandaLM's pairs and MSLR's summaries."""
+    example = Example("reviewers", "is a judge for each annotator worth it? Predictions from other ratings alone.")
+    folder = "examples/reviewers"
+    texts = ["--items", f"{folder}/texts.jsonl.gz"]
+    found = []
+    for name, ratings, options in (("PandaLM:", "ratings", texts), ("MSLR, fluency:", "mslr", [])):
+        done = example.jurygraph("study", "reviewers", f"{folder}/{ratings}.csv.gz", *options, "--json")
+        judges = json.loads(done)["judges"]
+        first = [one for one in judges if (one["dimension"], one["domain"]) == (judges[0]["dimension"], None)]
+        found.append(f"{name} " + ", ".join(f"{one['judge']} {one['mae']['value']:.3f}" for one in first))
+    example.print_finding(f"mean absolute error: {'; '.join(found)}")
 
 
 def stability() -> None:

@@ -6,6 +6,7 @@
 import csv
 import gzip
 import json
+import re
 import runpy
 import statistics
 import subprocess
@@ -27,6 +28,9 @@ from jurygraph.aggregation import gear
 from jurygraph.runs.run import Run
 from jurygraph.schema import CallsConfig
 from jurygraph.sources import read_config, read_tasks
+from jurygraph.sources.ratings import read_ratings, read_texts
+from jurygraph.studies.reviewers.baselines import NO_MODEL, OWN, PEERS, predict, read_parts, texts_of
+from jurygraph.studies.reviewers.report import report as compare_judges
 from tests.agents.extraction.extractor import fenced_text, read_perfectly, reader_script
 from tests.command import run_command
 from tests.judges.few_shot.reviewers import by_examples, without_examples
@@ -67,7 +71,7 @@ BUILDS: Mapping[str, tuple[Path, tuple[Path, ...], tuple[str, ...], tuple[str, .
     "prose.py of group_trip": (TRIP, (), ("tasks.jsonl.gz",), ("prose.jsonl.gz",)),
     "build.py of real_judge": (EXAMPLES / "real_judge", (), (), ("tasks.jsonl.gz",)),
     "build.py of stability": (EXAMPLES / "stability", (), (), ("tasks.jsonl.gz",)),
-    "build.py of reviewers": (REVIEWERS, (), (), ("ratings.csv.gz", "tasks.jsonl.gz", "texts.jsonl.gz")),
+    "build.py of reviewers": (REVIEWERS, (), (), ("ratings.csv.gz", "tasks.jsonl.gz", "texts.jsonl.gz", "mslr.csv.gz")),
     "build.py of rubric": (
         RUBRIC,
         (DATA / "writingbench" / "rubrics.jsonl.gz",),
@@ -238,6 +242,24 @@ def test_a_hollow_response_beats_the_sound_one_under_flat_in_four_tasks_and_unde
 
 
 # reviewers
+
+
+def test_the_page_of_the_reviewers_has_the_errors_of_judges_without_a_model() -> None:
+    all_texts = read_texts(REVIEWERS / "texts.jsonl.gz")
+    rows: dict[str, list[str]] = {}
+    for name, order in (("ratings", ["preference"]), ("mslr", ["fluency", "population", "intervention", "outcome"])):
+        ratings = read_ratings(REVIEWERS / f"{name}.csv.gz")
+        texts = texts_of(ratings, all_texts)
+        parts = {part.dimension or "": part for part in read_parts(ratings)}
+        judges = NO_MODEL if name == "ratings" else (OWN[0], *PEERS)
+        judged = [(parts[one], list(predict(parts[one], judges, (10,), 1, texts))) for one in order]
+        for one in compare_judges(judged).figures["judges"]:
+            if one["domain"] is None:
+                rows.setdefault(one["judge"], []).append(f"{one['mae'].value:.3f}")
+    page = (REVIEWERS / "README.md").read_text(encoding="utf-8")
+    for judge, errors in rows.items():
+        assert re.search(rf"`{judge}`.* \| {re.escape(' | '.join(errors))} \|", page), (judge, errors)
+
 
 ANNOTATORS = ("annotator1", "annotator2", "annotator3")
 

@@ -1,4 +1,4 @@
-"""Writes ratings.csv.gz, texts.jsonl.gz and tasks.jsonl.gz from PandaLM's test set, which lies in pandalm/.
+"""Writes ratings.csv.gz, texts.jsonl.gz and tasks.jsonl.gz from PandaLM's test set in pandalm/, and MSLR's mslr.csv.gz.
 
     python -m examples.reviewers.build
 
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
 TEXTS, RATINGS = HERE / "pandalm" / "texts.jsonl.gz", HERE / "pandalm" / "ratings.csv.gz"
+FACETS_OF_MSLR = HERE.parent / "consensus" / "mslr_facets.csv.gz"
 ANNOTATORS = ("annotator1", "annotator2", "annotator3")
 SCORES = {"1": -1, "0": 0, "2": 1}
 """PandaLM's labels (1 the first response is better, 2 the second, 0 neither) on a line from the first to the second."""
@@ -49,7 +50,9 @@ class Pair(NamedTuple):
 
 def main() -> None:
     found = list(pairs())
-    for name, lines in (("ratings.csv", ratings(found)), ("texts.jsonl", texts(found)), ("tasks.jsonl", tasks(found))):
+    made = {"ratings.csv": ratings(found), "texts.jsonl": texts(found), "tasks.jsonl": tasks(found)}
+    made["mslr.csv"] = ratings_of_mslr()
+    for name, lines in made.items():
         with (HERE / f"{name}.gz").open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
             packed.write("".join(lines).encode())
 
@@ -77,10 +80,24 @@ def pairs() -> Iterator[Pair]:
 def ratings(found: Iterable[Pair]) -> Iterator[str]:
     """RATINGS in long form: what each annotator said of each pair."""
     columns = ["item", "annotator", "score", "dimension", "domain", "group"]
-    for values in (columns, *(row for pair in found for row in _rated(pair))):
-        line = io.StringIO()
-        csv.writer(line, lineterminator="\n").writerow(values)
-        yield line.getvalue()
+    return map(_csv_line, (columns, *(row for pair in found for row in _rated(pair))))
+
+
+def ratings_of_mslr() -> Iterator[str]:
+    """RATINGS of four facets of summaries by two annotators, from 0 to 2; summaries of one review are a group."""
+    yield _csv_line(["item", "agent", "annotator", "score", "dimension", "group"])
+    with gzip.open(FACETS_OF_MSLR, "rt", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            for facet in ("fluency", "population", "intervention", "outcome"):
+                yield _csv_line(
+                    [row["review_id"], row["system"], row["annotator"], row[facet], facet, row["review_id"]]
+                )
+
+
+def _csv_line(values: list[Any]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(values)
+    return line.getvalue()
 
 
 def _rated(pair: Pair) -> Iterator[list[Any]]:

@@ -210,9 +210,9 @@ def _notes(judged: Sequence[Judged], figures: Figures) -> Iterator[str]:
         if not _common(columns).any():
             yield f"{name}: no rating that every judge predicts; see the coverage, and leave judges out"
         if len(part.names) < _FEW_REVIEWERS:
-            yield f"{name}: reviewers: {len(part.names)}; with fewer than {_FEW_REVIEWERS}, intervals are rough"
-        if len(part.names) < _LEAST_TESTED:
-            yield f"{name}: no p is .05 or less with fewer than {_LEAST_TESTED} reviewers"
+            untested = f", and with fewer than {_LEAST_TESTED} no p is .05 or less"
+            limit = f"with fewer than {_FEW_REVIEWERS}, intervals are rough"
+            yield f"{name}: reviewers: {len(part.names)}; {limit}{untested if len(part.names) < _LEAST_TESTED else ''}"
         for one in columns:
             yield from omission_notes(one.left_out, f"{name}, {one.judge} with {one.shots} examples: ")
 
