@@ -16,7 +16,7 @@ from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.sources.ratings import FileRows
 from jurygraph.studies.judge import Judge, JudgedRow, JudgeStudy, join_labels, report
-from jurygraph.studies.judge.report import _differences
+from jurygraph.studies.judge.report import _differences, _measure
 from jurygraph.studies.judge.study import Judgement, RunJudgements, _share_unasked, _summarize_pair, pair_name
 from tests.rows import all_rows
 from tests.studies.figures import Figures, figures_of
@@ -117,6 +117,35 @@ def test_equal_judges_are_rarely_called_different() -> None:
         (difference,) = _differences([binary_study(one, name) for one, name in zip(pairs, "ab", strict=True)])
         called += difference["p"] is not None and difference["p"] < 0.05
     assert called <= 18
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("size", [200, 1000])
+def test_intervals_of_a_known_judge_cover(size: int, seed: int) -> None:
+    """300 draws of tasks with two responses, by judges with TPR .85 and TNR .9: within the 99 % bounds of chance."""
+    rng = np.random.default_rng((seed, size))
+    true = {"accuracy": 0.885, "tpr": 0.85, "tnr": 0.9, "bias": 0.025, "corrected": 0.3, "rogan_gladen": 0.3}
+    chance = 0.3 * 0.325 + 0.7 * 0.675
+    true["kappa"] = (0.885 - chance) / (1.0 - chance)
+    covered = dict.fromkeys(true, 0)
+    differ = 0
+    for draw in range(300):
+        people = rng.random(size + 500) < 0.3
+        studies = []
+        for question in "ab":
+            said = np.where(people, rng.random(len(people)) < 0.85, rng.random(len(people)) > 0.9).astype(float)
+            rows = [JudgedRow(f"r{n}", f"t{n // 2}", float(people[n]), said[n], said[n]) for n in range(size)]
+            others = [(f"t{n // 2}", said[n]) for n in range(size, len(people))]
+            studies.append(JudgeStudy(Judge("run", question, "e"), True, rows, others))
+        found = _measure(studies[0], None)
+        for name, value in true.items():
+            covered[name] += found[name]["low"] <= value <= found[name]["high"]
+        if draw < 200:
+            differ += _differences(studies)[0]["p"] < 0.05
+    bound = 2.576 * np.sqrt(0.95 * 0.05 / 300)
+    assert all(abs(hits / 300 - 0.95) < bound for hits in covered.values()), covered
+    assert differ <= 18
 
 
 def test_disagreements_come_worst_first_with_their_command() -> None:
