@@ -61,6 +61,11 @@ def named_columns(**columns: str | None) -> dict[str, str]:
     return {name: column for name, column in columns.items() if column}
 
 
+def split_names(text: str | None) -> list[str]:
+    """Return the names of an option, which are joined by commas; none where the option is not given."""
+    return [] if text is None else [name.strip() for name in text.split(",")]
+
+
 def choose_names(problem: str, names: Sequence[str], known: Sequence[T]) -> tuple[T, ...]:
     """Return the known names that are named, in their order."""
     for name in names:

@@ -69,12 +69,12 @@ class ScoreOptions:
 
 
 @contextmanager
-def open_session(options: ScoreOptions, told: set[str] | None = None) -> Iterator["ScoringSession"]:
+def open_session(options: ScoreOptions, printed: set[str] | None = None) -> Iterator["ScoringSession"]:
     """Open the jury, the files and the run; print notes of evaluators, and what is taken from other files and runs.
 
-    Notes that are in `told` are not repeated, and those that are printed are added to it.
+    Notes that are in `printed` are not repeated, and the others are added to it.
     """
-    told = set() if told is None else told
+    printed = set() if printed is None else printed
     path = options.config or find_config(options.tasks)
     revise = partial(_as_evaluation, options.rewards_from) if options.rewards_from else options.revise
     jury = open_jury(
@@ -88,9 +88,9 @@ def open_session(options: ScoreOptions, told: set[str] | None = None) -> Iterato
         from jurygraph.sources.profiles import open_profiles
 
         for note in jury_notes(jury):
-            if note not in told:
+            if note not in printed:
                 print_message(note)
-                told.add(note)
+                printed.add(note)
         with (
             open_reused_run(options.branch, jury) as branch,
             open_tasks(
@@ -228,9 +228,9 @@ def score_study(folder: Path, runs: Sequence[StudyRun], options: ScoreOptions, a
         runner = stack.enter_context(asyncio.Runner(loop_factory=uvloop.new_event_loop))
         jobs = [_write_job(place, folder, run, options) for run in runs]
         forecasts = {}
-        told: set[str] = set()
+        printed: set[str] = set()
         for run, job in zip(runs, jobs, strict=True):
-            with open_session(replace(job, dry_run=True), told) as session:
+            with open_session(replace(job, dry_run=True), printed) as session:
                 forecasts[run.name] = forecast_remaining(session, runner)
         content, lines = _cost_table(forecasts)
         if not options.dry_run:
@@ -238,7 +238,7 @@ def score_study(folder: Path, runs: Sequence[StudyRun], options: ScoreOptions, a
                 print_message(line)
             for job in jobs:
                 limited = replace(job, max_cost=options.max_cost, max_calls=options.max_calls)
-                options = _score_job(limited, runner, told)
+                options = _score_job(limited, runner, printed)
     if options.dry_run:
         print_dry_run(as_json, content, lines)
         return []
@@ -272,11 +272,11 @@ def _cost_table(forecasts: "Mapping[str, Forecast]") -> tuple[dict[str, object],
     return {"runs": content}, [*format_table(header, rows), *notes]
 
 
-def _score_job(job: ScoreOptions, runner: "asyncio.Runner", told: set[str]) -> ScoreOptions:
-    """Score a run of a study; return its options with what is left of the limits. Failures are counted and said."""
+def _score_job(job: ScoreOptions, runner: "asyncio.Runner", printed: set[str]) -> ScoreOptions:
+    """Score a run of a study; return its options with what is left of the limits. Failures are counted and printed."""
     from jurygraph.runs.reports.estimate import count_requests
 
-    with open_session(job, told) as session:
+    with open_session(job, printed) as session:
         score_remaining(session, runner)
         summary = session.summary
         sent = count_requests(session.jury)

@@ -55,8 +55,6 @@ class CertifiedFigure(NamedTuple):
 
 Figures = Iterator[CertifiedFigure]
 MeasureRun = Callable[[Run, Callable[[int], None], str], Figures]
-
-
 Found = Estimate | Mapping[str, Any] | None
 """An estimate, or a mapping with its value and ends."""
 
@@ -84,11 +82,7 @@ def certify(runs: Sequence[Path], open_run: OpenRun, labels: str | None = None, 
     parts: list[tuple[str, str, Callable[[], Figures]]] = [
         ("wording, repeats, drift", _NEW_RUNS, partial(_wording, runs, open_run, named)),
         ("signs", _NEW_RUNS, partial(_signs, runs, open_run, named)),
-        (
-            "false credit",
-            "",
-            lambda: _by_run(runs, open_run, _credit, "false credit", "jurygraph annotate TASKS --out F"),
-        ),
+        ("false credit", "", partial(_by_run, runs, open_run, _credit, "false credit", _NEW_GRAPHS)),
         (ATTACKS, "jurygraph attack --config F --json", partial(_attacks, attacks)),
         (PEOPLE, f"jurygraph study judge {named} --labels F", partial(_people, runs, open_run, named, labels)),
         ("coverage", "", partial(_by_run, runs, open_run, _coverage, "coverage", "jurygraph score TASKS --out F")),
@@ -227,6 +221,7 @@ def _votes(run: Run, advance: Callable[[int], None], folder: str) -> Figures:
     report = reliability.report(reliability.read_scores(run, advance)).figures
     if "judges" not in report:
         yield _missing("votes", f"votes of a jury, {run.folder.name}", _JURY, "one judge alone gave scores")
-    for one in report.get("judges", ()):
+        return
+    for one in report["judges"]:
         name = f"α of the judges on {one['name']}, {run.folder.name}"
         yield _figure("votes", name, one["alpha"], one["responses"], f"jurygraph study reliability {folder}")

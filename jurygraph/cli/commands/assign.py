@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from jurygraph.cli.options import AsJson, argument, option
+from jurygraph.cli.options import AsJson, argument, option, split_names
 from jurygraph.cli.output_files import write_output
 from jurygraph.cli.render.text import print_report, shell_quote
 from jurygraph.errors import InputError
@@ -54,8 +54,7 @@ def assign(
         raise InputError(f"{out}: exists; name a new folder, so that no sheet is replaced")
     given = list(_read_responses(items)) if items.is_dir() else read_items(items)
     common = [] if gold is None else read_items(gold)
-    scored = [name.strip() for name in dimensions.split(",")] if dimensions else []
-    made = make_sheets(given, common, names, per_item, scored, seed)
+    made = make_sheets(given, common, names, per_item, split_names(dimensions or None), seed)
     (out / "sheets").mkdir(parents=True, exist_ok=True)
     lines = (row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in made.key)
     write_output(str(out / "key.jsonl"), lines)
@@ -68,14 +67,14 @@ def assign(
     figures = {"least_items": int(loads.min()), "most_items": int(loads.max()), "seed": seed}
     report = {**counts, **figures, "least_shared": min(shared), "most_shared": max(shared)}
     few = sum(one < LEAST_SHARED for one in shared)
-    told = [
+    messages = [
         f"{report['items']} items for {len(names)} reviewers, each item {per_item} times; "
         f"{report['least_items']} to {report['most_items']} for each, and {len(common)} gold items for everybody",
         f"two reviewers share {min(shared)} to {max(shared)} items; pairs with fewer than {LEAST_SHARED}: {few}",
         f"next: send the sheets in {out / 'sheets'}, not the key; then jurygraph import sheets "
         f"{shell_quote(out / 'key.jsonl')} SHEET... --out ratings.jsonl",
     ]
-    print_report(json, report, told)
+    print_report(json, report, messages)
 
 
 def _read_names(given: str) -> list[str]:

@@ -8,7 +8,16 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from jurygraph.cli.options import AsJson, AsMarkdown, PlotFile, option
+from jurygraph.cli.options import (
+    AgentColumn,
+    AsJson,
+    AsMarkdown,
+    ItemColumn,
+    PlotFile,
+    named_columns,
+    option,
+    split_names,
+)
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput
@@ -42,10 +51,10 @@ def _column(*names: str) -> Any:
 
 def consensus(
     ratings: Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")],
-    item: Annotated[str | None, _column("--item")] = None,
+    item: ItemColumn = None,
     annotator: Annotated[str | None, _column("--annotator", "--reviewer")] = None,
     label: Annotated[str | None, _column("--label", "--score")] = None,
-    agent: Annotated[str | None, _column("--agent")] = None,
+    agent: AgentColumn = None,
     group: Annotated[str | None, _column("--group")] = None,
     dimension: Annotated[str | None, option("D", "Use this dimension only.")] = None,
     classes: Classes = None,
@@ -79,8 +88,8 @@ def consensus(
     sources = tuple(map(str, [*ratings, *([gold] if gold else [])]))
     output = ReportOutput(json, markdown, plot, sources)
     _refuse_artifact(artifact, plot, sources)
-    columns = {"item": item, "annotator": annotator, "label": label, "agent": agent, "group": group}
-    ballots = _read_ballots(ratings, {name: one for name, one in columns.items() if one}, dimension, classes, gold)
+    columns = named_columns(item=item, annotator=annotator, label=label, agent=agent, group=group)
+    ballots = _read_ballots(ratings, columns, dimension, classes, gold)
     credit = _parse_values(values) if values is not None else None
     processes = jobs or os.cpu_count() or 1
     settings = Settings(preset, method, credit, subsets, fraction, seed, processes, compare)
@@ -117,15 +126,11 @@ def _read_ballots(
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
     gold_columns = {name: column for name, column in columns.items() if name in ("item", "agent", "label")}
     gold_labels = read_gold(gold, gold_columns) if gold is not None else {}
-    return collect_votes(files, dimension, _split_list(classes) if classes is not None else (), gold_labels)
-
-
-def _split_list(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",")]
+    return collect_votes(files, dimension, split_names(classes), gold_labels)
 
 
 def _parse_values(text: str) -> list[float]:
-    for part in _split_list(text):
+    for part in split_names(text):
         if NUMERAL.fullmatch(part) is None or not math.isfinite(float(part)):
             raise InputError(f"--values: expected the credit of each class, such as 0,0.5,1, got {part!r}")
-    return [float(part) for part in _split_list(text)]
+    return [float(part) for part in split_names(text)]

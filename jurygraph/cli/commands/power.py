@@ -14,6 +14,7 @@ from jurygraph.cli.options import (
     ScoreColumn,
     named_columns,
     option,
+    split_names,
 )
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput
@@ -59,7 +60,7 @@ def power(
     from jurygraph.studies.reviewers.baselines import read_parts
 
     output = ReportOutput(json, markdown)
-    names = tuple(name.strip() for name in judges.split(","))
+    names = split_names(judges)
     if len(names) != 2 or names[0] == names[1] or not set(names) <= set(_JUDGES):
         raise InputError(f"--judges: is {judges!r}; name two of {', '.join(_JUDGES)}")
     if not 0.0 < chance < 1.0:

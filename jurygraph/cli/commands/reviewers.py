@@ -24,6 +24,7 @@ from jurygraph.cli.options import (
     choose_names,
     named_columns,
     option,
+    split_names,
 )
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput, open_run
@@ -112,7 +113,7 @@ class _Study:
 
         self._file = read_ratings(ratings, columns)
         self._texts = texts_of(self._file, {} if items is None else read_texts(items))
-        self._shots = [_parse_count(count.strip()) for count in shots.split(",")]
+        self._shots = [_parse_count(count) for count in split_names(shots)]
         self._seeds = seeds
         self._judges = _choose_judges(judges, self._texts)
         self._parts = read_parts(self._file)
@@ -171,8 +172,7 @@ def _choose_judges(judges: str | None, texts: Mapping[str, str]) -> Sequence[str
 
     if judges is None:
         return [name for name in NO_MODEL if texts or name != "neighbours"]
-    asked = [name.strip() for name in judges.split(",")]
-    names = choose_names("--judges: unknown judge", asked, (*NO_MODEL, *MODEL_JUDGES))
+    names = choose_names("--judges: unknown judge", split_names(judges), (*NO_MODEL, *MODEL_JUDGES))
     if "neighbours" in names and not texts:
         raise InputError("--judges neighbours: compares texts; name a file of them with --items")
     return names

@@ -31,6 +31,7 @@ from jurygraph.cli.options import (
     choose_names,
     named_columns,
     option,
+    split_names,
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.progress import progress
@@ -135,10 +136,6 @@ def agreement(
     output.write(agreement_study.report(agreement_study.read_matrices(files), level))
 
 
-def _split(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",")]
-
-
 @study.command()
 def reliability(run: RunFolder, markdown: AsMarkdown = False, json: AsJson = False) -> None:
     """Measure how far rewards and scores would repeat.
@@ -210,7 +207,7 @@ def stability(
 
     output = ReportOutput(json, markdown)
     own = None if weights is None else read_weights(weights)
-    measuring = StabilityStudy(_split(quality) if quality else (), own, int(sample_variance))
+    measuring = StabilityStudy(split_names(quality or None), own, int(sample_variance))
     if config is None:
         limits = {"--dry-run": dry_run or None, "--max-cost": max_cost, "--max-calls": max_calls}
         _refuse_without_config({"--out": out, "--model": model, "--writer": writer, **limits})
@@ -547,7 +544,7 @@ def disagreement(
     if plot is not None and not cut.has_steps:
         raise InputError("--plot: the plot needs steps; add --step-label or --every")
     output = ReportOutput(json, markdown, plot)
-    names = _split(components) if components is not None else ()
+    names = split_names(components)
     samples = []
     for folder in runs:
         with open_run(folder) as (run, advance):
