@@ -35,8 +35,8 @@ from jurygraph.messages import require_type
 from jurygraph.models.gateways import NO_GATEWAYS, Gateways
 from jurygraph.safety.redaction import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Response, Task, Trace, digest_of
-from jurygraph.schema.profile import ProfilesLine
-from jurygraph.schema.purpose import permitted_purpose
+from jurygraph.schema.config import permitted_purpose
+from jurygraph.schema.task import ProfilesLine
 from jurygraph.sources import parse_config, read_config
 
 if TYPE_CHECKING:

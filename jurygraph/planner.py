@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jurygraph.models.gateways import Gateways
     from jurygraph.models.judge_client import JudgeClient
     from jurygraph.models.request import CallSink, Request
-    from jurygraph.schema.profile import Profiles, ProfilesLine
+    from jurygraph.schema.task import Profiles, ProfilesLine
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from jurygraph.display import Displayed
 from jurygraph.errors import JurygraphError, PlanError
 from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import ComponentInput, Question, SkippedRule
-from jurygraph.schema.params import ParamsModel, PlainParams, read_params
+from jurygraph.schema.frozen_model import ParamsModel, PlainParams, read_params
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -23,8 +23,7 @@ from jurygraph.decision.combiner import Combiner, Component, Matrices, ScoreMatr
 from jurygraph.errors import GraphCycleError, PlanError
 from jurygraph.schema import ComponentInput, Edge
 from jurygraph.schema.config import ExactInference
-from jurygraph.schema.frozen_model import Unit
-from jurygraph.schema.params import ParamsModel, PlainParams
+from jurygraph.schema.frozen_model import ParamsModel, PlainParams, Unit
 from jurygraph.schema.task import NonNegative
 
 

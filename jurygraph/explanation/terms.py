@@ -16,7 +16,7 @@ from jurygraph.decision.table import OK, Cells, VerdictTable, calibrate, fill_co
 from jurygraph.display import Displayed, is_filled_in
 from jurygraph.messages import format_plain
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, ScoreCalibration, Term, Trace
-from jurygraph.schema.params import PlainParams
+from jurygraph.schema.frozen_model import PlainParams
 from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 
 Effect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]

@@ -31,8 +31,7 @@ from jurygraph.graphs.time_limits import call_within_limit
 from jurygraph.messages import shorten
 from jurygraph.schema import Audience, Decision, Plan, Survey, Task, TaskDefaults
 from jurygraph.schema.plan import with_planning_results
-from jurygraph.schema.profile import ProfilesLine, is_text_only, with_profiles
-from jurygraph.schema.task import sort_by_id
+from jurygraph.schema.task import ProfilesLine, is_text_only, sort_by_id, with_profiles
 
 _MAX_SHOWN = 200
 Update = dict[str, Any]

@@ -33,8 +33,7 @@ from jurygraph.schema import (
     Trace,
     UnansweredPair,
 )
-from jurygraph.schema.profile import Profiles, ProfilesLine
-from jurygraph.schema.rubric import Role
+from jurygraph.schema.task import Profiles, ProfilesLine, Role
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from jurygraph.graphs.state import PlannedGroup, RunContext
 from jurygraph.schema import Call, Material, Question, RecordedVerdict, Response, Reward, Trace, digest_of
-from jurygraph.schema.purpose import permitted_purpose
+from jurygraph.schema.config import permitted_purpose
 from jurygraph.schema.trace import group_verdicts_by_response
 
 

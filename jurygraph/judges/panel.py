@@ -31,8 +31,7 @@ from jurygraph.decision.combiners import Mean, input_means
 from jurygraph.errors import PlanError
 from jurygraph.messages import did_you_mean, format_plain, join_names, quote
 from jurygraph.schema import ComponentInput
-from jurygraph.schema.frozen_model import Flag, Unit
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import Flag, ParamsModel, Unit
 from jurygraph.schema.rating import Confusions, Label
 
 

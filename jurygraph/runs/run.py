@@ -43,8 +43,8 @@ from jurygraph.schema import (
     Trace,
     Verdict,
 )
+from jurygraph.schema.config import purpose_of
 from jurygraph.schema.plan import with_planning_results
-from jurygraph.schema.purpose import purpose_of
 from jurygraph.schema.task import chat_text
 from jurygraph.schema.trace import group_verdicts_by_response
 

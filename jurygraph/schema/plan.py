@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, PrivateAttr, field_validator, model_validator
 
-from jurygraph.schema.calibration import ScoreCalibration
 from jurygraph.schema.frozen_model import (
     Flag,
     FrozenModel,
@@ -18,10 +17,8 @@ from jurygraph.schema.frozen_model import (
     Unit,
     digest_of,
 )
-from jurygraph.schema.profile import Profiles, with_profiles
-from jurygraph.schema.rubric import Rubric
-from jurygraph.schema.task import Audience, Task, TaskView
-from jurygraph.schema.verdict import Call, Layer, RecordedVerdict, ResponseGate
+from jurygraph.schema.task import Audience, Profiles, Rubric, Task, TaskView, with_profiles
+from jurygraph.schema.verdict import Call, Layer, RecordedVerdict, ResponseGate, ScoreCalibration
 
 Scope = Literal["response", "pair", "group"]
 Pairs = Literal["ordered", "unordered"]

@@ -10,10 +10,9 @@ from pydantic import Field, JsonValue, computed_field, model_validator
 
 from jurygraph.display import format_value, html_table, is_filled_in
 from jurygraph.errors import TraceMismatch
-from jurygraph.schema.config import Config
+from jurygraph.schema.config import Config, Purpose
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
 from jurygraph.schema.plan import Plan, Question
-from jurygraph.schema.purpose import Purpose
 from jurygraph.schema.verdict import Call, Material, RecordedVerdict
 
 

@@ -20,7 +20,7 @@ from jurygraph.decision.table import (
 )
 from jurygraph.errors import PlanError
 from jurygraph.schema import Plan, RecordedVerdict, Reward
-from jurygraph.schema.params import PlainParams
+from jurygraph.schema.frozen_model import PlainParams
 from tests.examples import at_most
 from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, Place, Scene, bits, scenes
 from tests.graphs.scripted import (

@@ -26,7 +26,7 @@ from jurygraph.schema import (
     Trace,
 )
 from jurygraph.schema.frozen_model import compact_json
-from jurygraph.schema.profile import Profiles
+from jurygraph.schema.task import Profiles
 
 if TYPE_CHECKING:
     from jurygraph.decision.group_result import RewardRow

@@ -43,7 +43,7 @@ from jurygraph.runs.store.writer import Writer
 from jurygraph.runs.workflows.branch import ReusedRun, models_of
 from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import Call, Plan, Response, Task, Trace
-from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ProfilesLine, ReadStakeholder, ReadTension
+from jurygraph.schema.task import READ_FROM_FILE, Profiles, ProfilesLine, ReadStakeholder, ReadTension
 from jurygraph.schema.verdict import GATED_LAYERS
 from jurygraph.sources import TaskSource
 from jurygraph.sources.profiles import ProfilesFile
