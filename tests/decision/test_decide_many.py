@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from jurygraph.arrays import Floats
 from jurygraph.decision import decide
-from jurygraph.decision.combiner import Combiner, Component, Matrices, ScoreMatrix
-from jurygraph.decision.combiners import Mean
-from jurygraph.decision.decide import compute_rewards, compute_rewards_of_each, decide_scores, is_independent
-from jurygraph.decision.group_result import RewardRow
+from jurygraph.decision.combiners import Combiner, Component, Matrices, Mean, ScoreMatrix
+from jurygraph.decision.decide import RewardRow, compute_rewards, compute_rewards_of_each, decide_scores, is_independent
 from jurygraph.decision.table import (
     ScoreArrays,
     score_entry,

@@ -15,7 +15,7 @@ from jurygraph import aggregation
 from jurygraph.aggregation import pairwise
 from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.arrays import Bools, Floats
-from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
+from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.schema import ComponentInput, Question
 from jurygraph.schema.frozen_model import ParamsModel

@@ -10,8 +10,7 @@ import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.store import ledger as ledger_module
-from jurygraph.runs.store.chain import Draft
-from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.ledger import Draft, Ledger
 
 
 def append_values(path: Path, *values: int) -> Ledger:
