@@ -59,7 +59,7 @@ class PurposeConfig(FrozenModel):
     """
 
     kind: Kind = "reward"
-    reward_judges: tuple[Id, ...] | None = Field(default=None, exclude_if=lambda judges: judges is None)
+    reward_judges: tuple[Id, ...] | None = None
     same_judge: Literal["refuse", "allow"] = "refuse"
 
     @field_validator("reward_judges")
@@ -140,9 +140,9 @@ class EvaluatorRecord(FrozenModel):
 
     version: str
     audience: Audience
-    combiner: Id = Field(default="mean", exclude_if=lambda combiner: combiner == "mean")
-    shares: dict[Id, NonNegative] = Field(default_factory=dict, exclude_if=lambda shares: not shares)
-    depends_on: str = Field(default="", exclude_if=lambda depends_on: not depends_on)
+    combiner: Id = "mean"
+    shares: dict[Id, NonNegative] = Field(default_factory=dict)
+    depends_on: str = ""
 
 
 Fold = Literal["mean", "median", "majority"]
@@ -219,7 +219,7 @@ class _PluginUse(CodeModel, NamedModel):
     use: Id
     name: Id | None = None
     params: dict[str, JsonValue] = Field(default_factory=dict)
-    timeout: Positive | None = Field(default=None, exclude_if=lambda timeout: timeout is None)
+    timeout: Positive | None = None
 
     @property
     def known_as(self) -> str:
@@ -240,10 +240,10 @@ class EvaluatorUse(_PluginUse):
     when: Condition | None = None
     samples: PositiveInt | None = None
     material: Id | None = None
-    isolate: Literal["process"] | None = Field(default=None, exclude_if=lambda isolate: isolate is None)
-    judges: tuple[Id, ...] = Field(default=(), exclude_if=lambda judges: not judges)
-    fold: Fold | None = Field(default=None, exclude_if=lambda fold: fold is None)
-    escalate: Escalation | None = Field(default=None, exclude_if=lambda escalate: escalate is None)
+    isolate: Literal["process"] | None = None
+    judges: tuple[Id, ...] = ()
+    fold: Fold | None = None
+    escalate: Escalation | None = None
 
     @property
     def all_judges(self) -> tuple[str, ...]:
@@ -540,7 +540,7 @@ class Config(CodeModel):
     version: Literal[1] = 1
     purpose: PurposeConfig = PurposeConfig()
     model: str = "none"
-    models: dict[Id, ModelUse] = Field(default_factory=dict, exclude_if=lambda models: not models)
+    models: dict[Id, ModelUse] = Field(default_factory=dict)
     evaluators: tuple[EvaluatorUse, ...] = Field(min_length=1)
     derivers: tuple[DeriverUse, ...] = ()
     components: dict[Id, ComponentConfig] = Field(default_factory=dict)
@@ -551,9 +551,9 @@ class Config(CodeModel):
     weights: WeightsConfig = WeightsConfig()
     rubric: RubricConfig = RubricConfig()
     # left out where empty, so that a config without it is written as before
-    task_defaults: TaskDefaults = Field(default=NO_TASK_DEFAULTS, exclude_if=lambda parts: parts == NO_TASK_DEFAULTS)
+    task_defaults: TaskDefaults = NO_TASK_DEFAULTS
     panel: PanelConfig = PanelConfig()
-    calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict, exclude_if=lambda maps: not maps)
+    calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict)
     annotation: AnnotationConfig | None = None
     failure: FailureConfig = FailureConfig()
     calls: CallsConfig = CallsConfig()

@@ -43,8 +43,8 @@ class Criterion(FrozenModel):
     weight: Number
     role: Role | None = None
     scale: tuple[Number, Number] | None = None
-    anchors: dict[Id, str] = Field(default_factory=dict, exclude_if=lambda anchors: not anchors)
-    parts: tuple[Part, ...] = Field(default=(), max_length=20, exclude_if=lambda parts: not parts)
+    anchors: dict[Id, str] = Field(default_factory=dict)
+    parts: tuple[Part, ...] = Field(default=(), max_length=20)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -90,11 +90,11 @@ class Edge(FrozenModel):
     child: Id
     kind: Kind
     retention: Unit | None = None
-    reason: str = Field(default="", exclude_if=lambda reason: not reason)
-    confidence: Unit | None = Field(default=None, exclude_if=lambda confidence: confidence is None)
-    votes: tuple[Count, Count] | None = Field(default=None, exclude_if=lambda votes: votes is None)
-    model: str = Field(default="", exclude_if=lambda model: not model)
-    prompt: str = Field(default="", exclude_if=lambda prompt: not prompt)
+    reason: str = ""
+    confidence: Unit | None = None
+    votes: tuple[Count, Count] | None = None
+    model: str = ""
+    prompt: str = ""
 
 
 class RejectedEdge(FrozenModel):
@@ -147,7 +147,7 @@ class Rubric(FrozenModel):
 
     criteria: tuple[Criterion, ...] = Field(min_length=1)
     edges: tuple[Edge, ...] = ()
-    annotation: Annotation | None = Field(default=None, exclude_if=lambda annotation: annotation is None)
+    annotation: Annotation | None = None
 
     @model_validator(mode="after")
     def _check_edges(self) -> Self:
@@ -358,11 +358,11 @@ class TaskView(FrozenModel):
     id: Id
     audience: Audience = "task"
     about: Reviewer | Stakeholder | Criterion | None = None
-    people: tuple[Stakeholder, ...] = Field(default=(), exclude_if=lambda people: not people)
+    people: tuple[Stakeholder, ...] = ()
     query: str | tuple[Message, ...]
     reference: str | None = None
     facts: dict[str, JsonValue] | None = None
-    group: str | None = Field(default=None, exclude_if=lambda group: group is None)
+    group: str | None = None
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -449,7 +449,7 @@ class ReadTension(Tension):
 class ReadStakeholder(Stakeholder):
     """A stakeholder with the constraints that were read from its profile, and the profile itself."""
 
-    profile: str = Field(default="", exclude_if=lambda profile: not profile)
+    profile: str = ""
     constraints: tuple[ReadConstraint, ...] = Field(min_length=1)
 
 

@@ -97,7 +97,7 @@ class Evidence(FrozenModel):
     end: Count | None = None
     source: str = "response"
     verified: Flag = False
-    of: str | None = Field(default=None, exclude_if=lambda of: of is None)
+    of: str | None = None
 
 
 class ExampleUse(FrozenModel):
@@ -110,7 +110,7 @@ class ExampleUse(FrozenModel):
     reviewer: Id
     score: Number
     fingerprint: str
-    dropped: str | None = Field(default=None, exclude_if=lambda dropped: dropped is None)
+    dropped: str | None = None
 
 
 class Swap(FrozenModel):
@@ -133,8 +133,8 @@ class Shrinkage(FrozenModel):
     weight: Unit
     toward: Unit
     call: str | None = None
-    examples: tuple[ExampleUse, ...] = Field(default=(), exclude_if=lambda examples: not examples)
-    swap: Swap | None = Field(default=None, exclude_if=lambda swap: swap is None)
+    examples: tuple[ExampleUse, ...] = ()
+    swap: Swap | None = None
 
 
 class CallUse(FrozenModel):
@@ -175,10 +175,10 @@ class Verdict(FrozenModel):
     reason: str = ""
     evidence: tuple[Evidence, ...] = ()
     call: str | None = None
-    examples: tuple[ExampleUse, ...] = Field(default=(), exclude_if=lambda examples: not examples)
-    shrinkage: Shrinkage | None = Field(default=None, exclude_if=lambda shrinkage: shrinkage is None)
-    swap: Swap | None = Field(default=None, exclude_if=lambda swap: swap is None)
-    unsupported: Unsupported | None = Field(default=None, exclude_if=lambda unsupported: unsupported is None)
+    examples: tuple[ExampleUse, ...] = ()
+    shrinkage: Shrinkage | None = None
+    swap: Swap | None = None
+    unsupported: Unsupported | None = None
 
     @model_validator(mode="after")
     def _check_status(self) -> Self:
@@ -267,7 +267,7 @@ class VerdictIdentity(FrozenModel):
     about: str = ""
     responses: tuple[str, ...] = ()
     sample: Count = 0
-    judge: Id | None = Field(default=None, exclude_if=lambda judge: judge is None)
+    judge: Id | None = None
 
     @property
     def key(self) -> VerdictKey:
@@ -285,9 +285,9 @@ class RecordedVerdict(Verdict, VerdictIdentity):
     """
 
     gated_by: str | None = None
-    superseded: Flag = Field(default=False, exclude_if=lambda superseded: not superseded)
-    calls: tuple[CallUse, ...] = Field(default=(), exclude_if=lambda calls: not calls)
-    steps: tuple[Step, ...] = Field(default=(), exclude_if=lambda steps: not steps)
+    superseded: Flag = False
+    calls: tuple[CallUse, ...] = ()
+    steps: tuple[Step, ...] = ()
 
     @property
     def named_calls(self) -> list[CallUse]:
@@ -328,9 +328,9 @@ class Material(FrozenModel):
     variants: tuple[Variant, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     failure: Failure | None = None
-    note: str = Field(default="", exclude_if=lambda note: not note)
+    note: str = ""
     call: str | None = None
-    calls: tuple[CallUse, ...] = Field(default=(), exclude_if=lambda calls: not calls)
+    calls: tuple[CallUse, ...] = ()
 
     @model_validator(mode="after")
     def _require_failure_exactly_when_failed(self) -> Self:
@@ -361,4 +361,4 @@ class Call(FrozenModel):
     latency: Number | None = None
     cache_hit: Flag = False
     attempts: Count = 1
-    fault: Id | None = Field(default=None, exclude_if=lambda fault: fault is None)
+    fault: Id | None = None

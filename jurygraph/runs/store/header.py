@@ -79,7 +79,7 @@ class Header(FrozenModel):
     config: Config
     config_file: str = ""
     model: ModelIdentity | None = None
-    models: dict[str, ModelIdentity] = Field(default_factory=dict, exclude_if=lambda models: not models)
+    models: dict[str, ModelIdentity] = Field(default_factory=dict)
     evaluators: dict[str, EvaluatorRecord]
     domain: str | None = None
     derivers: dict[str, str] = Field(default_factory=dict)
