@@ -1,8 +1,4 @@
-"""The ledger of a run: one SQLite file of records, each chained to the previous one, and of their texts.
-
-SQLite treats any `-wal` file with the name of a database as its log. If one of the two was copied without the other,
-SQLite would mix two states, or two runs; so a log is checked before SQLite writes from it.
-"""
+"""The ledger of a run: one SQLite file of records, each chained to the previous one, and of their texts."""
 
 import asyncio
 import hashlib
@@ -162,7 +158,7 @@ class Ledger:
         Raises `InputError` if a newer jurygraph wrote it.
         """
         with _translate_errors(path):
-            check_log(path)
+            _warn_of_missing_log(path)
             journal = path.with_name(f"{path.name}-journal")
             if not write and journal.exists() and os.access(path, os.W_OK):
                 # SQLite rolls back the transaction of a killed process, which a read-only connection cannot do
@@ -526,25 +522,19 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(address, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT, check_same_thread=False)
 
 
-def check_log(path: Path) -> None:
-    """Raise `TraceMismatch` if the log of a ledger belongs to another database or state.
-
-    Logs a warning if the ledger was copied without the log that it needs, so that its last records may be missing.
-    """
+def _warn_of_missing_log(path: Path) -> None:
+    """Log a warning if a ledger was copied without the log that it needs: its last records may be missing."""
     log = path.with_name(f"{path.name}-wal")
-    if path.with_name(f"{path.name}-journal").exists():
-        return  # of a transaction that a kill has ended: SQLite rolls it back
-    if _size(log):
-        _check_log(path, log)
-    elif _size(path):
-        with closing(_connect(path, "ro")) as ledger:
-            (mode,) = ledger.execute("PRAGMA journal_mode").fetchone()
-        if mode == "wal" and not _size(log):  # a reader leaves an empty one
-            _warn_of_missing_log(path, log.name)
+    if _size(log) or not _size(path) or path.with_name(f"{path.name}-journal").exists():
+        return
+    with closing(_connect(path, "ro")) as ledger:
+        (mode,) = ledger.execute("PRAGMA journal_mode").fetchone()
+    if mode == "wal" and not _size(log):  # a reader leaves an empty one
+        _warn_once(path, log.name)
 
 
 @cache
-def _warn_of_missing_log(path: Path, log: str) -> None:
+def _warn_once(path: Path, log: str) -> None:
     """Warn once in a process, however often a command opens the ledger."""
     logging.getLogger(__name__).warning(_MISSING_LOG, path, log)
 
@@ -560,43 +550,6 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
-
-
-def _check_log(path: Path, log: Path) -> None:
-    """Raise `TraceMismatch` unless the last record of the ledger without its log is in the ledger with its log too."""
-    last = _last_without_log(path)
-    if last is None:
-        return
-    with closing(_connect(path, "ro")) as both:
-        try:
-            stored = both.execute("SELECT link FROM records WHERE seq = ?", (last.seq,)).fetchone()
-        except sqlite3.DatabaseError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _ENVIRONMENT_PROBLEMS:
-                raise
-            stored = None
-    if stored != (last.link,):
-        problem = f"is not the log of the {path.name} next to it, so one of the two was copied without the other"
-        hint = f"copy both from the same folder, or move {log.name} away if {path.name} is to be read without it"
-        raise TraceMismatch(f"{log}: {problem}; {hint}")
-
-
-_WITHOUT_LOG = "ro&immutable=1"
-"""Open the database file as it is, without its log."""
-
-
-def _last_without_log(path: Path) -> Record | None:
-    """Return the last record in the database file itself, if its link is valid; else None.
-
-    A file that is being written may contain anything.
-    """
-    try:
-        with closing(_connect(path, _WITHOUT_LOG)) as ledger:
-            rows = ledger.execute("SELECT * FROM records ORDER BY seq DESC LIMIT 2").fetchall()
-            last, *before = (Record._make(row) for row in rows)
-            previous = before[0].link if before else FIRST_LINK
-            return last if last.link == link_of(previous, *last[:5]) else None
-    except (sqlite3.DatabaseError, ValueError, TypeError, AttributeError):
-        return None
 
 
 _MAX_WAIT = 0.002
