@@ -5,8 +5,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypedDict, TypeVar
 
-from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource, KnownGraph
-from jurygraph.agents.graph_annotator.validation import CheckedRoles, CriterionPair
+from jurygraph.agents.graph_annotator import Batch, CheckedRoles, CriterionPair, EdgeSource, KnownGraph
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import Combiner
 from jurygraph.display import Displayed

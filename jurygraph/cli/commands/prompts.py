@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jurygraph.agents.extraction.spec import RecordParams
+from jurygraph.agents.extraction import RecordParams
 from jurygraph.cli.options import AsJson, argument, option
 from jurygraph.cli.render.text import format_table, print_report, print_result
 from jurygraph.errors import InputError

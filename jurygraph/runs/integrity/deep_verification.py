@@ -18,7 +18,7 @@ from pydantic_core import to_jsonable_python
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.routing import ReusedResults
-from jurygraph.judges.pairwise.comparison_judge import OPPONENT
+from jurygraph.judges.comparisons import OPPONENT
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault

@@ -10,11 +10,11 @@ from typing import Any
 
 from jurygraph import Question, RecordedVerdict, Response, Task, Trace
 from jurygraph.graphs.planning import view_task
-from jurygraph.judges.few_shot.constructors import Aggregate, Personalized, ReviewerJudge, ZeroShot
-from jurygraph.judges.few_shot.history import ReviewerHistory
+from jurygraph.judges.examples import ReviewerHistory
+from jurygraph.judges.reviewers import Aggregate, Personalized, ReviewerJudge, ZeroShot
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
-from tests.agents.judging import scripted_judge
+from tests.judges.criteria import scripted_judge
 from tests.models.judge_scripts import Script, quotable, response_in
 from tests.models.server import Answer, reply_with
 

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from jurygraph import Jury
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.judges.few_shot.history import Example
-from jurygraph.judges.few_shot.selection import BUILT_IN, load_selector, order_examples
-from tests.agents.judging import scripted_judge
+from jurygraph.judges.examples import BUILT_IN, Example, load_selector, order_examples
+from tests.judges.criteria import scripted_judge
 from tests.judges.few_shot.reviewers import (
     ANY_NUMBER,
     JUDGED_TEXT,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jurygraph import RecordedVerdict, Response, Task
-from tests.agents.judging import scripted_judge
+from tests.judges.criteria import scripted_judge
 from tests.judges.few_shot.reviewers import (
     ANY_NUMBER,
     JUDGED_TEXT,

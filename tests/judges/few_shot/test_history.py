@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
-from jurygraph.judges.few_shot.history import Example, OmittedRatings, ReviewerHistory
+from jurygraph.judges.examples import Example, OmittedRatings, ReviewerHistory
 from jurygraph.schema import digest_of
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from jurygraph import Response, Trace
 from jurygraph.errors import ConfigError
-from jurygraph.judges.few_shot.history import ReviewerHistory
-from jurygraph.judges.few_shot.pairs import combine_orders, swap_texts
+from jurygraph.judges.examples import ReviewerHistory, swap_texts
+from jurygraph.judges.reviewers import combine_orders
 from jurygraph.schema import Verdict
-from tests.agents.judging import scripted_judge
+from tests.judges.criteria import scripted_judge
 from tests.judges.few_shot.reviewers import (
     KINDS,
     WITH_EXAMPLES,

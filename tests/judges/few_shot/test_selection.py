@@ -14,15 +14,8 @@ from rapidfuzz import fuzz
 
 from jurygraph import Jury, Question
 from jurygraph.errors import ConfigError
-from jurygraph.judges.few_shot.history import Example
-from jurygraph.judges.few_shot.selection import (
-    BUILT_IN,
-    Balanced,
-    Selectors,
-    load_selector,
-    order_examples,
-)
-from tests.agents.judging import scripted_judge
+from jurygraph.judges.examples import BUILT_IN, Balanced, Example, Selectors, load_selector, order_examples
+from tests.judges.criteria import scripted_judge
 from tests.judges.few_shot.reviewers import (
     ANY_NUMBER,
     WITH_EXAMPLES,
