@@ -8,24 +8,21 @@ like Latin ones count as those.
 A pair is one text that holds two others, its first and its second, each on lines of its own.
 """
 
-import importlib
-import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
 from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Self, TypeVar, cast
+from typing import Annotated, Literal, NamedTuple, Self, TypeVar
 
 import re2
-from langchain_core.example_selectors import BaseExampleSelector
 from pydantic import Field, InstanceOf, PlainSerializer
 from pydantic.json_schema import SkipJsonSchema
 from rapidfuzz import fuzz
 
-from jurygraph.errors import ConfigError, InputError
+from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, join_names, quote
 from jurygraph.prompts import Shot
 from jurygraph.safety.text_folding import fold_text
@@ -79,74 +76,78 @@ class OmittedRatings(NamedTuple):
     first: str
 
 
-def select_examples(
-    ratings: Ratings, texts: Mapping[str, str], scales: Scales, pairs: Pairs | None = None
-) -> tuple[Iterable[Example], tuple[OmittedRatings, ...]]:
-    """Return the examples that can be shown, and the other ratings, each left out for exactly one reason.
+class _Selection:
+    """The examples that can be shown, by reviewer, item and dimension, and the places of the other ratings by reason.
 
-    With `pairs`, only those can be shown whose text holds the two texts of its item.
-    Equal ratings count once, in any order, and one with a reason wins. Raises `InputError` for an item of two groups,
-    or for several dimensions if no rating names one.
+    Equal ratings count once, in any order, and one with a reason wins. With `pairs`, only those can be shown whose text
+    holds the two texts of its item. Raises `InputError` for an item of two groups, or for several dimensions if no
+    rating names one.
     """
-    only = _only_dimension(ratings, scales)
-    groups = _groups(ratings)
-    cells = [(rating.reviewer, rating.key, rating.dimension or only) for _, rating in ratings.rows]
-    scores: dict[tuple[str, str, str], float] = {}
-    rated = list(zip(cells, ratings.rows, strict=True))
-    given = ((cell, rating.score) for cell, (_, rating) in rated if rating.score is not None)
-    contradictory = {cell for cell, score in given if scores.setdefault(cell, score) != score}
-    kept: dict[tuple[str, str, str], Example] = {}
-    left_out: dict[str, list[str]] = {kind: [] for kind in OMISSION_REASONS}
-    for cell, (location, rating) in rated:
-        text = rated_text(rating, texts)
-        pair = None if pairs is None or text is None else pairs.get(rating.key)
-        swapped = None if pair is None else swap_texts(text or "", *pair)
-        kind = _omission(rating, cell[2], text, cell in contradictory, scales)
-        if kind is None and pairs is not None and swapped is None:
-            kind = "no_pair"
-        if kind is None:
-            example = _build_example(rating, scores[cell], cell[2], text or "", swapped, groups)
-            earlier = kept.setdefault(cell, example)
-            if earlier is not example:
-                kind = "duplicate"
-                kept[cell] = max(earlier, example, key=lambda e: (e.reason or "", e.domain or "", e.text, e.item))
+
+    def __init__(self, ratings: Ratings, texts: Mapping[str, str], scales: Scales, pairs: Pairs | None) -> None:
+        self._texts = texts
+        self._scales = scales
+        self._pairs = pairs
+        self._groups = _groups(ratings)
+        self.kept: dict[tuple[str, str, str], Example] = {}
+        self.left_out: dict[str, list[str]] = {kind: [] for kind in OMISSION_REASONS}
+        only = _only_dimension(ratings, scales)
+        rated = [
+            (location, rating, (rating.reviewer, rating.key, rating.dimension or only))
+            for location, rating in ratings.rows
+        ]
+        scores: dict[tuple[str, str, str], set[float]] = {}
+        for _, rating, cell in rated:
+            if rating.score is not None:
+                scores.setdefault(cell, set()).add(rating.score)
+        for location, rating, cell in rated:
+            kind = self._place(rating, cell, len(scores.get(cell, ())) > 1)
+            if kind is not None:
+                self.left_out[kind].append(location)
+
+    def _place(self, rating: Rating, cell: tuple[str, str, str], is_contradictory: bool) -> str | None:
+        """Keep the rating as an example, or return why it is left out."""
+        text = rated_text(rating, self._texts)
+        kind = self._omission(rating, cell[2], text, is_contradictory)
         if kind is not None:
-            left_out[kind].append(location)
-    return kept.values(), tuple(
-        OmittedRatings(kind, len(places), f"{ratings.name}, {places[0]}") for kind, places in left_out.items() if places
-    )
+            return kind
+        example = self._build_example(rating, cell[2], text or "")
+        if self._pairs is not None and example.swapped is None:
+            return "no_pair"
+        earlier = self.kept.setdefault(cell, example)
+        if earlier is example:
+            return None
+        self.kept[cell] = max(earlier, example, key=lambda e: (e.reason or "", e.domain or "", e.text, e.item))
+        return "duplicate"
 
+    def _omission(self, rating: Rating, dimension: str, text: str | None, is_contradictory: bool) -> str | None:
+        if dimension not in self._scales:
+            return "other_dimension" if dimension else "no_dimension"
+        if rating.score is None:
+            return "no_score"
+        if is_contradictory:
+            return "contradictory"
+        low, high = self._scales[dimension]
+        if not low <= rating.score <= high:
+            return "off_scale"
+        if text is None:
+            return "no_text"
+        return None if text.strip() else "blank_text"
 
-def _omission(rating: Rating, dimension: str, text: str | None, is_contradictory: bool, scales: Scales) -> str | None:
-    if dimension not in scales:
-        return "other_dimension" if dimension else "no_dimension"
-    if rating.score is None:
-        return "no_score"
-    if is_contradictory:
-        return "contradictory"
-    low, high = scales[dimension]
-    if not low <= rating.score <= high:
-        return "off_scale"
-    if text is None:
-        return "no_text"
-    return None if text.strip() else "blank_text"
-
-
-def _build_example(
-    rating: Rating, score: float, dimension: str, text: str, swapped: str | None, groups: Mapping[str, str]
-) -> Example:
-    return Example(
-        key=rating.key,
-        item=rating.item,
-        group=groups.get(rating.key),
-        reviewer=rating.reviewer,
-        dimension=dimension,
-        domain=rating.domain,
-        score=score + 0.0,  # -0.0 would have another digest than 0.0
-        text=text,
-        reason=rating.reason or None,
-        swapped=swapped,
-    )
+    def _build_example(self, rating: Rating, dimension: str, text: str) -> Example:
+        pair = None if self._pairs is None else self._pairs.get(rating.key)
+        return Example(
+            key=rating.key,
+            item=rating.item,
+            group=self._groups.get(rating.key),
+            reviewer=rating.reviewer,
+            dimension=dimension,
+            domain=rating.domain,
+            score=(rating.score or 0.0) + 0.0,  # -0.0 would have another digest than 0.0
+            text=text,
+            reason=rating.reason or None,
+            swapped=None if pair is None else swap_texts(text, *pair),
+        )
 
 
 def _only_dimension(ratings: Ratings, scales: Scales) -> str:
@@ -189,22 +190,24 @@ class ReviewerHistory:
         requested. Raises `InputError` if several are requested then, or if an item has two groups.
         """
         self.has_pairs = pairs is not None
-        examples, self.left_out = select_examples(ratings, texts, scales, pairs)
+        selection = _Selection(ratings, texts, scales, pairs)
+        self.examples = tuple(selection.kept[cell] for cell in sorted(selection.kept))
+        self.left_out = tuple(
+            OmittedRatings(kind, len(places), f"{ratings.name}, {places[0]}")
+            for kind, places in selection.left_out.items()
+            if places
+        )
         """Ratings that cannot be shown, by reason; together with the examples, these are all ratings."""
-        self.examples = tuple(sorted(examples, key=lambda example: (example.reviewer, example.key, example.dimension)))
         self.reviewers = tuple(sorted({rating.reviewer for _, rating in ratings.rows}))
         """All reviewers in the file, including those without examples."""
         self.name = ratings.name
-        self._scales = scales
-        self._unread_columns = ratings.unread
-        self._unmapped_fields = [name for name in Rating.model_fields if name not in ratings.columns]
-        self._named_dimensions = {rating.dimension for _, rating in ratings.rows if rating.dimension is not None}
-        self._by_dimension: dict[tuple[str, str | None], dict[str, list[Example]]] = {}
-        """The examples by dimension, and by dimension and domain; then by reviewer, in order."""
+        self._ratings = ratings
+        self._dimensions = sorted(scales)
+        self._examples_of: dict[tuple[str, str | None], list[Example]] = {}
+        """The examples by dimension, and by dimension and domain, in order."""
         for example in self.examples:
             for domain in {None, example.domain}:
-                by_reviewer = self._by_dimension.setdefault((example.dimension, domain), {})
-                by_reviewer.setdefault(example.reviewer, []).append(example)
+                self._examples_of.setdefault((example.dimension, domain), []).append(example)
         self._groups: dict[str, set[str]] = {}
         self._items: dict[str, set[str]] = {}
         self._texts: dict[str, set[str]] = {}
@@ -236,14 +239,13 @@ class ReviewerHistory:
         text_of = {} if texts is None else read_texts(texts)
         return cls(read_ratings(path, columns), text_of, scales=scales, pairs=pairs)
 
-    def examples_of(self, reviewer: str, dimension: str, domain: str | None = None) -> tuple[Example, ...]:
+    def examples_of(self, reviewer: str, dimension: str, domain: str | None = None) -> list[Example]:
         """Return the examples of a reviewer; of all domains if none is given."""
-        return tuple(self._by_dimension.get((dimension, domain), {}).get(reviewer, ()))
+        return [one for one in self._examples_of.get((dimension, domain), ()) if one.reviewer == reviewer]
 
-    def examples_of_others(self, reviewer: str, dimension: str, domain: str | None = None) -> tuple[Example, ...]:
+    def examples_of_others(self, reviewer: str, dimension: str, domain: str | None = None) -> list[Example]:
         """Return the examples of all reviewers but one."""
-        by_reviewer = self._by_dimension.get((dimension, domain), {})
-        return tuple(chain.from_iterable(own for name, own in by_reviewer.items() if name != reviewer))
+        return [one for one in self._examples_of.get((dimension, domain), ()) if one.reviewer != reviewer]
 
     def items_of(self, key: str) -> set[str]:
         """Return the items that were rated under a key: usually one, without the agent that the key may include."""
@@ -257,48 +259,39 @@ class ReviewerHistory:
         """Return the texts of all ratings under these names, which mean the same as in `groups_of`."""
         return {text for name in names for text in self._texts.get(name, ())}
 
-    def notes(self, shots: int = 0) -> tuple[str, ...]:
-        """Describe the number of ratings, those left out, and reviewers with fewer than `shots` or one score alone."""
-        return tuple(self._describe(shots))
-
-    def _describe(self, shots: int) -> Iterator[str]:
-        total = len(self.examples) + sum(omitted.number for omitted in self.left_out)
+    def notes(self) -> Iterator[str]:
+        """Describe the number of ratings, those that are not read or shown, and where judges will abstain."""
+        total = len(self._ratings.rows)
         reviewers = _format_count(len({example.reviewer for example in self.examples}), "reviewer")
         yield f"Of {_format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
-        if self._unread_columns:
-            unread = join_names(list(map(quote, self._unread_columns)))
-            unmapped = ", ".join(self._unmapped_fields)
+        if self._ratings.unread:
+            unread = join_names(list(map(quote, self._ratings.unread)))
+            unmapped = ", ".join(name for name in Rating.model_fields if name not in self._ratings.columns)
             yield f"Not read: {unread}{f'; `columns` can map {unmapped}' if unmapped else ''}."
         for kind, number, first in self.left_out:
             yield f"Left out: {_format_count(number, 'rating')} {OMISSION_REASONS[kind]}; the first is {first}."
-        for dimension in sorted(self._scales):
-            if (dimension, None) in self._by_dimension:
-                yield from self._describe_sparse(dimension, shots)
-            else:
-                named = self._named_dimensions
-                hint = None if dimension in named else did_you_mean(dimension, sorted(named))
-                yield f"No rating for {quote(dimension)} can be shown{f'; {hint}' if hint else '.'}"
-        if shots:
-            domains = sorted({domain for _, domain in self._by_dimension if domain is not None})
-            known = f"The ratings have the domains {join_names(list(map(quote, domains)))}" if domains else ""
-            tasks = f"tasks with {'another' if domains else 'a'} domain (metadata.domain)"
-            yield f"{known or 'No rating has a domain'}; judges with examples abstain on {tasks}."
+        for dimension in self._dimensions:
+            yield from self._describe_missing(dimension)
+        domains = sorted({domain for _, domain in self._examples_of if domain is not None})
+        known = f"The ratings have the domains {join_names(list(map(quote, domains)))}" if domains else ""
+        tasks = f"tasks with {'another' if domains else 'a'} domain (metadata.domain)"
+        yield f"{known or 'No rating has a domain'}; judges with examples abstain on {tasks}."
 
-    def _describe_sparse(self, dimension: str, shots: int) -> Iterator[str]:
-        scores = {name: [example.score for example in self.examples_of(name, dimension)] for name in self.reviewers}
-        total = sum(map(len, scores.values()))
-        few = {name: f"{len(own)}" for name, own in scores.items() if len(own) < shots}
-        constant = {name: f"{own[0]:g}" for name, own in scores.items() if len(set(own)) == 1}
-        one_sided = [quote(name) for name, own in scores.items() if len(own) in (0, total)]
-        if shots and one_sided:
+    def _describe_missing(self, dimension: str) -> Iterator[str]:
+        """Name a dimension without examples, or the reviewers for whom it has none of their own, or of the others."""
+        rated = self._examples_of.get((dimension, None), [])
+        if not rated:
+            named = sorted({rating.dimension for _, rating in self._ratings.rows if rating.dimension is not None})
+            hint = None if dimension in named else did_you_mean(dimension, named)
+            yield f"No rating for {quote(dimension)} can be shown{f'; {hint}' if hint else '.'}"
+            return
+        numbers = {name: len(self.examples_of(name, dimension)) for name in self.reviewers}
+        one_sided = [quote(name) for name, number in numbers.items() if number in (0, len(rated))]
+        if one_sided:
             yield (
                 f"Nothing is shown for {quote(dimension)}, and judges with examples abstain, where the reviewer or "
                 f"everybody else has no rating that can be shown: {join_names(one_sided)}."
             )
-        for description, reviewers in ((f"fewer than {shots} ratings", few), ("one score alone", constant)):
-            if reviewers:
-                named = join_names([f"{quote(name)} ({detail})" for name, detail in reviewers.items()])
-                yield f"With {description} for {quote(dimension)}: {named}."
 
     @cached_property
     def digest(self) -> str:
@@ -329,8 +322,7 @@ def _format_count(number: int, noun: str) -> str:
 LoadedHistory = Annotated[SkipJsonSchema[InstanceOf[ReviewerHistory]], PlainSerializer(attrgetter("digest"))]
 """A history as the type of a field, whose digest stands for it."""
 
-
-_BLANK_LINE = r"(?<=[^\n]\n)(?=\n|\Z)"  # the first of several, since only that one is the place of an empty text
+_BLANK_LINE = r"(?<=[^\n]\n)(?=\n|\Z)"  # the first of several lines: the place of an empty text
 
 
 def swap_texts(text: str, first: str, second: str) -> str | None:
@@ -367,119 +359,56 @@ def swap_response(response: Response) -> str | None:
     return swap_texts(response.text, first, second)
 
 
-ExampleFields = dict[str, Any]  # an example as selectors see it: the fields of `Example`, and its `digest`
-Selectors = Callable[[Sequence[ExampleFields], int], BaseExampleSelector]
+Choice = Literal["random", "balanced", "similar"]
 
 
-class _Seeded(BaseExampleSelector):
-    def __init__(self, examples: Sequence[ExampleFields], seed: int) -> None:
-        self._examples = list(examples)
-        self._seed = seed
+def order_examples(choice: Choice, examples: Iterable[Example], query: str, seed: int) -> list[Example]:
+    """Return examples in the order of the choice for a task's query, and of each item only the one that comes first.
 
-    def add_example(self, example: ExampleFields) -> None:
-        """Add an example to choose from."""
-        self._examples.append(example)
+    Equal seeds and equal examples give the same order on every machine, whatever the order of the input. So an item
+    that several reviewers rated is shown with the rating that the draw meets first, and one rated often is as likely to
+    be met as its ratings are many.
 
-
-class Random(_Seeded):
-    """Draw without replacement, each example as likely as any other, so that a reviewer's base rate survives.
-
-    Each query has a draw of its own: otherwise one unlucky draw would stand for a reviewer in a whole run.
+    - `random` draws without replacement, each example as likely as any other, so that a reviewer's base rate survives.
+      Each query has a draw of its own: otherwise one unlucky draw would stand for a reviewer in a whole run.
+    - `balanced` alternates between the scores, so that the examples cover the scale; the order within a score is drawn.
+      The frequencies of the scores are lost: a strict and a lenient reviewer look alike.
+    - `similar` orders by the words shared with the query: similarity of letters, not of meaning.
     """
-
-    def select_examples(self, input_variables: dict[str, str]) -> list[ExampleFields]:
-        """Return all examples in the order of the draw."""
-        return shuffle_examples(self._examples, self._seed, input_variables["query"])
-
-
-class Balanced(_Seeded):
-    """Alternate between the scores, so that the examples cover the scale; the order within a score is drawn.
-
-    The frequencies of the scores are lost: a strict and a lenient reviewer look alike.
-    """
-
-    def select_examples(self, input_variables: dict[str, str]) -> list[ExampleFields]:
-        """Return one example of each item, the first choice first; the task's query has no effect."""
-        by_score: dict[float, list[ExampleFields]] = {}
-        for example in shuffle_examples(self._examples, self._seed):
-            by_score.setdefault(example["score"], []).append(example)
-        scores = sorted(by_score, key=lambda score: digest_of([self._seed, float(score)]))
-        seen: set[str] = set()
-        queues = [_unseen_items(by_score[score], seen) for score in scores]
-        ordered: list[ExampleFields] = []
-        while turn := [example for queue in queues for example in islice(queue, 1)]:
-            ordered += turn
-        return ordered
-
-
-class Similar(_Seeded):
-    """Order examples by the words that they share with the task's query: similarity of letters, not of meaning."""
-
-    def select_examples(self, input_variables: dict[str, str]) -> list[ExampleFields]:
-        """Return all examples, the most similar to the `query` first."""
-        query = input_variables["query"]
-        examples = shuffle_examples(self._examples, self._seed)
-        return sorted(examples, key=lambda example: -fuzz.token_set_ratio(query, example["text"]))
-
-
-BUILT_IN: dict[str, Selectors] = {"random": Random, "balanced": Balanced, "similar": Similar}
-_CHOICES = f"{', '.join(BUILT_IN)}, or a callable as package.module.name"
-
-
-def load_selector(choice: str) -> Selectors:
-    """Return the factory of a selector: built in, or a callable by its path. Raises `ConfigError` if it is neither."""
-    if choice in BUILT_IN:
-        return BUILT_IN[choice]
-    module, _, name = choice.rpartition(".")
-    try:
-        target = getattr(importlib.import_module(module), name) if module else None
-    except Exception as error:  # importing a user's module may raise anything
-        raise ConfigError(f"choice: {choice!r} cannot be found ({error}); name {_CHOICES}") from error
-    if not callable(target):
-        raise ConfigError(f"choice: there is no selector {choice!r}; name {_CHOICES}")
-    try:
-        inspect.signature(target).bind([], 0)
-    except (TypeError, ValueError):
-        raise ConfigError(f"choice: {choice!r} does not take examples and a seed, in this order; fix it") from None
-    return cast(Selectors, target)
-
-
-def order_examples(selectors: Selectors, examples: Sequence[Example], query: str, seed: int) -> list[Example]:
-    """Return examples in a selector's order for a task's query, and of each item only the one that comes first.
-
-    So an item that several reviewers rated is shown with the rating that the draw meets first, and one rated often is
-    as likely to be met as its ratings are many. Raises `ConfigError` if the selector returns anything else.
-    """
-    by_digest = {example.digest: example for example in examples}
-    records = [{**example.model_dump(), "digest": digest} for digest, example in by_digest.items()]
-    try:
-        selector = selectors(records, seed)
-        is_selector = isinstance(selector, BaseExampleSelector)
-        selected = selector.select_examples({"query": query}) if is_selector else None
-    except Exception as error:  # a user's selector may raise anything
-        raise ConfigError(f"choice: the selector failed: {type(error).__name__}: {error}; fix it") from error
-    if not is_selector:
-        raise ConfigError(f"choice: it gave a {type(selector).__name__}, and no example selector of langchain-core")
-    if not isinstance(selected, list) or not all(isinstance(example, dict) for example in selected):
-        raise ConfigError("choice: the selector did not return a list of the given examples; fix it")
-    chosen = [str(example.get("digest")) for example in selected]
-    if not set(chosen) <= by_digest.keys() or len(set(chosen)) < len(chosen):
-        raise ConfigError("choice: the selector gave an example twice, or one that it was not given; fix it")
+    if choice == "random":
+        ordered = _shuffle(examples, seed, query)
+    elif choice == "balanced":
+        ordered = _alternate_scores(_shuffle(examples, seed), seed)
+    else:
+        ordered = sorted(_shuffle(examples, seed), key=lambda example: -fuzz.token_set_ratio(query, example.text))
     by_item: dict[str, Example] = {}
-    for digest in chosen:
-        by_item.setdefault(by_digest[digest].key, by_digest[digest])
+    for example in ordered:
+        by_item.setdefault(example.key, example)
     return list(by_item.values())
 
 
-def shuffle_examples(examples: Iterable[ExampleFields], *seed: int | str) -> list[ExampleFields]:
+def _shuffle(examples: Iterable[Example], *seed: int | str) -> list[Example]:
     """Return examples in an order that depends on the seed alone, not on the order of the input."""
-    return sorted(examples, key=lambda example: digest_of([*seed, example["digest"]]))
+    return sorted(examples, key=lambda example: digest_of([*seed, example.digest]))
 
 
-def _unseen_items(examples: Iterable[ExampleFields], seen: set[str]) -> Iterator[ExampleFields]:
+def _alternate_scores(examples: Iterable[Example], seed: int) -> list[Example]:
+    by_score: dict[float, list[Example]] = {}
     for example in examples:
-        if example["key"] not in seen:
-            seen.add(example["key"])
+        by_score.setdefault(example.score, []).append(example)
+    scores = sorted(by_score, key=lambda score: digest_of([seed, float(score)]))
+    seen: set[str] = set()
+    queues = [_unseen_items(by_score[score], seen) for score in scores]
+    ordered: list[Example] = []
+    while turn := [example for queue in queues for example in islice(queue, 1)]:
+        ordered += turn
+    return ordered
+
+
+def _unseen_items(examples: Iterable[Example], seen: set[str]) -> Iterator[Example]:
+    for example in examples:
+        if example.key not in seen:
+            seen.add(example.key)
             yield example
 
 

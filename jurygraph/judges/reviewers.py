@@ -9,7 +9,6 @@ changed its sign. So what a reviewer prefers stays in the prompt, and what the m
 
 import math
 import tomllib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +24,7 @@ from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.judges.criteria import Item, Profile, Scale, judge_items
 from jurygraph.judges.examples import (
+    Choice,
     Example,
     LoadedHistory,
     ReviewerHistory,
@@ -33,8 +33,6 @@ from jurygraph.judges.examples import (
     candidate_examples,
     choose_examples,
     example_use,
-    format_score,
-    load_selector,
     order_examples,
     swap_response,
 )
@@ -48,14 +46,13 @@ from jurygraph.schema import (
     Layer,
     Question,
     Response,
-    Shrinkage,
     Swap,
     TaskView,
     Verdict,
 )
 from jurygraph.schema.frozen_model import Count, Flag, Id, Number, Positive, PositiveInt
 from jurygraph.schema.params import ParamsModel
-from jurygraph.schema.task import NonNegative, query_text
+from jurygraph.schema.task import query_text
 from jurygraph.sources.ratings import NUMERAL
 
 
@@ -221,9 +218,6 @@ def check_screening(dimensions: Mapping[str, Dimension]) -> None:
 MIN_SPARES = 3
 """Least number of spare candidates; there are as many spares as examples to be shown, but at least this many."""
 
-
-_PREPARE_AGAIN = "put the file back, or prepare the task again (a run: score into another --out, with --branch)"
-
 POOLS = ("own", "others")  # examples that may be shown: the reviewer's own and those of all others
 
 
@@ -246,18 +240,14 @@ class ReviewerJudge(Evaluator):
         """The history's names of the columns item, reviewer, score, dimension, domain, group, text and reason."""
         shots: Count = 5
         """Number of examples that a judge is shown."""
-        choice: str = "random"
-        """`random`, so that a reviewer's base rate survives, `balanced` over the scores, `similar` to the task's query,
-        or a callable as package.module.name that makes a langchain-core example selector. An item that several
-        reviewers rated is shown once."""
+        choice: Choice = "random"
+        """`random`, so that a reviewer's base rate survives, `balanced` over the scores, or `similar` to the task's
+        query. An item that several reviewers rated is shown once."""
         seed: Count = 0
         """Seed of the draw, or of the draw among equal candidates."""
         samples: PositiveInt = 3
         """Number of answers to each question, each with the next seed and so with another draw of examples; the
         config's `panel` combines them."""
-        counts: Flag = False
-        """Show, before the examples, how often each score was given in all ratings that may be shown: the reviewer's
-        own for the personalized judge, those of all others for the aggregate judge."""
         both_orders: Flag = False
         """The items are pairs. Each is judged in both orders, in two calls, and the score is (given + 1 - swapped) / 2.
         Its two texts are `first` and `second` in the data of a response and in the file of texts. Reasons are not shown
@@ -273,20 +263,17 @@ class ReviewerJudge(Evaluator):
 
         @model_validator(mode="after")
         def _check_dimensions(self) -> Self:
-            """Refuse thresholds that screen nothing, and a scale that `both_orders` or `counts` cannot use."""
+            """Refuse thresholds that screen nothing, and a scale without a mirror image for `both_orders`."""
             dimensions = self.resolved_dimensions
             check_screening(dimensions)
-            for name, dimension in dimensions.items():
+            for name, dimension in dimensions.items() if self.both_orders else ():
                 low, high = dimension.scale
-                if self.both_orders and low != -high:
+                if low != -high:
                     problem = f"goes from {low:g} to {high:g}, which is not symmetric about 0, where neither is better"
                     raise ValueError(f"`dimensions.{name}.scale` {problem}; write [-1, 1], or no both_orders")
-                if self.both_orders and dimension.not_applicable is not None:
+                if dimension.not_applicable is not None:
                     problem = "has no mirror image; leave it out, or both_orders"
                     raise ValueError(f"`dimensions.{name}.not_applicable` {problem}")
-                if self.counts and dimension.step is None:
-                    problem = "counts are of scores in steps; give a step, or no counts"
-                    raise ValueError(f"`dimensions.{name}.step` {problem}")
             return self
 
     audience: Audience = "reviewer"
@@ -297,16 +284,11 @@ class ReviewerJudge(Evaluator):
     settings: Params
     _pool: ClassVar[str] = ""
     """The one of `POOLS` that its examples come from; empty for no examples."""
-    _shrinkage = 0.0
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
         self._dimensions = self.settings.resolved_dimensions
-        self._selectors = load_selector(self.settings.choice)
-        has_examples = bool(self._pool) and self.settings.shots > 0
-        if self.settings.counts and self._pool and not has_examples:
-            raise ConfigError("counts: without examples no ratings are read; set shots to 1 or more, or leave it out")
-        self._history = self._load_history() if has_examples else None
+        self._history = self._load_history() if self._pool and self.settings.shots > 0 else None
         self.depends_on = "" if self._history is None else self._history.digest
         self._prompt = load_prompt("reviewer")
         self.version = f"2 prompt {self._prompt.full_version} example {load_prompt('example').full_version}"
@@ -329,8 +311,8 @@ class ReviewerJudge(Evaluator):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Notes on ratings that cannot be shown, and on reviewers with few or constant ratings."""
-        return () if self._history is None else self._history.notes(self.settings.shots)
+        """Notes on ratings that cannot be shown, and on tasks and reviewers for whom the judge abstains."""
+        return () if self._history is None else tuple(self._history.notes())
 
     @property
     def known_reviewers(self) -> Sequence[str]:
@@ -359,41 +341,32 @@ class ReviewerJudge(Evaluator):
         """Return the question parameters, which are the same for both kinds of judges with examples.
 
         They hold the number of examples, the candidates of both pools as a list per sample, and the digest of the
-        relations by which candidates may be dropped. So each judge knows how many examples the other can show. With
-        `counts` they also hold the frequency of each score in both pools, and the digest of the history.
+        relations by which candidates may be dropped. So each judge knows how many examples the other can show.
         """
-        if self._history is None:
-            return {}
         history = self._history
+        if history is None:
+            return {}
+        domain = view.metadata.get("domain")
+        rated = str(view.member), dimension, None if domain is None else str(domain)
+        examples = {"own": history.examples_of(*rated), "others": history.examples_of_others(*rated)}
         query = query_text(view.query)
-        pools = _pools(self._history, view, dimension)
-        seeds = range(self.settings.seed, self.settings.seed + self.settings.samples)
-        draws = {
-            name: [order_examples(self._selectors, pool, query, seed) for seed in seeds] for name, pool in pools.items()
-        }
-        count = min(self.settings.shots, *(len(drawn) for of_pool in draws.values() for drawn in of_pool))
+        first = self.settings.seed
+        draws = {}
+        for pool in POOLS:
+            candidates = candidate_examples(examples[pool], view, history)
+            draws[pool] = [
+                order_examples(self.settings.choice, candidates, query, seed)
+                for seed in range(first, first + self.settings.samples)
+            ]
+        count = min(self.settings.shots, *(len(drawn) for pool in POOLS for drawn in draws[pool]))
         kept = count + max(count, MIN_SPARES)
         params: dict[str, Any] = {"count": count}
-        for name, of_pool in draws.items():
-            params[name] = [[example_use(e).model_dump(mode="json") for e in drawn[:kept]] for drawn in of_pool]
-        params["relations"] = history.relations_digest[:16]
-        if self.settings.counts:
-            found = {name: Counter(example.score for example in pool) for name, pool in pools.items()}
-            counts = {name: [list(count) for count in sorted(scores.items())] for name, scores in found.items()}
-            params["counts"] = {**counts, "history": history.digest[:16]}
-        if self._shrinkage:
-            params["shrinkage"] = self._shrinkage / (self._shrinkage + len(pools["own"]))
-        return params
+        for pool in POOLS:
+            params[pool] = [[example_use(e).model_dump(mode="json") for e in drawn[:kept]] for drawn in draws[pool]]
+        return params | {"relations": history.relations_digest[:16]}
 
     def check(self, question: Question) -> None:
         params: Any = question.params
-        counts = params.get("counts")
-        known = self._history
-        if counts is not None and (known is None or known.digest[:16] != counts["history"]):
-            raise InputError(
-                f"the plan for question {question.id!r} counts the scores of a history that has changed since; "
-                f"{_PREPARE_AGAIN}"
-            )
         for draws in (params[pool] for pool in POOLS if pool in params):
             if question.samples > len(draws):
                 raise ConfigError(
@@ -409,47 +382,31 @@ class ReviewerJudge(Evaluator):
             which = f"what {use['reviewer']!r} said of {use['item']!r}"
             raise InputError(
                 f"the plan for question {question.id!r} shows {which}, which the history no longer holds as it was; "
-                f"{_PREPARE_AGAIN}"
+                "put the file back, or prepare the task again (a run: score into another --out, with --branch)"
             )
         return example
 
     async def answer(self, inputs: EvaluatorInput) -> Verdict:
-        if self._history is None or "count" not in inputs.question.params:
-            return await self._predict(inputs, ShownExamples((), ()), {})
-        return await self._answer_from_pool(inputs, self._pool, self._remaining_examples(inputs, self._history))
-
-    def _remaining_examples(self, inputs: EvaluatorInput, history: ReviewerHistory) -> dict[str, ShownExamples]:
+        """Predict with examples of its pool: as many as remain in both."""
         params: Any = inputs.question.params
+        if self._history is None or "count" not in params:
+            return await self._predict(inputs, ShownExamples((), ()))
         count = max(params["count"], 1)  # look for at least one, so that the reason can name the pool that has none
         left = {}
         for pool in POOLS:
             drawn = [self._example(use, inputs.question) for use in params[pool][inputs.sample]]
-            left[pool] = choose_examples(drawn, count, inputs.response, inputs.task, history)
-        return left
-
-    async def _answer_from_pool(self, inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> Verdict:
-        """Predict with the examples of a pool: as many as remain in both."""
-        planned: Any = inputs.question.params["count"]
-        shown = left[pool].first_examples(min(planned, *(len(pool_left.examples) for pool_left in left.values())))
+            left[pool] = choose_examples(drawn, count, inputs.response, inputs.task, self._history)
+        shown = left[self._pool].first_examples(min(params["count"], *(len(one.examples) for one in left.values())))
         if shown.examples:
-            return await self._predict(inputs, shown, self._score_counts(inputs, pool))
-        return Verdict.abstain(_explain_abstention(inputs, pool, left)).model_copy(update={"examples": shown.uses})
+            return await self._predict(inputs, shown)
+        reason = _explain_abstention(inputs, self._pool, left)
+        return Verdict.abstain(reason).model_copy(update={"examples": shown.uses})
 
-    def _score_counts(self, inputs: EvaluatorInput, pool: str) -> dict[float, int]:
-        """Return how often each score was given in a pool, as frozen, less what gives the response away."""
-        frozen: Any = inputs.question.params.get("counts")
-        if frozen is None or self._history is None:
-            return {}
-        candidates = _pools(self._history, inputs.task, inputs.question.subject)[pool]
-        uses = choose_examples(candidates, len(candidates), inputs.response, inputs.task, self._history).uses
-        dropped = Counter(use.score for use in uses if use.dropped is not None)
-        return {score: number - dropped[score] for score, number in frozen[pool] if number > dropped[score]}
-
-    async def _predict(self, inputs: EvaluatorInput, shown: ShownExamples, counts: Mapping[float, int]) -> Verdict:
+    async def _predict(self, inputs: EvaluatorInput, shown: ShownExamples) -> Verdict:
         dimension = self._dimensions[inputs.question.subject]
         response = inputs.response
         if not self.settings.both_orders:
-            verdict = await self._ask(inputs, response.text, shown.examples, counts)
+            verdict = await self._ask(inputs, response.text, shown.examples)
         elif (swapped := swap_response(response)) is None:
             verdict = no_pair(response)
         else:
@@ -458,15 +415,11 @@ class ReviewerJudge(Evaluator):
                 example.model_copy(update={"text": example.swapped, "score": dimension.mirror(example.score)})
                 for example in given
             ]
-            mirrored_counts = {dimension.mirror(score): number for score, number in counts.items()}
-            asking = [self._ask(inputs, response.text, given, counts)]
-            asking.append(self._ask(inputs, swapped, mirrored, mirrored_counts))
+            asking = [self._ask(inputs, response.text, given), self._ask(inputs, swapped, mirrored)]
             verdict = combine_orders(*await each_answered(asking))
         return verdict.model_copy(update={"examples": shown.uses})
 
-    async def _ask(
-        self, inputs: EvaluatorInput, text: str, examples: Sequence[Example], counts: Mapping[float, int]
-    ) -> Verdict:
+    async def _ask(self, inputs: EvaluatorInput, text: str, examples: Sequence[Example]) -> Verdict:
         """Ask the model, and show it the response with this text; quotations are looked up in the response's own."""
         assert inputs.client is not None, "a model is required"
         name = inputs.question.subject
@@ -476,19 +429,14 @@ class ReviewerJudge(Evaluator):
             "response": text,
             "dimension": name,
             "examples": as_shots(examples, str(inputs.task.member)),
-            "counts": tuple({"score": format_score(score), "number": counts[score]} for score in sorted(counts)),
             "step": None if dimension.step == 1.0 else dimension.step,
             "exclusion": dimension.not_applicable,
         }
         item = {"score": Item(dimension.text, dimension.form, anchors=dimension.sorted_anchors)}
+        compact = self.settings.profile == "compact"
+        shown = inputs.response.text
         (verdict,) = await judge_items(
-            inputs.client,
-            self._prompt,
-            item,
-            variables,
-            inputs.response.text,
-            sample=inputs.sample,
-            compact=self.settings.profile == "compact",
+            inputs.client, self._prompt, item, variables, shown, sample=inputs.sample, compact=compact
         )
         return verdict
 
@@ -512,33 +460,6 @@ class Personalized(ReviewerJudge):
     name = "personalized"
     _pool = "own"
 
-    class Params(ReviewerJudge.Params):
-        shrinkage: NonNegative = 0.0
-        """Shrinks the prediction for reviewers with few ratings toward what the aggregate judge predicts for the same
-        response: with n ratings that may be shown, by shrinkage / (shrinkage + n). Each question then takes two calls.
-        0 turns it off."""
-
-    settings: Params
-
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
-        self._shrinkage = self.settings.shrinkage
-
-    async def answer(self, inputs: EvaluatorInput) -> Verdict:
-        if self._history is None or "shrinkage" not in inputs.question.params:
-            return await super().answer(inputs)
-        left = self._remaining_examples(inputs, self._history)
-        own, toward = await each_answered(self._answer_from_pool(inputs, pool, left) for pool in POOLS)
-        return _shrink_verdict(own, toward, inputs.question.params["shrinkage"])
-
-
-def _pools(history: ReviewerHistory, view: TaskView, dimension: str) -> dict[str, list[Example]]:
-    """Return the ratings of each pool that may be shown for a task, as far as is known before there is a response."""
-    domain = view.metadata.get("domain")
-    key = str(view.member), dimension, None if domain is None else str(domain)
-    rated = {"own": history.examples_of(*key), "others": history.examples_of_others(*key)}
-    return {name: candidate_examples(examples, view, history) for name, examples in rated.items()}
-
 
 def _explain_abstention(inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> str:
     """Explain why no example of a pool is shown: nothing remains of it, or nothing of the other pool."""
@@ -551,34 +472,6 @@ def _explain_abstention(inputs: EvaluatorInput, pool: str, left: Mapping[str, Sh
     dropped = len(left[empty_pool].uses)
     reason += f"; {dropped} were dropped" if dropped else ""
     return f"{reason}{'' if empty_pool == pool else '; as many are shown of the reviewer as of the others'}"
-
-
-def _shrink_verdict(prediction: Verdict, toward: Verdict, weight: Any) -> Verdict:
-    """Shrink a prediction toward another; if one of the two has no score, the result has none either.
-
-    A failed one counts before one that abstained, and that before an unsupported one that is the worst case. It
-    abstains if only one of the two says that the dimension does not apply.
-    """
-    if {prediction.status, toward.status} == {"ok", "not_applicable"}:
-        disagreement = Verdict.abstain("the judge and the aggregate judge disagree on whether the dimension applies")
-        return disagreement.model_copy(update={"examples": prediction.examples, "call": prediction.call})
-    is_worst_case = prediction.is_worst_case or toward.is_worst_case
-    if prediction.score is None or toward.score is None or prediction.scale is None or is_worst_case:
-        return missing_verdict(prediction, toward).model_copy(update={"examples": prediction.examples})
-    score = (1.0 - weight) * prediction.score + weight * toward.score
-    low, high = prediction.scale
-    shrinkage = Shrinkage(
-        weight=weight, toward=toward.score, call=toward.call, examples=toward.examples, swap=toward.swap
-    )
-    value = min(confidence for confidence in (prediction.confidence, toward.confidence) if confidence is not None)
-    fields = {"score": score, "native": low + score * (high - low), "confidence": value, "shrinkage": shrinkage}
-    fields["unsupported"] = prediction.unsupported or toward.unsupported
-    return prediction.model_copy(update=fields)
-
-
-_DECIMALS = 12
-_NATIVE_DECIMALS = 9
-"""Decimals of a mean score, and of its value on the scale: fewer than floats hold, more than any scale has steps."""
 
 
 def no_pair(response: Response) -> Verdict:
@@ -595,15 +488,20 @@ def combine_orders(given: Verdict, swapped: Verdict) -> Verdict:
     one order failed, so has the verdict; else if the judge could not tell in one, it abstains. If one is unsupported
     and counts as the worst case, so does the verdict.
     """
-    is_worst_case = given.is_worst_case or swapped.is_worst_case
-    if given.score is None or swapped.score is None or given.scale is None or is_worst_case:
-        return missing_verdict(given, swapped)
-    score = round((given.score + 1.0 - swapped.score) / 2.0, _DECIMALS)
+    for status in ("failed", "abstained", "ok"):
+        for verdict in (given, swapped):
+            if verdict.status == status and (verdict.score is None or verdict.is_worst_case):
+                return verdict
+    assert given.score is not None
+    assert swapped.score is not None
+    assert given.scale is not None
+    # fewer decimals than floats hold, more than any scale has steps
+    score = round((given.score + 1.0 - swapped.score) / 2.0, 12)
     low, high = given.scale
     reasons = [given.reason, f"[swapped: {swapped.reason}]" if swapped.reason else ""]
     fields = {
         "score": score,
-        "native": round(low + score * (high - low), _NATIVE_DECIMALS),
+        "native": round(low + score * (high - low), 9),
         "confidence": min(one.confidence for one in (given, swapped) if one.confidence is not None),
         "reason": " ".join(filter(None, reasons)),
         "evidence": tuple(dict.fromkeys((*given.evidence, *swapped.evidence))),
@@ -611,9 +509,3 @@ def combine_orders(given: Verdict, swapped: Verdict) -> Verdict:
         "swap": Swap(given=given.score, swapped=swapped.score, call=swapped.call),
     }
     return given.model_copy(update=fields)
-
-
-def missing_verdict(*verdicts: Verdict) -> Verdict:
-    """Return the first verdict that failed, else that abstained, is the worst case, or does not apply."""
-    missing = [verdict for verdict in verdicts if verdict.score is None or verdict.is_worst_case]
-    return min(missing, key=lambda verdict: ("failed", "abstained", "ok", "not_applicable").index(verdict.status))

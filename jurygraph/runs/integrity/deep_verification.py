@@ -37,7 +37,7 @@ from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES, VerdictKey
 
 _COMPARED = (
     "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "
-    "gated_by examples shrinkage swap unsupported call calls"
+    "gated_by examples swap unsupported call calls"
 ).split()
 _DERIVED = "status data variants evidence failure note call calls".split()
 

@@ -27,8 +27,7 @@ JUDGED_TEXT = "The judged one: it says what no other says, and nobody has seen i
 
 _SYLLABLES = ("ba", "ko", "mi", "tun", "sel", "ra", "vi", "dop", "lu", "gen", "ash", "po", "rik", "we", "zum", "fa")
 _EXAMPLES = re.compile(
-    r"\n# Scores from the past\n\n(?:How often .*?\n\n)?What reviewer \d+ scored:\n.*?\n\n"
-    r"(?=# (?:Response|What is scored)\n)",
+    r"\n# Scores from the past\n\nWhat reviewer \d+ scored:\n.*?\n\n(?=# (?:Response|What is scored)\n)",
     re.DOTALL,
 )
 _SCORE = re.compile(r"^The score of (reviewer \d+): (.+)$", re.MULTILINE)
