@@ -21,8 +21,8 @@ from jurygraph.agents.roles import BatchEvaluator, DeriverInput, EvaluatorInput,
 from jurygraph.concurrency import each_answered
 from jurygraph.messages import shorten
 from jurygraph.models.faults import Fault
-from jurygraph.models.request import Request
-from jurygraph.safety.evidence import SearchableText, search_off_loop
+from jurygraph.models.request import Reply, Request
+from jurygraph.safety.evidence import SearchableText, aread_text, search_off_loop
 from jurygraph.schema import Evidence, Layer, Verdict
 from jurygraph.schema.config import EvidenceRule
 from jurygraph.schema.task import chat_text
@@ -70,32 +70,6 @@ def failed_verdict(fault: Fault) -> Verdict:
     return Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
 
 
-def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> dict[str, Any]:
-    """Return the prompt variables that all prompts about a response share: the task, a reference, and the response."""
-    return {"query": chat_text(inputs.task.query), "reference": inputs.task.reference, "response": inputs.response.text}
-
-
-class SingleCallEvaluator(BatchEvaluator):
-    """Ask a model once about a response, and read all verdicts from the reply."""
-
-    layer: Layer = "model"
-    uses_model = True
-    bounds_its_time = True
-
-    @abstractmethod
-    async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
-        """Return all verdicts on a response, by the subjects of their questions."""
-
-    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
-        """Return the verdicts, in the order of `batch`; those on one response and sample come from one call."""
-        calls: dict[tuple[str, int], list[EvaluatorInput]] = defaultdict(list)
-        for inputs in batch:
-            calls[inputs.response.id, inputs.sample].append(inputs)
-        shared = [replace(same_call[0], client=share_client(same_call)) for same_call in calls.values()]
-        verdicts = dict(zip(calls, await each_answered(map(self.judge_response, shared)), strict=True))
-        return [verdicts[inputs.response.id, inputs.sample][inputs.question.subject] for inputs in batch]
-
-
 class Measurement(NamedTuple):
     """The content of a verdict: score in [0, 1], the judge's decision, native value and scale, confidence in [0, 1].
 
@@ -130,47 +104,46 @@ class Finding(NamedTuple):
     claims: Sequence[Claim] = ()
 
 
-WORST_CASE: Mapping[str, Any] = MappingProxyType(
-    {"score": 0.0, "met": False, "native": None, "confidence": None, "status": "ok", "unsupported": "worst-case"}
-)
-"""The fields of a verdict that counts as the worst case: nothing is met. For a penalty, the decision turns it round."""
-NOT_THERE = "not in the response"
-TOO_WEAK = "too short, or cut within a word or number"
-NO_CONTENT = "announces an answer, or fills a line, and says nothing"
+async def judge_findings(
+    client: "JudgeClient",
+    request: Request,
+    reply_model: type[T],
+    response: str,
+    subjects: Iterable[str],
+    find: Callable[[T, Reply | None], Mapping[str, Finding]],
+    *,
+    is_quoted: bool = True,
+) -> dict[str, Verdict]:
+    """Return a verdict on each subject: what `find` finds in the model's reply on a response.
 
-
-def find_unsupported_claims(claims: Iterable[tuple[str, Iterable[Claim]]], text: SearchableText | None) -> str | None:
-    """Return what is wrong with a reply that makes claims without a supporting quotation from the response.
-
-    None if every claim is supported, or if no quotations are required, without a `text`. `claims` are the places in the
-    reply with the claims made there.
+    Unless the config's `safety.evidence` is off, every claim needs a quotation from the response: quotations from
+    elsewhere are discarded, the model gets one chance to repair its reply, and a finding with a claim that is left
+    without any is marked `unsupported`. Nothing is credited where the judge cannot tell, so that it needs no quotation.
+    `is_quoted` is false if replies have no quotations. The reply itself has the log probabilities of its tokens; a
+    check of quotations needs none.
     """
-    if text is None:
-        return None
-    return describe_missing_quotes(
-        f"{place}: {_missing_evidence(claim, text)}"
-        for place, place_claims in claims
-        for claim in _unsupported_claims(place_claims, text)
+    rule = client.safety.evidence
+    text = await aread_text(response) if is_quoted and rule != "off" else None
+
+    def find_flaw(value: T) -> str | None:
+        if text is None:
+            return None
+        return describe_missing_quotes(
+            f"{finding.place}: {_missing_evidence(claim, text)}"
+            for finding in find(value, None).values()
+            for claim in _unsupported_claims(finding.claims, text)
+        )
+
+    def read(reply: "ParsedReply[T]") -> dict[str, Verdict]:
+        findings = find(reply.value, reply.reply)
+        return {subject: build_verdict(finding, text, reply.call.id, rule) for subject, finding in findings.items()}
+
+    def fail(fault: Fault) -> dict[str, Verdict]:
+        return dict.fromkeys(subjects, failed_verdict(fault))
+
+    return await ask_model(
+        client, request, reply_model, read=read, fail=fail, find_flaw=find_flaw, letters=len(response)
     )
-
-
-def describe_missing_quotes(problems: Iterable[str], source: str = "the response") -> str | None:
-    """Return the problems of a reply that lacks quotations from the source, with what to do; None if there is none."""
-    listed = "; ".join(problems)
-    hint = f"quote from {source} letter by letter, eight letters or more, or decide anew"
-    return f"{listed}; {hint}" if listed else None
-
-
-def mark_unsupported(
-    verdict: Verdict, problem: str, rule: EvidenceRule, required: Mapping[str, Any] = WORST_CASE
-) -> Verdict:
-    """Return the verdict on a finding that no quotation supports; `problem` follows "the judge".
-
-    `required` are the fields that change if the rule requires a quotation; else the finding stands.
-    """
-    changed = required if rule == "required" else {"unsupported": "stands"}
-    reason = f"{verdict.reason} [unsupported: the judge {problem}]".lstrip()
-    return verdict.model_copy(update={"reason": reason, **changed})
 
 
 def build_verdict(finding: Finding, text: SearchableText | None, call: str, rule: EvidenceRule) -> Verdict:
@@ -216,6 +189,34 @@ def _explain_rejected_quotes(quotations: Sequence[str], text: SearchableText) ->
     return " and ".join(f"{shorten_quotes(rejected)} ({why})" for why, rejected in reasons.items() if rejected)
 
 
+WORST_CASE: Mapping[str, Any] = MappingProxyType(
+    {"score": 0.0, "met": False, "native": None, "confidence": None, "status": "ok", "unsupported": "worst-case"}
+)
+"""The fields of a verdict that counts as the worst case: nothing is met. For a penalty, the decision turns it round."""
+NOT_THERE = "not in the response"
+TOO_WEAK = "too short, or cut within a word or number"
+NO_CONTENT = "announces an answer, or fills a line, and says nothing"
+
+
+def describe_missing_quotes(problems: Iterable[str], source: str = "the response") -> str | None:
+    """Return the problems of a reply that lacks quotations from the source, with what to do; None if there is none."""
+    listed = "; ".join(problems)
+    hint = f"quote from {source} letter by letter, eight letters or more, or decide anew"
+    return f"{listed}; {hint}" if listed else None
+
+
+def mark_unsupported(
+    verdict: Verdict, problem: str, rule: EvidenceRule, required: Mapping[str, Any] = WORST_CASE
+) -> Verdict:
+    """Return the verdict on a finding that no quotation supports; `problem` follows "the judge".
+
+    `required` are the fields that change if the rule requires a quotation; else the finding stands.
+    """
+    changed = required if rule == "required" else {"unsupported": "stands"}
+    reason = f"{verdict.reason} [unsupported: the judge {problem}]".lstrip()
+    return verdict.model_copy(update={"reason": reason, **changed})
+
+
 def explain_rejected_quote(quotation: str, text: SearchableText) -> str:
     """Return why a single quotation supports no verdict."""
     if text.find(quotation) is None:
@@ -233,3 +234,29 @@ def verify_quotes(quotations: Sequence[str], text: SearchableText) -> tuple[tupl
 
 def shorten_quotes(quotations: Sequence[str]) -> str:
     return ", ".join(f"'{shorten(quotation, 80)}'" for quotation in quotations[:3])
+
+
+def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> dict[str, Any]:
+    """Return the prompt variables that all prompts about a response share: the task, a reference, and the response."""
+    return {"query": chat_text(inputs.task.query), "reference": inputs.task.reference, "response": inputs.response.text}
+
+
+class SingleCallEvaluator(BatchEvaluator):
+    """Ask a model once about a response, and read all verdicts from the reply."""
+
+    layer: Layer = "model"
+    uses_model = True
+    bounds_its_time = True
+
+    @abstractmethod
+    async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
+        """Return all verdicts on a response, by the subjects of their questions."""
+
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
+        """Return the verdicts, in the order of `batch`; those on one response and sample come from one call."""
+        calls: dict[tuple[str, int], list[EvaluatorInput]] = defaultdict(list)
+        for inputs in batch:
+            calls[inputs.response.id, inputs.sample].append(inputs)
+        shared = [replace(same_call[0], client=share_client(same_call)) for same_call in calls.values()]
+        verdicts = dict(zip(calls, await each_answered(map(self.judge_response, shared)), strict=True))
+        return [verdicts[inputs.response.id, inputs.sample][inputs.question.subject] for inputs in batch]

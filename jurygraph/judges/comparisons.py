@@ -1,10 +1,10 @@
 """Judges that compare responses: pairs in both orders, or a whole group in one order and in reverse."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, create_model
 
@@ -30,39 +30,32 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply
 
 
-class LocatedQuotations:
-    """Quotations of a reply, located in the responses as they are shown."""
+OPPONENT = "opponent"  # source of evidence from the response with which a verdict compares its own
+MOST_SHOWN = 20  # most responses in one prompt
+USUAL = "Which one serves the task better: it does what was asked, it is right, and it can be used as it stands."
 
-    def __init__(self, reply: Any, texts: Sequence[SearchableText]) -> None:
-        unique = list(dict.fromkeys(quotation for quotation in getattr(reply, "quotes", ()) if quotation.strip()))
-        verified = [verify_quotes(unique, text) for text in texts]
-        self._reply = reply
-        self._evidence = [evidence for evidence, _ in verified]
-        lost = [quotation for quotation in unique if all(quotation in unverified for _, unverified in verified)]
-        problem = "in no response, too short, or cut within a word or number"
-        self._lost = f"{shorten_quotes(lost)} ({problem})" if lost else ""
+
+class Quoted(NamedTuple):
+    """The quotations of a reply: as evidence in each of the responses as they are shown, and those in none of them."""
+
+    evidence: Sequence[tuple[Evidence, ...]]
+    lost: str
 
     @property
     def missing(self) -> str:
         """The problem if no quotation occurs in a response and is valid evidence; empty if there is one."""
-        if any(self._evidence):
+        if any(self.evidence):
             return ""
-        return f"and quotes {self._lost}" if self._lost else "and nothing is quoted for it"
-
-    @property
-    def reason(self) -> str:
-        """The reason in the reply, with a note on its quotations that occur in no response."""
-        reason: str = getattr(self._reply, "reason", "")
-        return f"{reason} [lost: {self._lost}]" if self._lost else reason
-
-    def evidence(self, index: int, source: str = "response") -> tuple[Evidence, ...]:
-        """Return the quotations from the response at an index, each passage once."""
-        return tuple(passage.model_copy(update={"source": source}) for passage in self._evidence[index])
+        return f"and quotes {self.lost}" if self.lost else "and nothing is quoted for it"
 
 
-OPPONENT = "opponent"  # source of evidence from the response with which a verdict compares its own
-MOST_SHOWN = 20  # most responses in one prompt
-USUAL = "Which one serves the task better: it does what was asked, it is right, and it can be used as it stands."
+def locate_quotes(reply: Any, texts: Sequence[SearchableText]) -> Quoted:
+    """Search the quotations of a reply in all responses; each passage is evidence once."""
+    unique = list(dict.fromkeys(quotation for quotation in getattr(reply, "quotes", ()) if quotation.strip()))
+    verified = [verify_quotes(unique, text) for text in texts]
+    lost = [quotation for quotation in unique if all(quotation in unverified for _, unverified in verified)]
+    why = "in no response, too short, or cut within a word or number"
+    return Quoted([evidence for evidence, _ in verified], f"{shorten_quotes(lost)} ({why})" if lost else "")
 
 
 class ComparisonJudge(Evaluator):
@@ -104,15 +97,14 @@ class ComparisonJudge(Evaluator):
         """Return prompt variables in addition to task, responses and criterion."""
         return {}
 
-    async def compare(
-        self,
-        inputs: EvaluatorInput,
-        responses: Sequence[Response],
-        read: Callable[[Any, LocatedQuotations, str], list[Verdict]],
-    ) -> list[Verdict] | Verdict:
-        """Return what `read` makes of the reply on the responses in this order, of its quotations, and of its call.
+    @abstractmethod
+    def read_scores(self, reply: Any) -> list[Verdict]:
+        """Return the verdicts of a reply, in the order in which responses were shown, without reason and evidence."""
 
-        A failed verdict if there is no reply; the verdicts are marked if there is no quotation for a preference.
+    async def compare(self, inputs: EvaluatorInput, responses: Sequence[Response]) -> list[Verdict] | Verdict:
+        """Return the verdicts on the responses, shown in this order; a failed one if there is no usable reply.
+
+        They are marked if there is no quotation for a preference.
         """
         client = inputs.client
         assert client is not None, "a model is required"
@@ -126,26 +118,34 @@ class ComparisonJudge(Evaluator):
         rule = client.safety.evidence
         needs_evidence = rule != "off" and not self._compact
 
-        def find_missing(reply: Any, quoted: LocatedQuotations) -> str:
+        def find_missing(reply: Any, quoted: Quoted) -> str:
             return quoted.missing if needs_evidence and self.has_preference(reply) else ""
 
         def find_flaw(reply: Any) -> str | None:
-            missing = find_missing(reply, LocatedQuotations(reply, texts))
+            missing = find_missing(reply, locate_quotes(reply, texts))
             return describe_missing_quotes([f"a response is preferred, {missing}"] if missing else [], "a response")
 
-        def read_quoted(reply: "ParsedReply[Any]") -> list[Verdict] | Verdict:
-            quoted = LocatedQuotations(reply.value, texts)
-            verdicts = read(reply.value, quoted, reply.call.id)
+        def read(reply: "ParsedReply[Any]") -> list[Verdict]:
+            quoted = locate_quotes(reply.value, texts)
             missing = find_missing(reply.value, quoted)
-            if not missing:
-                return verdicts
-            problem = f"prefers a response, {missing}"
-            return [mark_unsupported(verdict, problem, rule, _tie(verdict)) for verdict in verdicts]
+            reason = getattr(reply.value, "reason", "") + (f" [lost: {quoted.lost}]" if quoted.lost else "")
+            verdicts = []
+            for place, scored in enumerate(self.read_scores(reply.value)):
+                fields = {"reason": reason, "evidence": self.choose_evidence(quoted, place), "call": reply.call.id}
+                verdict = scored.model_copy(update=fields)
+                if missing:
+                    verdict = mark_unsupported(verdict, f"prefers a response, {missing}", rule, _tie(verdict))
+                verdicts.append(verdict)
+            return verdicts
 
         letters = sum(len(response.text) for response in responses)
         return await ask_model(
-            client, request, reply_model, read=read_quoted, fail=failed_verdict, find_flaw=find_flaw, letters=letters
+            client, request, reply_model, read=read, fail=failed_verdict, find_flaw=find_flaw, letters=letters
         )
+
+    def choose_evidence(self, quoted: Quoted, place: int) -> tuple[Evidence, ...]:
+        """Return the evidence of the verdict on the response at a place: what is quoted from it."""
+        return quoted.evidence[place]
 
 
 def _tie(verdict: Verdict) -> Mapping[str, Any]:
@@ -190,17 +190,18 @@ class Pairwise(ComparisonJudge):
     def has_preference(self, reply: Any) -> bool:
         return bool(reply.preferred != "tie")
 
+    def read_scores(self, reply: Any) -> list[Verdict]:
+        """Return the only verdict, on the first response."""
+        score, native = _SCORES[reply.preferred]
+        return [Verdict(score=score, met=native == "first", native=native)]
+
+    def choose_evidence(self, quoted: Quoted, place: int) -> tuple[Evidence, ...]:
+        own, others = quoted.evidence
+        return (*own, *(passage.model_copy(update={"source": OPPONENT}) for passage in others))
+
     async def answer(self, inputs: EvaluatorInput) -> Verdict:
-        verdicts = await self.compare(inputs, inputs.responses, _read_preference)
+        verdicts = await self.compare(inputs, inputs.responses)
         return verdicts if isinstance(verdicts, Verdict) else verdicts[0]
-
-
-def _read_preference(reply: Any, quoted: LocatedQuotations, call: str) -> list[Verdict]:
-    """Return the only verdict, on the first response."""
-    score, native = _SCORES[reply.preferred]
-    evidence = (*quoted.evidence(0), *quoted.evidence(1, OPPONENT))
-    met = native == "first"
-    return [Verdict(score=score, met=met, native=native, reason=quoted.reason, evidence=evidence, call=call)]
 
 
 class Listwise(ComparisonJudge):
@@ -228,31 +229,20 @@ class Listwise(ComparisonJudge):
     def prompt_variables(self, names: Sequence[str]) -> Mapping[str, Any]:
         return {"names": tuple(names)}
 
+    def read_scores(self, reply: Any) -> list[Verdict]:
+        size = len(reply.ranking)
+        ranks = [1 + reply.ranking.index(name) for name in sorted(reply.ranking)]
+        scale = (float(size), 1.0)
+        return [Verdict(score=(size - rank) / (size - 1), native=float(rank), scale=scale) for rank in ranks]
+
     async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
         size = len(inputs.responses)
         if size > MOST_SHOWN:
             advice = "score smaller groups, or compare by `pairwise`"
             return Verdict.fail("too-many", f"{self.name} ranks {MOST_SHOWN} responses at most, not {size}; {advice}")
         step = 1 if inputs.sample % 2 == 0 else -1
-        verdicts = await self.compare(inputs, inputs.responses[::step], _read_ranking)
+        verdicts = await self.compare(inputs, inputs.responses[::step])
         return verdicts if isinstance(verdicts, Verdict) else verdicts[::step]
-
-
-def _read_ranking(reply: Any, quoted: LocatedQuotations, call: str) -> list[Verdict]:
-    """Return the verdicts on the responses, in the order in which they were shown."""
-    size = len(reply.ranking)
-    ranks = (1 + reply.ranking.index(name) for name in sorted(reply.ranking))
-    return [
-        Verdict(
-            score=(size - rank) / (size - 1),
-            native=float(rank),
-            scale=(float(size), 1.0),
-            reason=quoted.reason,
-            evidence=quoted.evidence(position),
-            call=call,
-        )
-        for position, rank in enumerate(ranks)
-    ]
 
 
 @lru_cache(maxsize=MOST_SHOWN * 2)

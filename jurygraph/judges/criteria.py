@@ -10,7 +10,7 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, groupby
@@ -25,10 +25,7 @@ from jurygraph.agents.ask import (
     Measurement,
     Quotes,
     Reason,
-    ask_model,
-    build_verdict,
-    failed_verdict,
-    find_unsupported_claims,
+    judge_findings,
     shared_prompt_variables,
 )
 from jurygraph.agents.functions import has_own_version, source_version
@@ -37,18 +34,16 @@ from jurygraph.concurrency import each_answered
 from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import require_type
-from jurygraph.models.faults import Fault
 from jurygraph.models.probability import p_true
 from jurygraph.models.request import Reply
 from jurygraph.prompts import Prompt, load_prompt
-from jurygraph.safety.evidence import aread_text
 from jurygraph.schema import Audience, Criterion, FrozenModel, Layer, Question, Stakeholder, TaskView, Verdict
 from jurygraph.schema.frozen_model import Flag, Id, Positive, Unit, require_unique
 from jurygraph.schema.params import ParamsModel
 from jurygraph.schema.rubric import require_different_texts
 
 if TYPE_CHECKING:
-    from jurygraph.models.judge_client import JudgeClient, ParsedReply
+    from jurygraph.models.judge_client import JudgeClient
 
 T = TypeVar("T")
 
@@ -62,8 +57,6 @@ _WEIGHTS_HINT = "give a tuple with a number above 0 for each part"
 
 # The next models have no docstrings because these would be part of the JSON schema that a model is given. Class names
 # are visible too, in messages about missing fields.
-
-
 class BinaryAnswer(FrozenModel):  # on one item that is met or not; _add_reason adds the reason and quotations
     met: Flag | None
     probability: Unit | None
@@ -94,23 +87,11 @@ class Form(Displayed, ABC):
 
     @abstractmethod
     def reply_model(self, compact: bool) -> type[FrozenModel]:
-        """Return the reply model."""
+        """Return the model of the answer to one item."""
 
     @abstractmethod
-    def claims(self, answer: Any) -> Iterator[Claim]:
-        """Yield the positive findings of the reply, which need a quotation from the response."""
-
-    def is_unknown(self, answer: Any) -> bool:
-        """Return True if the judge cannot tell, so that the item has no score; a form has no such answer by default."""
-        return False
-
-    def explain_unknown(self, answer: Any) -> str:
-        """Return why an unknown item has no score: the judge's reason, empty in a compact reply."""
-        return str(getattr(answer, "reason", ""))
-
-    @abstractmethod
-    def measure(self, answer: Any, reply: Reply, name: str) -> Measurement:
-        """Return the measurement of a known answer; `name` is the field of the reply that holds it."""
+    def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
+        """Return the finding of an answer, in the field `name` of a reply; its positive parts need a quotation."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -125,19 +106,15 @@ class Binary(Form):
     def reply_model(self, compact: bool) -> type[FrozenModel]:
         return BinaryAnswer if compact else _add_reason(BinaryAnswer)
 
-    def claims(self, answer: Any) -> Iterator[Claim]:
-        if answer.met:
-            yield Claim("met", answer.quotes)
-
-    def is_unknown(self, answer: Any) -> bool:
-        return answer.met is None
-
-    def measure(self, answer: Any, reply: Reply, name: str) -> Measurement:
-        probability = p_true(reply, (name, "met"))
+    def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
+        if answer.met is None:
+            return _answered(name, answer, None)
+        probability = None if reply is None else p_true(reply, (name, "met"))
         if probability is not None and (probability >= 0.5) != answer.met:
             probability = None  # a reply of "no" with P(yes) above 0.5 has no quotation for it
         source = "as stated" if probability is None else "from log probabilities"
-        return Measurement(answer.probability if probability is None else probability, answer.met, f"P(met) {source}")
+        score = answer.probability if probability is None else probability
+        return _answered(name, answer, Measurement(score, answer.met, f"P(met) {source}"), "met" if answer.met else "")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -156,16 +133,19 @@ class Scale(Form):
     def reply_model(self, compact: bool) -> type[FrozenModel]:
         return _scale_model(self.low, self.high, compact)
 
-    def claims(self, answer: Any) -> Iterator[Claim]:
-        if answer.value is not None and answer.value > self.low:
-            yield Claim(f"a value of {answer.value:g}", answer.quotes)
-
-    def is_unknown(self, answer: Any) -> bool:
-        return answer.value is None
-
-    def measure(self, answer: Any, reply: Reply, name: str) -> Measurement:
+    def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
+        if answer.value is None:
+            return _answered(name, answer, None)
         score = (answer.value - self.low) / (self.high - self.low)
-        return Measurement(score, native=answer.value, scale=(self.low, self.high))
+        measurement = Measurement(score, native=answer.value, scale=(self.low, self.high))
+        return _answered(name, answer, measurement, f"a value of {answer.value:g}" if answer.value > self.low else "")
+
+
+def _answered(name: str, answer: Any, measurement: Measurement | None, statement: str = "") -> Finding:
+    """Return the finding of an answer with a reason and quotations of its own; the statement is its only claim."""
+    quotes = getattr(answer, "quotes", ())
+    claims = [Claim(statement, quotes)] if statement else []
+    return Finding(name, measurement, getattr(answer, "reason", ""), quotes, claims)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -188,27 +168,20 @@ class PartialCredit(Form):
     def reply_model(self, compact: bool) -> type[FrozenModel]:
         return _parts_model(len(self.weights), compact)
 
-    def claims(self, answer: Any) -> Iterator[Claim]:
-        for name in self.names:
-            part = getattr(answer, name)
-            if part.met:
-                yield Claim(f"{name} met", part.quotes)
-
-    def is_unknown(self, answer: Any) -> bool:
-        return any(self._unknown_parts(answer))
-
-    def explain_unknown(self, answer: Any) -> str:
-        reason = super(PartialCredit, self).explain_unknown(answer)
-        return f"{CANNOT_TELL} {', '.join(self._unknown_parts(answer))}" + (f": {reason}" if reason else "")
-
-    def _unknown_parts(self, answer: Any) -> list[str]:
-        return [name for name in self.names if getattr(answer, name).met is None]
-
-    def measure(self, answer: Any, reply: Reply, name: str) -> Measurement:
-        met = [getattr(answer, part).met for part in self.names]
+    def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
+        parts = {part: getattr(answer, part) for part in self.names}
+        reason = getattr(answer, "reason", "")
+        quotes = [quote for part in parts.values() for quote in getattr(part, "quotes", ())]
+        unknown = [part for part, found in parts.items() if found.met is None]
+        if unknown:
+            why = f"{CANNOT_TELL} {', '.join(unknown)}" + (f": {reason}" if reason else "")
+            return Finding(name, None, why, quotes)
+        met = [found.met for found in parts.values()]
         credit = math.fsum(weight for weight, is_met in zip(self.weights, met, strict=True) if is_met)
         total = math.fsum(self.weights)
-        return Measurement(min(1.0, credit / total), all(met), credit, (0.0, total))
+        measurement = Measurement(min(1.0, credit / total), all(met), credit, (0.0, total))
+        claims = [Claim(f"{part} met", getattr(found, "quotes", ())) for part, found in parts.items() if found.met]
+        return Finding(name, measurement, reason, quotes, claims)
 
 
 @lru_cache(maxsize=1024)
@@ -259,48 +232,17 @@ async def judge_items(
 ) -> list[Verdict]:
     """Return a verdict on each item, from one call; the keys of `items` are their names in the reply and in the prompt.
 
-    Unless the config's `safety.evidence` is off, every positive finding needs a quotation from the response: quotations
-    from elsewhere are discarded, the model gets one chance to repair its reply, and a finding then left without any is
-    marked `unsupported` (see `quotations`). An item of which the judge cannot tell abstains with the judge's reason;
-    nothing of it is credited, so that it needs no quotation. `compact` replies hold neither reasons nor quotations.
+    `compact` replies hold neither reasons nor quotations; others need quotations as in `judge_findings`.
     """
-    reply_model = _reply_model(tuple((name, item.form.reply_model(compact)) for name, item in items.items()))
+    reply_model: type[Any] = _reply_model(tuple((name, item.form.reply_model(compact)) for name, item in items.items()))
     prompt_variables = {**variables, "items": tuple(_show_item(*item) for item in items.items()), "compact": compact}
     request = client.request(prompt, reply_model, prompt_variables, sample=sample, logprobs=True)
-    rule = client.safety.evidence
-    response_text = None if compact or rule == "off" else await aread_text(response)
 
-    def find_flaw(value: Any) -> str | None:
-        claims = ((name, _claims(item.form, getattr(value, name))) for name, item in items.items())
-        return find_unsupported_claims(claims, response_text)
+    def find(value: Any, reply: Reply | None) -> dict[str, Finding]:
+        return {name: item.form.find(getattr(value, name), name, reply) for name, item in items.items()}
 
-    def read(reply: "ParsedReply[Any]") -> list[Verdict]:
-        findings = (_find(name, item.form, reply, compact) for name, item in items.items())
-        return [build_verdict(finding, response_text, reply.call.id, rule) for finding in findings]
-
-    def fail(fault: Fault) -> list[Verdict]:
-        return [failed_verdict(fault)] * len(items)
-
-    return await ask_model(
-        client, request, reply_model, read=read, fail=fail, find_flaw=find_flaw, letters=len(response)
-    )
-
-
-def _find(name: str, form: Form, result: "ParsedReply[Any]", compact: bool) -> Finding:
-    answer = getattr(result.value, name)
-    is_unknown = form.is_unknown(answer)
-    measurement = None if is_unknown else form.measure(answer, result.reply, name)
-    reason = form.explain_unknown(answer) if is_unknown else getattr(answer, "reason", "")
-    if compact:
-        return Finding(name, measurement, reason)
-    parts = (answer, *(part for _, part in answer))
-    quotes = [quote for part in parts for quote in getattr(part, "quotes", ())]
-    return Finding(name, measurement, reason, quotes, _claims(form, answer))
-
-
-def _claims(form: Form, answer: Any) -> tuple[Claim, ...]:
-    """Return the claims that need a quotation; none of an unknown item, which gives no credit."""
-    return () if form.is_unknown(answer) else tuple(form.claims(answer))
+    verdicts = await judge_findings(client, request, reply_model, response, items, find, is_quoted=not compact)
+    return list(verdicts.values())
 
 
 @lru_cache(maxsize=1024)
@@ -488,14 +430,18 @@ class Criteria(JudgeEvaluator):
             weights = tuple(part.weight for part in about.parts)
             return Item(about.text, PartialCredit(weights), tuple(part.text for part in about.parts))
         if about.scale is not None:
-            anchors = tuple(sorted(about.anchors.items(), key=_anchor_sort_key))
-            return Item(about.text, Scale(*about.scale), anchors=anchors)
+            return Item(about.text, Scale(*about.scale), anchors=sort_anchors(about.anchors))
         return Item(about.text, Binary())
 
 
-def _anchor_sort_key(anchor: tuple[str, str]) -> tuple[float, str]:
-    match = _NUMBER.match(anchor[0])
-    return float(match[0]) if match else float("inf"), anchor[0]
+def sort_anchors(anchors: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the values of a scale with their meanings, numbers from low to high before any other."""
+
+    def sort_key(anchor: tuple[str, str]) -> tuple[float, str]:
+        match = _NUMBER.match(anchor[0])
+        return float(match[0]) if match else math.inf, anchor[0]
+
+    return tuple(sorted(anchors.items(), key=sort_key))
 
 
 SERVED_SCALE = (0.0, 4.0)

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, create_model, model_validator
 
@@ -22,23 +22,16 @@ from jurygraph.agents.ask import (
     Quotes,
     Reason,
     SingleCallEvaluator,
-    ask_model,
-    build_verdict,
-    failed_verdict,
-    find_unsupported_claims,
+    judge_findings,
     shared_prompt_variables,
 )
 from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.judges.criteria import rotate
-from jurygraph.models.faults import Fault
+from jurygraph.models.request import Reply
 from jurygraph.prompts import load_prompt
-from jurygraph.safety.evidence import aread_text
 from jurygraph.schema import Audience, FrozenModel, Question, Stakeholder, TaskView, Verdict
 from jurygraph.schema.frozen_model import Flag, Unit
 from jurygraph.schema.params import ParamsModel
-
-if TYPE_CHECKING:
-    from jurygraph.models.judge_client import ParsedReply
 
 TOKENS_PER_REASON = 160
 """Tokens that a reply may use for one reason with its quotations and its conclusion; most use half."""
@@ -50,10 +43,7 @@ class ScoringProtocol(SingleCallEvaluator):
     """Judge one response for all people whom it should serve, in a single call (DecompR, Appendix A.2).
 
     The call contains the whole protocol even if only a part of it is requested, so that a later request for another
-    part finds the reply in the cache. Unless `safety.evidence` is off in the config, each finding about a response
-    needs a quotation that occurs in it; other quotations are discarded, which is reported to the model once, and a
-    finding that then has no quotation is marked `unsupported`. Sample s lists the people rotated by s places, unless
-    `rotate` is false.
+    part finds the reply in the cache. Sample s lists the people rotated by s places, unless `rotate` is false.
     """
 
     class Params(ParamsModel):
@@ -104,25 +94,16 @@ class ScoringProtocol(SingleCallEvaluator):
         room = TOKENS_PER_REASON * self.max_reasons(people)
         variables = {**shared_prompt_variables(inputs), "people": named_people(people), **self.prompt_variables(people)}
         request = client.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
+
+        def find(value: Any, _: Reply | None) -> dict[str, Finding]:
+            found = self.findings(value, people)
+            return {
+                subject: finding._replace(reason=restore_ids(finding.reason, people))
+                for subject, finding in found.items()
+            }
+
         response = inputs.response.text
-        rule = client.safety.evidence
-        text = None if rule == "off" else await aread_text(response)
-
-        def find_flaw(reply: FrozenModel) -> str | None:
-            findings = self.findings(reply, people).values()
-            return find_unsupported_claims(((finding.place, finding.claims) for finding in findings), text)
-
-        def read(reply: "ParsedReply[Any]") -> Mapping[str, Verdict]:
-            findings = self.findings(reply.value, people)
-            call = reply.call.id
-            return {subject: build_verdict(finding, text, call, rule) for subject, finding in findings.items()}
-
-        def fail(fault: Fault) -> Mapping[str, Verdict]:
-            return dict.fromkeys(self.subjects(people), failed_verdict(fault))
-
-        return await ask_model(
-            client, request, reply_model, read=read, fail=fail, find_flaw=find_flaw, letters=len(response)
-        )
+        return await judge_findings(client, request, reply_model, response, self.subjects(people), find)
 
 
 _NAME = re.compile(r"\bperson_([1-9]\d{0,5})\b")
@@ -177,15 +158,13 @@ class AspectReply(GroundsReply):
     held: Flag
 
 
-def rating(place: str, value: float, reason: str, quotes: Sequence[str], people: People) -> Finding:
-    """Return the finding of a value on the scale; one above the lowest needs a quotation."""
-    claims = [Claim(f"a value of {value:g}", quotes)] if value > LOWEST else []
-    return Finding(place, on_scale(value), restore_ids(reason, people), quotes, claims)
-
-
-def on_scale(value: float) -> Measurement:
-    """Convert a value on the scale to the form of a verdict: its fraction of the range, and the value itself."""
-    return Measurement((value - LOWEST) / (HIGHEST - LOWEST), native=value, scale=(LOWEST, HIGHEST))
+def rating(
+    place: str, value: float, reason: str, quotes: Sequence[str], claims: Sequence[Claim] = (), name: str = "value"
+) -> Finding:
+    """Return the finding of a value from 1 to 10; one above the lowest needs a quotation, as do the other claims."""
+    measurement = Measurement((value - LOWEST) / (HIGHEST - LOWEST), native=value, scale=(LOWEST, HIGHEST))
+    own = [Claim(f"a {name} of {value:g}", quotes)] if value > LOWEST else []
+    return Finding(place, measurement, reason, quotes, [*claims, *own])
 
 
 OVERALL = "overall"
@@ -213,9 +192,8 @@ class DirectProtocol(ScoringProtocol):
         aspects: Mapping[str, AspectReply] = {aspect: getattr(reply, aspect) for aspect in ASPECTS}
         quotes = [quote for found in aspects.values() for quote in found.quotes]
         reason = "; ".join(f"{aspect} {_describe_held(found)}" for aspect, found in aspects.items())
-        overall = rating(OVERALL, reply.value, reason, quotes, people)
         held = [Claim(f"{aspect} held", found.quotes) for aspect, found in aspects.items() if found.held]
-        return {OVERALL: overall._replace(claims=[*held, *overall.claims])}
+        return {OVERALL: rating(OVERALL, reply.value, reason, quotes, held)}
 
     def max_reasons(self, people: People) -> int:
         return len(ASPECTS)
@@ -246,7 +224,7 @@ class RubricProtocol(ScoringProtocol):
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         rated = {dimension: getattr(reply, dimension) for dimension in DIMENSIONS}
-        return {name: rating(name, each.value, each.reason, each.quotes, people) for name, each in rated.items()}
+        return {name: rating(name, one.value, one.reason, one.quotes) for name, one in rated.items()}
 
 
 WEIGHTS: Mapping[str, float] = {"A": 2.5, "B": 2.0, "C": 1.5, "D": 1.5, "E": 1.0}
@@ -281,7 +259,7 @@ class ChecklistProtocol(ScoringProtocol):
             item: ItemReply = attrgetter(place)(reply)
             measured = None if item.met is None else Measurement(float(item.met), item.met)
             claims = [Claim("met", item.quotes)] if item.met else []
-            findings[subject] = Finding(place, measured, restore_ids(item.reason, people), item.quotes, claims)
+            findings[subject] = Finding(place, measured, item.reason, item.quotes, claims)
         return findings
 
     def prompt_variables(self, people: People) -> Mapping[str, Any]:
@@ -372,8 +350,8 @@ class _Decomposed(ScoringProtocol):
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         """Return all findings of a reply, whichever evaluator asks, so that both find the same errors in it."""
         names = dict(zip((person.id for person in people), person_names(len(people)), strict=True))
-        utilities = {f"{UTILITY}/{person}": _utility_finding(name, reply, people) for person, name in names.items()}
-        weights = {f"{WEIGHT}/{person}": _weight_finding(name, reply, people) for person, name in names.items()}
+        utilities = {f"{UTILITY}/{person}": _utility_finding(name, reply) for person, name in names.items()}
+        weights = {f"{WEIGHT}/{person}": _weight_finding(name, reply) for person, name in names.items()}
         return utilities | weights
 
     def max_reasons(self, people: People) -> int:
@@ -410,7 +388,7 @@ def _weights_by_name(weights: WeightsReply) -> dict[str, float]:
     return {name: value for name, value in weights if name != "reason"}
 
 
-def _utility_finding(name: str, reply: Any, people: People) -> Finding:
+def _utility_finding(name: str, reply: Any) -> Finding:
     verdict: PersonReply = getattr(reply, name)
     constraints = {
         f"{kind} {number}": constraint
@@ -419,21 +397,20 @@ def _utility_finding(name: str, reply: Any, people: People) -> Finding:
     }
     quotes = [quote for constraint in constraints.values() for quote in constraint.quotes]
     quotes += verdict.credibility.quotes
-    claims = [Claim(f"{place} held", constraint.quotes) for place, constraint in constraints.items() if constraint.held]
-    claims += [Claim(f"a utility of {verdict.utility:g}", quotes)] if verdict.utility > LOWEST else []
+    held = [Claim(f"{place} held", constraint.quotes) for place, constraint in constraints.items() if constraint.held]
     descriptions = [
         f"{place} ({constraint.constraint}) {_describe_held(constraint)}" for place, constraint in constraints.items()
     ]
-    reason = restore_ids("; ".join([*descriptions, f"credibility: {verdict.credibility.reason}"]), people)
-    return Finding(name, on_scale(verdict.utility), reason, quotes, claims)
+    reason = "; ".join([*descriptions, f"credibility: {verdict.credibility.reason}"])
+    return rating(name, verdict.utility, reason, quotes, held, "utility")
 
 
 def _describe_held(found: AspectReply | ConstraintReply) -> str:
     return f"{'held' if found.held else 'not held'}: {found.reason}"
 
 
-def _weight_finding(name: str, reply: Any, people: People) -> Finding:
+def _weight_finding(name: str, reply: Any) -> Finding:
     """Return the finding on a person's share of all weights; it is not about the response, and needs no quotation."""
     values = _weights_by_name(reply.weights)
     measured = Measurement(values[name] / math.fsum(values.values()), native=values[name], scale=(0.0, 1.0))
-    return Finding(f"weights.{name}", measured, restore_ids(reply.weights.reason, people))
+    return Finding(f"weights.{name}", measured, reply.weights.reason)

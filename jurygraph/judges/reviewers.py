@@ -7,9 +7,8 @@ prompt mirrors the first: in the response and in every example the two texts hav
 changed its sign. So what a reviewer prefers stays in the prompt, and what the model prefers by position does not.
 """
 
-import math
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -18,11 +17,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, create_model, model_validator
 
-from jurygraph.agents.ask import Claim, Measurement, Quotes, Reason, shared_prompt_variables
+from jurygraph.agents.ask import Claim, Finding, Measurement, Quotes, Reason, shared_prompt_variables
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError, InputError, PlanError
-from jurygraph.judges.criteria import Item, Profile, Scale, judge_items
+from jurygraph.judges.criteria import Item, Profile, Scale, judge_items, sort_anchors
 from jurygraph.judges.examples import (
     Choice,
     Example,
@@ -53,7 +52,6 @@ from jurygraph.schema import (
 from jurygraph.schema.frozen_model import Count, Flag, Id, Number, Positive, PositiveInt
 from jurygraph.schema.params import ParamsModel
 from jurygraph.schema.task import query_text
-from jurygraph.sources.ratings import NUMERAL
 
 
 class _Prediction(FrozenModel):  # `value` and `confidence` are added, the reason and its quotations before them
@@ -79,18 +77,17 @@ class PredictionForm(Scale):
     def reply_model(self, compact: bool) -> type[FrozenModel]:
         return _prediction_model(self, compact)
 
-    def is_unknown(self, answer: Any) -> bool:
-        return answer.value is None
-
-    def claims(self, answer: Any) -> Iterator[Claim]:
-        if answer.value is not None:
-            yield Claim(f"a value of {answer.value:g}", answer.quotes)
-
-    def measure(self, prediction: Any, reply: Reply, name: str) -> Measurement:
-        native, (low, high) = float(prediction.value), self.scored_ends
-        confidence = round(prediction.confidence / 100.0, 12)  # 80.3 of 100 is exactly 0.803
+    def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
+        reason = getattr(answer, "reason", "")
+        quotes = getattr(answer, "quotes", ())
+        if answer.value is None:
+            return Finding(name, None, reason, quotes)
+        native = float(answer.value)
+        low, high = self.scored_ends
+        confidence = round(answer.confidence / 100.0, 12)  # 80.3 of 100 is exactly 0.803
         score = None if native == self.exclusion else (native - low) / (high - low)
-        return Measurement(score, native=native, scale=(low, high), confidence=confidence)
+        measurement = Measurement(score, native=native, scale=(low, high), confidence=confidence)
+        return Finding(name, measurement, reason, quotes, [Claim(f"a value of {answer.value:g}", quotes)])
 
     @property
     def scored_ends(self) -> tuple[float, float]:
@@ -170,18 +167,9 @@ class Dimension(FrozenModel):
         """The form in which a judge predicts its scores."""
         return PredictionForm(*self.scale, self.step, self.not_applicable)
 
-    @property
-    def sorted_anchors(self) -> tuple[tuple[str, str], ...]:
-        """The values with their descriptions, numbers from low to high before any other."""
-        return tuple(sorted(self.anchors.items(), key=lambda anchor: (_as_number(anchor[0]), anchor[0])))
-
     def mirror(self, score: float) -> float:
         """Return the score at the same distance from the other end of the scale."""
         return self.scale[0] + self.scale[1] - score
-
-
-def _as_number(text: str) -> float:
-    return float(text) if NUMERAL.fullmatch(text) else math.inf
 
 
 def _check_name(name: str) -> str:
@@ -432,7 +420,7 @@ class ReviewerJudge(Evaluator):
             "step": None if dimension.step == 1.0 else dimension.step,
             "exclusion": dimension.not_applicable,
         }
-        item = {"score": Item(dimension.text, dimension.form, anchors=dimension.sorted_anchors)}
+        item = {"score": Item(dimension.text, dimension.form, anchors=sort_anchors(dimension.anchors))}
         compact = self.settings.profile == "compact"
         shown = inputs.response.text
         (verdict,) = await judge_items(

@@ -25,11 +25,16 @@ def parse_reply(form: Form, reply_fields: dict[str, Any], compact: bool = False)
 
 
 def measure_reply(form: Form, reply_fields: dict[str, Any], reply: Reply = SILENT) -> Measurement:
-    return form.measure(parse_reply(form, reply_fields), reply, "item_1")
+    found = form.find(parse_reply(form, reply_fields), "item_1", reply).measurement
+    assert found is not None
+    return found
 
 
 def claims_of(form: Form, reply_fields: dict[str, Any]) -> list[tuple[str, list[str]]]:
-    return [(claim.statement, list(claim.quotes)) for claim in form.claims(parse_reply(form, reply_fields))]
+    return [
+        (claim.statement, list(claim.quotes))
+        for claim in form.find(parse_reply(form, reply_fields), "item_1", None).claims
+    ]
 
 
 # Reply models
