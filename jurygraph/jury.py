@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from pydantic_core import PydanticSerializationError
 
-from jurygraph.agents.graph_annotator.domains import load_domain
+from jurygraph.agents.graph_annotator import load_domain
 from jurygraph.agents.registry import check_judges, load_combiners, load_derivers, load_evaluators
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.agents.user_modules import allow_modules_in_folder

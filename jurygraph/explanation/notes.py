@@ -1,10 +1,10 @@
 """Notes on a trace that both `explain` and `show` print: contrasts, origins, material, rules and examples."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedVerdict
 from jurygraph.messages import join_names
-from jurygraph.schema import ExampleUse, Failure, RecordedVerdict, Rubric, Swap, Trace
+from jurygraph.schema import Failure, RecordedVerdict, Rubric, Trace
 from jurygraph.schema.task import READ_FROM_FILE
 from jurygraph.schema.verdict import Unsupported
 
@@ -109,27 +109,16 @@ def discard_reason(one: ExplainedVerdict) -> str:
 
 
 def example_details(verdict: RecordedVerdict) -> Iterator[str]:
-    """Return lines on the past examples a judge was shown or not, on both orders of a pair, and on the shrinkage."""
-    yield from _example_lines(verdict.examples)
-    yield from _order_lines(verdict.swap)
-    if verdict.shrinkage is not None:
-        toward = verdict.shrinkage.toward
-        weight = verdict.shrinkage.weight
-        yield f"shrunk by {weight:.1%} towards {toward:.4f}, the score of the aggregate judge"
-        yield from _order_lines(verdict.shrinkage.swap, " by the aggregate judge")
-        yield from _example_lines(verdict.shrinkage.examples, " to the aggregate judge")
-
-
-def _order_lines(swap: Swap | None, judge: str = "") -> Iterator[str]:
-    if swap is not None:
-        mean = (swap.given + 1.0 - swap.swapped) / 2.0
-        yield f"judged in both orders{judge}: ({swap.given:.4f} + 1 - {swap.swapped:.4f}) / 2 = {mean:.4f}"
-
-
-def _example_lines(examples: Iterable[ExampleUse], receiver: str = "") -> Iterator[str]:
-    labels = [(f"{example.item} ({example.reviewer}: {example.score:g})", example.dropped) for example in examples]
+    """Return lines on the past examples a judge was shown or not, and on both orders of a pair."""
+    labels = [
+        (f"{example.item} ({example.reviewer}: {example.score:g})", example.dropped) for example in verdict.examples
+    ]
     if used := [name for name, dropped in labels if dropped is None]:
-        yield f"examples shown{receiver}: {', '.join(used)}"
+        yield f"examples shown: {', '.join(used)}"
     for name, dropped in labels:
         if dropped is not None:
-            yield f"example not shown{receiver}: {name}, because {dropped}"
+            yield f"example not shown: {name}, because {dropped}"
+    if verdict.swap is not None:
+        given = verdict.swap.given
+        swapped = verdict.swap.swapped
+        yield f"judged in both orders: ({given:.4f} + 1 - {swapped:.4f}) / 2 = {(given + 1.0 - swapped) / 2.0:.4f}"

@@ -30,7 +30,6 @@ from jurygraph.schema import (
     RecordedVerdict,
     RepetitionControl,
     Reward,
-    Shrinkage,
     Swap,
     Term,
     Trace,
@@ -495,36 +494,16 @@ def predicted_verdict(**fields: Any) -> RecordedVerdict:
 
 
 def test_a_pair_that_was_judged_in_both_orders_shows_the_arithmetic():
-    swap, other = Swap(given=1.0, swapped=0.25, call="s"), Swap(given=0.5, swapped=0.5)
-    verdict = predicted_verdict(swap=swap, shrinkage=Shrinkage(weight=0.2, toward=0.5, swap=other))
+    verdict = predicted_verdict(swap=Swap(given=1.0, swapped=0.25, call="s"))
     expected = [
+        "examples shown: tent (ann: 4.5)",
+        "example not shown: boots (ann: 2), because of the group of the response",
         "judged in both orders: (1.0000 + 1 - 0.2500) / 2 = 0.8750",
-        "shrunk by 20.0% towards 0.5000, the score of the aggregate judge",
-        "judged in both orders by the aggregate judge: (0.5000 + 1 - 0.5000) / 2 = 0.5000",
     ]
     one = trace(reward(), verdict)
     lines = show_lines(one, Decision(specs=()))
     start = lines.index(expected[0])
     assert lines[start : start + 3] == expected
-    assert "; ".join(expected) in "".join(sentences(one))
-
-
-def test_the_examples_of_the_aggregate_judge_have_a_line_of_their_own():
-    others = (
-        ExampleUse(item="stove", reviewer="ben", score=3.0, fingerprint="3"),
-        ExampleUse(item="socks", reviewer="cy", score=1.0, fingerprint="4", dropped="the prompt was full"),
-    )
-    one = trace(reward(), predicted_verdict(shrinkage=Shrinkage(weight=0.2, toward=0.5, examples=others)))
-    expected = [
-        "examples shown: tent (ann: 4.5)",
-        "example not shown: boots (ann: 2), because of the group of the response",
-        "shrunk by 20.0% towards 0.5000, the score of the aggregate judge",
-        "examples shown to the aggregate judge: stove (ben: 3)",
-        "example not shown to the aggregate judge: socks (cy: 1), because the prompt was full",
-    ]
-    lines = show_lines(one, Decision(specs=()))
-    start = lines.index(expected[0])
-    assert lines[start : start + 5] == expected
     assert f"appeal@ann (e): {'; '.join(expected)}." in sentences(one)
 
 

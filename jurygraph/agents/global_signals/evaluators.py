@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jurygraph.agents.judging.ask import failed_verdict
+from jurygraph.agents.ask import failed_verdict
 from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput
 from jurygraph.arrays import Floats
 from jurygraph.models.embedding.embedder import BATCH_SIZE, CachingEmbedder

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import Field, create_model, model_validator
 
-from jurygraph.agents.judging.ask import ask_model, failed_verdict
-from jurygraph.agents.judging.evaluator import SingleCallEvaluator, shared_prompt_variables
-from jurygraph.agents.judging.forms import Reason
-from jurygraph.agents.judging.quotations import (
+from jurygraph.agents.ask import (
+    Reason,
+    SingleCallEvaluator,
+    ask_model,
     describe_missing_quotes,
     explain_rejected_quote,
+    failed_verdict,
     mark_unsupported,
+    shared_prompt_variables,
 )
 from jurygraph.agents.quality_assessor.steps import Segment, UnsoundStep, find_false_calculations, split_steps
 from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput

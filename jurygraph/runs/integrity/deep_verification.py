@@ -18,7 +18,7 @@ from pydantic_core import to_jsonable_python
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.routing import ReusedResults
-from jurygraph.judges.pairwise.comparison_judge import OPPONENT
+from jurygraph.judges.comparisons import OPPONENT
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault
@@ -37,7 +37,7 @@ from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES, VerdictKey
 
 _COMPARED = (
     "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "
-    "gated_by examples shrinkage swap unsupported call calls"
+    "gated_by examples swap unsupported call calls"
 ).split()
 _DERIVED = "status data variants evidence failure note call calls".split()
 

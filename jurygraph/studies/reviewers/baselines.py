@@ -13,7 +13,7 @@ import numpy as np
 
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import InputError
-from jurygraph.judges.few_shot.history import rated_text
+from jurygraph.judges.examples import rated_text
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.agreement import scored_once

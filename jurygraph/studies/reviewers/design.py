@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jurygraph.errors import InputError
-from jurygraph.judges.few_shot.constructors import Personalized, ReviewerJudge
+from jurygraph.judges.reviewers import Personalized, ReviewerJudge
 from jurygraph.schema import Config
 from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.rating import Rating

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.errors import InputError
-from jurygraph.judges.few_shot.constructors import ReviewerJudge
+from jurygraph.judges.reviewers import ReviewerJudge
 from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts

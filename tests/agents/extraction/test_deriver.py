@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.extraction.deriver import Extract
-from jurygraph.agents.extraction.grounding import NOT_FOUND_MESSAGE, UNKNOWN
+from jurygraph.agents.extraction import NOT_FOUND_MESSAGE, UNKNOWN, Extract
 from jurygraph.agents.registry import load_deriver
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.errors import ConfigError

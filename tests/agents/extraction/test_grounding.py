@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.extraction.grounding import (
+from jurygraph.agents.extraction import (
     DUPLICATE_MESSAGE,
     MAX_PASSAGE,
     NOT_FOUND_MESSAGE,
     UNKNOWN,
     Grounded,
     IndexedText,
+    RecordParams,
     add_unknown_records,
     describe_left_out,
     ground,
 )
-from jurygraph.agents.extraction.spec import RecordParams
 from jurygraph.agents.facts.values import parse_number
 from tests.rows import all_rows
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.extraction.deriver import Extract
-from jurygraph.agents.extraction.spec import MAX_RECORDS, Kinds, RecordParams, reply_model
+from jurygraph.agents.extraction import MAX_RECORDS, Extract, Kinds, RecordParams, reply_model
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault
 from jurygraph.models.request import Reply

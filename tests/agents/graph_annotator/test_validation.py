@@ -5,13 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from jurygraph.agents.graph_annotator.validation import (
-    CriterionPair,
-    EdgeReply,
-    RoleReply,
-    check_edges,
-    check_roles,
-)
+from jurygraph.agents.graph_annotator import CriterionPair, EdgeReply, RoleReply, check_edges, check_roles
 from jurygraph.schema import Criterion
 from jurygraph.schema.task import Role
 

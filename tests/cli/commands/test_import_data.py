@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jurygraph.cli.commands.import_data import FORMATS
-from jurygraph.judges.few_shot.history import ReviewerHistory
+from jurygraph.judges.examples import ReviewerHistory
 from jurygraph.schema import Response, Task
 from jurygraph.sources import read_tasks
 from jurygraph.sources.importers import READERS

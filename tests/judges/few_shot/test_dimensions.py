@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from jurygraph import RecordedVerdict, Trace
 from jurygraph.errors import ConfigError
-from jurygraph.judges.few_shot.constructors import ZeroShot
-from jurygraph.judges.few_shot.dimensions import Dimension, load_ready_set
+from jurygraph.judges.reviewers import Dimension, ZeroShot, load_ready_set
 from jurygraph.schema import Condition
-from tests.agents.judging import scripted_judge
+from tests.judges.criteria import scripted_judge
 from tests.judges.few_shot.reviewers import (
     judge,
     judge_use,

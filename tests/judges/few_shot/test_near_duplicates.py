@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.judges.few_shot.shown_examples import is_near_duplicate
+from jurygraph.judges.examples import is_near_duplicate
 
 PLAN = (
     "We walk along the harbour in the morning and take the small ferry across to the island before noon. "

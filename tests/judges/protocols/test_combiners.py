@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jurygraph import PlanError, ScoreMatrix
 from jurygraph.decision.combiners import Component, Mean
-from jurygraph.judges.protocols.combiners import AdaptiveSum, ProtocolMean
+from jurygraph.judges.combiners import AdaptiveSum, ProtocolMean
 from jurygraph.schema import ComponentInput
 from tests.examples import at_most
 

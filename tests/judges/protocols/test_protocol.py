@@ -11,15 +11,15 @@ import pytest
 from jurygraph import Task, TaskView, conformance
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.graphs.prepare_graph import view_task
-from jurygraph.judges.protocols.protocol import TOKENS_PER_REASON, ScoringProtocol
+from jurygraph.judges.protocols import TOKENS_PER_REASON, ScoringProtocol
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import EvaluatorUse
-from tests.agents.judging.scripted_judge import (
+from tests.examples import one_in
+from tests.judges.criteria.scripted_judge import (
     fenced,
     score_by_script,
     user_message,
 )
-from tests.examples import one_in
 from tests.judges.protocols.trip import (
     ADAPTIVE,
     ALL,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Task, Trace
-from tests.agents.judging.scripted_judge import reply_in_turn
+from tests.judges.criteria.scripted_judge import reply_in_turn
 from tests.judges.protocols.trip import (
     ADAPTIVE,
     CHECKLIST,
