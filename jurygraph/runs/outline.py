@@ -1,12 +1,15 @@
 """Read groups and traces without their texts: enough for a table or to recompute rewards, and much faster."""
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from sys import intern
 from typing import NamedTuple
 
 from pydantic_core import from_json
 
+from jurygraph.decision.combiners import Combiner
+from jurygraph.decision.decide import GroupVerdicts
+from jurygraph.decision.decide import possible_rewards as possible_of_group
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Record, record_label
@@ -119,6 +122,27 @@ def read_components(run: Run) -> dict[str, bool]:
         for spec in run.decision(record.key).specs:
             weighted[spec.name] = weighted.get(spec.name, False) or spec.weight != 0
     return weighted
+
+
+def possible_rewards(run: Run, combiners: Mapping[str, Combiner], most: int | None = None) -> list[tuple[float, float]]:
+    """Return the least and the greatest reward that each plan of a run allows, in the order of the tasks.
+
+    Tasks with the same questions and weights have one plan; so a table that is judged by one rubric has one entry.
+    With `most`, only those of so many plans are returned.
+    """
+    limits: dict[tuple[str, str], tuple[float, float]] = {}
+    for group in read_groups(run):
+        plan = group.survey, group.decision
+        if plan in limits:
+            continue
+        if len(limits) == most:
+            break
+        outline = run.source.survey_outline(group.survey)
+        names = [trace.response_id for trace in group.traces]
+        judged = GroupVerdicts(run.decision(group.decision), outline.questions, names, group.verdicts(outline))
+        low, high = possible_of_group(judged, combiners)
+        limits[plan] = float(low.min()), float(high.max())
+    return list(limits.values())
 
 
 def _build_outline(

@@ -138,10 +138,10 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
 
     from jurygraph.runs.reports.estimate import count_requests
     from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
-    from jurygraph.runs.reports.summary import RunFigures
+    from jurygraph.runs.reports.summary import GATE_NAMES
     from jurygraph.runs.run import Run
 
-    thresholds = parse_thresholds(",".join(gate), RunFigures, _GATE_EXAMPLE) if gate else None
+    thresholds = parse_thresholds(",".join(gate), GATE_NAMES, _GATE_EXAMPLE) if gate else None
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     with redirect_stdout_to_stderr(), open_session(options) as session, runner:
         if options.dry_run:

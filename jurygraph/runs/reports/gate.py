@@ -4,11 +4,10 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, shorten
-from jurygraph.schema.frozen_model import FrozenModel
 
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -42,17 +41,19 @@ def split_conditions(text: str) -> list[str]:
     return re.split(r",|\sand\s", text)
 
 
-def parse_thresholds(text: str, figures: type[FrozenModel], example: str) -> list[Threshold]:
-    """Parse conditions NAME OP NUMBER on these figures, joined by `,` or `and`.
+def parse_thresholds(text: str, names: Sequence[str], example: str) -> list[Threshold]:
+    """Parse conditions NAME OP NUMBER on the figures with these names, joined by `,` or `and`.
 
     `example` is a condition for messages. Raises `InputError` where a condition cannot be parsed, or names no figure.
     """
-    return [parse_threshold(part, text, list(figures.model_fields), example) for part in split_conditions(text)]
+    return [parse_threshold(part, text, names, example) for part in split_conditions(text)]
 
 
-def failed_thresholds(thresholds: Iterable[Threshold], figures: FrozenModel) -> list[tuple[Threshold, float | None]]:
+def failed_thresholds(
+    thresholds: Iterable[Threshold], figures: Mapping[str, Any]
+) -> list[tuple[Threshold, float | None]]:
     """Return the conditions that do not hold, in their order, each with the value of its figure, None where missing."""
-    values = ((threshold, getattr(figures, threshold.name)) for threshold in thresholds)
+    values = ((threshold, figures[threshold.name]) for threshold in thresholds)
     return [(threshold, value) for threshold, value in values if not threshold.is_met(value)]
 
 

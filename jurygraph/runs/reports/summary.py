@@ -7,13 +7,10 @@ from dataclasses import asdict, dataclass, field, replace
 from math import fsum
 from typing import Any, NamedTuple
 
-from pydantic import Field
-
 from jurygraph.runs.canary import CanaryTally
 from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.store.packing import count_discarded, unpack_message
 from jurygraph.schema import Cause, Failure, Question
-from jurygraph.schema.frozen_model import Count, FrozenModel, Number, Unit
 from jurygraph.schema.verdict import GATED_LAYERS
 
 
@@ -95,16 +92,8 @@ def _is_quoted_finding(verdict: Content) -> bool:
     return not is_plain_no and any(verified for _, _, _, verified, *_ in verdict.get("evidence", ()))
 
 
-class RunFigures(FrozenModel):
-    """The figures of a run that a threshold (`score --gate`) can refer to; the mean leaves out failed rewards."""
-
-    responses: Count
-    failed: Count = Field(description="rewards that failed, which have no value")
-    degraded: Count = Field(description="rewards with a value, although verdicts are missing")
-    mean: Number | None
-    coverage: Unit | None = Field(description="mean judged share of the weight")
-    error_rate: Unit = Field(description="share of the verdicts that failed because of infrastructure")
-    unsupported: Unit = Field(description="share of the findings that need a quotation and have none")
+GATE_NAMES = ("responses", "failed", "degraded", "mean", "coverage", "error_rate", "unsupported")
+"""The figures of a run that a threshold (`score --gate`) can name."""
 
 
 class FailedRewards(NamedTuple):
@@ -270,19 +259,19 @@ class Summary:
         return self._parts.failed
 
     @property
-    def figures(self) -> RunFigures:
-        """Return the figures that thresholds refer to."""
+    def figures(self) -> dict[str, float | None]:
+        """Return the figures that thresholds refer to, by `GATE_NAMES`; the mean leaves out failed rewards."""
         coverages = [coverage for row in self._agents.values() for coverage in row.coverages]
         values = [value for row in self._agents.values() for value in row.values]
-        return RunFigures(
-            responses=self.responses,
-            failed=self.failed,
-            degraded=sum(row.degraded for row in self._agents.values()),
-            mean=fsum(values) / len(values) if values else None,
-            coverage=fsum(coverages) / len(coverages) if coverages else None,
-            error_rate=self.error_rate,
-            unsupported=self.unsupported_share,
-        )
+        return {
+            "responses": self.responses,
+            "failed": self.failed,
+            "degraded": sum(row.degraded for row in self._agents.values()),
+            "mean": fsum(values) / len(values) if values else None,
+            "coverage": fsum(coverages) / len(coverages) if coverages else None,
+            "error_rate": self.error_rate,
+            "unsupported": self.unsupported_share,
+        }
 
     @property
     def discarded(self) -> dict[str, int]:

@@ -170,7 +170,11 @@ def test_failed_rewards_are_told_that_differ_in_what_was_judged_of_them() -> Non
     left_out = FailedRewards(4, True, "tone", 3, pytest.approx(2.65 / 3), pytest.approx(0.57 / 4))
     assert summary.left_out == left_out
     assert summary.to_json()["left_out"]["failed"] == 4
-    assert (summary.figures.mean, summary.figures.failed, summary.figures.responses) == (pytest.approx(0.6425), 4, 8)
+    assert (summary.figures["mean"], summary.figures["failed"], summary.figures["responses"]) == (
+        pytest.approx(0.6425),
+        4,
+        8,
+    )
 
 
 def test_failed_rewards_that_are_like_the_others_are_not_said_to_mislead() -> None:
