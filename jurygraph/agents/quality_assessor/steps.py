@@ -19,8 +19,14 @@ from itertools import pairwise, starmap
 from typing import NamedTuple
 
 from jurygraph.agents.maths import arithmetic
-from jurygraph.agents.maths.answer import answer_line_start, final_answer, sentence_ends
-from jurygraph.agents.maths.structure import longest_run, reasoning_range, step_markers
+from jurygraph.agents.maths.answer import (
+    answer_line_start,
+    final_answer,
+    longest_run,
+    reasoning_range,
+    sentence_ends,
+    step_markers,
+)
 from jurygraph.messages import shorten
 from jurygraph.schema import Evidence
 
