@@ -206,16 +206,15 @@ def sort_pairs(pairs: Iterable[CriterionPair]) -> tuple[CriterionPair, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CheckedRoles:
-    """The accepted roles, and the problems: `unassigned` by criterion id, and `unknown_names` for unknown names."""
+    """The accepted roles, and why criteria have none, by their ids."""
 
     roles: dict[str, Role] = field(default_factory=dict)
     unassigned: dict[str, str] = field(default_factory=dict)
-    unknown_names: tuple[str, ...] = ()
 
     @property
     def problems(self) -> list[str]:
         """Return all problems, in sentences."""
-        return [*(f"{_quote(name)} {why}" for name, why in self.unassigned.items()), *self.unknown_names]
+        return [f"{_quote(name)} {why}" for name, why in self.unassigned.items()]
 
 
 def check_roles(replies: Iterable[RoleReply], criteria: Mapping[str, Criterion]) -> CheckedRoles:
@@ -223,9 +222,7 @@ def check_roles(replies: Iterable[RoleReply], criteria: Mapping[str, Criterion])
     roles: dict[str, set[Role]] = defaultdict(set)
     for reply in replies:
         roles[reply.criterion].add(reply.role)
-    checked = CheckedRoles(
-        unknown_names=tuple(f"{_quote(name)} was not asked about" for name in sorted({*roles} - {*criteria}))
-    )
+    checked = CheckedRoles()
     for name, criterion in sorted(criteria.items()):
         why = _wrong_role(criterion, sorted(roles[name]))
         if why is None:
@@ -262,19 +259,18 @@ class CheckedEdges:
 
 
 def check_edges(
-    edges: Iterable[EdgeReply], requested: Sequence[CriterionPair], roles: Mapping[str, Role], known: Iterable[str]
+    edges: Iterable[EdgeReply], requested: Sequence[CriterionPair], roles: Mapping[str, Role]
 ) -> CheckedEdges:
-    """Validate a reply about the pairs `requested`; `known` are the ids of all criteria.
+    """Validate a reply about the pairs `requested`.
 
     A pair with two different kinds gets none, and of two equal answers the more confident counts.
     """
     answers: dict[CriterionPair, EdgeReply] = {}
     rejected: list[tuple[EdgeReply, str]] = []
     by_pair: dict[CriterionPair, list[EdgeReply]] = defaultdict(list)
-    ids = frozenset(known)
     for edge in sorted(edges, key=lambda edge: (edge.parent, edge.child, edge.relation, -edge.confidence, edge.reason)):
         pair = CriterionPair(edge.parent, edge.child)
-        why = _wrong_edge(edge.relation, pair, requested, roles, ids)
+        why = _wrong_edge(edge.relation, pair, requested, roles)
         if why is None:
             by_pair[pair].append(edge)
         else:
@@ -292,29 +288,15 @@ def check_edges(
 
 
 def _wrong_edge(
-    relation: Relation,
-    pair: CriterionPair,
-    requested: Sequence[CriterionPair],
-    roles: Mapping[str, Role],
-    ids: frozenset[str],
+    relation: Relation, pair: CriterionPair, requested: Sequence[CriterionPair], roles: Mapping[str, Role]
 ) -> str | None:
     """Return why an answer is not about a requested pair, or not of a kind between its roles; None if it is valid."""
+    if pair not in requested:
+        return "the pair was not asked about in this request"
     kinds = kinds_between(roles, pair)
-    if pair in requested:
-        known = f"{' or '.join(kinds)} does"
-        wrong = f"{relation} does not go from {roles[pair.parent]} to {roles[pair.child]}, but {known}"
-        return None if relation in ("none", *kinds) else wrong
-    unknown = [name for name in pair if name not in ids]
-    if unknown:
-        return f"{_quote(unknown[0])} is no criterion of the rubric"
-    if pair.parent == pair.child:
-        return "it joins a criterion to itself"
-    if not kinds:
-        if CriterionPair(pair.child, pair.parent) in requested:
-            return "it is the wrong way round: the pair that was asked about has the other direction"
-        roles_of_pair = [roles.get(name, "criterion without role") for name in pair]
-        return f"a criterion of role {roles_of_pair[0]} licenses none of role {roles_of_pair[1]}"
-    return "the pair was not asked about in this request"
+    if relation in ("none", *kinds):
+        return None
+    return f"{relation} does not go from {roles[pair.parent]} to {roles[pair.child]}, but {' or '.join(kinds)} does"
 
 
 def _quote(name: str) -> str:
@@ -598,7 +580,7 @@ def _candidates(rubric: Rubric) -> int | None:
 
 def _mean(numbers: Iterable[int]) -> float | None:
     values = list(numbers)
-    return sum(values) / len(values) if values else None
+    return fmean(values) if values else None
 
 
 MAX_ROLES_PER_CALL = 60  # the largest number of criteria whose roles one request asks for
@@ -626,7 +608,6 @@ class GraphAnnotator:
         return CheckedRoles(
             {name: role for part in parts for name, role in part.roles.items()},
             {name: why for part in parts for name, why in part.unassigned.items()},
-            tuple(why for part in parts for why in part.unknown_names),
         )
 
     async def edges(
@@ -686,7 +667,7 @@ class GraphAnnotator:
         return await self._ask(
             request,
             EdgesReply,
-            lambda reply: check_edges(reply.pairs, pairs, roles, self._by_id),
+            lambda reply: check_edges(reply.pairs, pairs, roles),
             lambda problem: CheckedEdges(unanswered=dict.fromkeys(pairs, problem)),
             "pairs of its criteria",
         )
