@@ -20,10 +20,9 @@ from pydantic_core import from_json
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, describe_value, did_you_mean, quote, shorten
-from jurygraph.sources.files import GZIP, LONGEST_LINE, TextFile, missing_file_hint
+from jurygraph.sources.files import GZIP, LONGEST_LINE, TextFile, refuse_unreadable
 
 _MAX_JSON = 256 << 20
-_TOO_LARGE = "a JSON file is read whole, and this one has over 256 MB; give it as JSON lines"
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
@@ -89,15 +88,11 @@ def _to_json_value(value: Any) -> Any:
 
 
 def _read_start(path: Path) -> bytes:
-    try:
-        if path.exists() and not path.is_file():
-            raise InputError(f"{path}: is {'a folder' if path.is_dir() else 'not a regular file'}; name a file")
+    with refuse_unreadable(path):
+        if path.is_fifo():  # it would be read twice
+            raise InputError(f"{path}: is not a regular file; name a file")
         with path.open("rb") as file:
             return file.read(len(_SQLITE_MAGIC))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file; {missing_file_hint(path)}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); name a file that can be read") from None
 
 
 def _reader_of(path: Path) -> Callable[[Path], Iterator[PlacedRow]]:
@@ -190,7 +185,7 @@ def _require_object(value: Any, location: str) -> Row:
 
 def _read_json(path: Path) -> Iterator[PlacedRow]:
     with closing(TextFile(path, str(path))) as file:
-        rows = _parse_json(file.read_whole(_MAX_JSON, _TOO_LARGE), str(path))
+        rows = _parse_json(file.read_whole(_MAX_JSON, "give it as JSON lines"), str(path))
     if not isinstance(rows, list):
         raise InputError(f"{path}: is {describe_value(rows)}; a table is a list of rows")
     for number, row in enumerate(rows):

@@ -7,9 +7,8 @@ import sqlite3
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing
-from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Path as FieldPath
@@ -106,34 +105,12 @@ Pair = tuple[Task, tuple[Response, ...]]
 _EMPTY_HINT = "write one task per line, each a JSON object"
 
 
-class TasksFile(TaskKeyedFile[TaskLine]):
-    """A file of tasks that need no response; they may name files below `folder`, or anywhere without one."""
-
-    def __init__(self, path: str | Path, folder: Path | None) -> None:
-        self._folder = folder
-        super().__init__(path, TaskLine, "id", "give each task an id of its own", _EMPTY_HINT)
-
-    def _check(self, number: int, entry: TaskLine) -> None:
-        if (outside := check_table_files(entry.facts, self._folder)) is not None:
-            raise_line_error(self._file.name, number, outside)
-
-
-class ValidatedFiles(NamedTuple):
-    """TASKS and RESPONSES, or the `columns` of a table, that were all validated, with their counts of both."""
-
-    tasks: FileDigest
-    responses: FileDigest | None
-    columns: TableColumns | None
-    extent: tuple[int, int]
-
-
 class TaskSource:
     """Tasks with their responses, in the order of the tasks file.
 
-    `tasks`, `responses` and `edges` are the marks of the source files, which stay open until `close`; `columns` are
-    those of a table, whose mark is that of the tasks. `graphs` is the number of tasks with a line in the `edges` file.
-    The first method that needs a line validates all of them; `extent` needs none if the files are those that were
-    `validated` earlier.
+    `tasks_file`, `responses_file` and `edges_file` are the digests of the source files, which stay open until `close`;
+    `columns` are those of a table, whose digest is that of the tasks. `graphs` is the number of tasks with a line in
+    the `edges` file.
     """
 
     def __init__(
@@ -145,15 +122,12 @@ class TaskSource:
         columns: TableColumns | None,
         folder: Path | None,
         defaults: TaskDefaults,
-        validated: ValidatedFiles | None,
     ) -> None:
-        """Open the files, and validate them unless they were `validated`; tasks may name files below `folder`."""
+        """Open the files, and validate every line; tasks may name files below `folder`."""
         self._folder = folder
         self._defaults = defaults
-        self._resources = ExitStack()
-        with ExitStack() as failed:
-            failed.callback(self.close)
-            enter = self._resources.enter_context
+        with ExitStack() as resources, require_temporary_space():
+            enter = resources.enter_context
             self._responses: TextFile | None
             if columns is not None:
                 self._tasks, self._responses = enter(open_table(path, columns))
@@ -167,22 +141,11 @@ class TaskSource:
             self.responses_file: FileDigest | None = None if apart is None else apart.file_digest
             self.edges_file: FileDigest | None = None if self._edges is None else self._edges.file_digest
             self.graphs = 0 if self._edges is None else len(self._edges)
-            is_unchanged = validated is not None and self._edges is None and self._is_unchanged(validated)
-            self._extent = validated.extent if validated is not None and is_unchanged else None
-            if not is_unchanged:
-                self.check()
-            failed.pop_all()
+            self._index = enter(closing(TaskIndex()))
+            self._validate(self._index)
+            self._resources = resources.pop_all()
 
-    def _is_unchanged(self, validated: ValidatedFiles) -> bool:
-        digests = [mark and mark.sha256 for mark in (validated.tasks, validated.responses)]
-        return validated.columns == self.columns and digests == [
-            mark and mark.sha256 for mark in (self.tasks_file, self.responses_file)
-        ]
-
-    @cached_property
-    def _index(self) -> TaskIndex:
-        """Validate every line of the files, and return their index."""
-        index = self._resources.enter_context(closing(TaskIndex()))
+    def _validate(self, index: TaskIndex) -> None:
         self._check_tasks(index)
         if self._responses is not None:
             _check_responses(self._responses, index)
@@ -194,7 +157,6 @@ class TaskSource:
             problem = f"task {quote(unanswered[0])} has no responses"
             remedy = "give it one, or leave it out"
             raise_line_error(self._tasks.name, unanswered[1], Problem(("responses",), problem, remedy))
-        return index
 
     def _check_tasks(self, index: TaskIndex) -> None:
         number = -1
@@ -217,21 +179,11 @@ class TaskSource:
             yield Problem(("query",), "is an empty list", "give it one message at least")
         yield check_table_files(task.facts, self._folder)
 
-    def check(self) -> None:
-        """Validate every line. Raises `InputError` with file, line and field."""
-        with require_temporary_space():
-            self._index  # noqa: B018 - builds the index, which validates the lines
-
     def extent(self, start: int = 0, stop: int | None = None, skipped: Collection[int] = ()) -> tuple[int, int]:
         """Count the tasks from the one numbered `start` (from 0) up to `stop`, and the responses to them.
 
         Tasks whose numbers are `skipped` do not count.
         """
-        if self._extent is not None and (start, stop) == (0, None):
-            return self._extent
-        if self._extent is not None and start >= self._extent[0]:
-            return 0, 0
-        self.check()
         return self._index.count(start, stop, skipped)
 
     def pairs(self, start: int = 0, stop: int | None = None, skipped: Collection[int] = ()) -> Iterator[Pair]:
@@ -239,7 +191,6 @@ class TaskSource:
 
         Raises `InputError` if a file was changed since it was validated, or if a reviewed graph does not fit its task.
         """
-        self.check()
         for number, place in self._index.tasks(start, stop):
             if number in skipped:
                 continue
@@ -252,7 +203,6 @@ class TaskSource:
 
     def place(self, task_id: str) -> str | None:
         """Return the line of a task in its file, or its row: "line 7"; None if there is no such task."""
-        self.check()
         place = self._index.find(task_id)
         return None if place is None else f"{self._tasks.unit} {place[1]}"
 
@@ -292,13 +242,11 @@ def open_tasks(
     columns: TableColumns | None = None,
     allow_files_outside: bool = False,
     defaults: TaskDefaults = NO_TASK_DEFAULTS,
-    validated: ValidatedFiles | None = None,
 ) -> TaskSource:
     """Read files as `read_tasks` does, but of any size: every line is validated here, and read again when needed.
 
     `edges` names a TASKS file whose rubric graphs are used. A task gets the `defaults` for parts that it lacks; their
-    table files must be below the same folder. If the files have the SHA-256 of those that were
-    `validated` earlier, their lines are validated only when one is needed.
+    table files must be below the same folder.
     """
     if edges is not None and str(edges) == "-":
         raise InputError("reviewed graphs are read from a file; name it")
@@ -313,7 +261,7 @@ def open_tasks(
     outside = check_table_files(defaults.facts, folder)
     if outside is not None:
         raise ConfigError(f"task_defaults.{outside.field}: {outside}")
-    return TaskSource(path, responses, edges, columns=columns, folder=folder, defaults=defaults, validated=validated)
+    return TaskSource(path, responses, edges, columns=columns, folder=folder, defaults=defaults)
 
 
 def _check_responses(file: TextFile, index: TaskIndex) -> None:
@@ -332,19 +280,29 @@ def _check_responses(file: TextFile, index: TaskIndex) -> None:
 
 
 class TaskLines(TaskKeyedFile[TaskLine]):
-    """The tasks of a TASKS file that are `wanted`, completed by `defaults`; `len` counts these alone."""
+    """The tasks of a TASKS file that are `wanted`, completed by `defaults`; `len` counts these alone.
+
+    They need no response, and may name files below `folder`, or anywhere without one.
+    """
 
     def __init__(
-        self, path: str | Path, wanted: Callable[[Task], bool], defaults: TaskDefaults = NO_TASK_DEFAULTS
+        self,
+        path: str | Path,
+        wanted: Callable[[Task], bool] = lambda task: True,
+        defaults: TaskDefaults = NO_TASK_DEFAULTS,
+        folder: Path | None = None,
     ) -> None:
         """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
         self._is_wanted = wanted
         self._defaults = defaults
+        self._folder = folder
         self._wanted: list[str] = []
-        empty_hint = "write one task a line, each a JSON object"
-        super().__init__(path, TaskLine, "id", "give each task an id of its own", empty_hint)
+        super().__init__(path, TaskLine, "id", "give each task an id of its own", _EMPTY_HINT)
 
     def _check(self, number: int, entry: TaskLine) -> None:
+        outside = check_table_files(entry.facts, self._folder)
+        if outside is not None:
+            raise_line_error(self._file.name, number, outside)
         if self._is_wanted(self._defaults.complete(entry)):
             self._wanted.append(entry.id)
 

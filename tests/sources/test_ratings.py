@@ -190,7 +190,7 @@ WRONG: Mapping[str, tuple[str, str, str]] = {
     "a word for a score": (
         "r.csv",
         "item,annotator,label\na,b,1\na,b,good\n",
-        "line 3, field label: is the text 'good'; write a number, such as 3 or 3.5, or leave it empty",
+        "line 3, field label: is the text 'good'; write a number, without quotes",
     ),
     "a decimal comma": ("r.csv", 'item,annotator,label\na,b,"1,5"\n', "line 2, field label: is the text '1,5'; write"),
     "no number in CSV": ("r.csv", "item,annotator,label\na,b,nan\n", "line 2, field label: is the text 'nan'; write"),

@@ -35,7 +35,7 @@ from jurygraph.safety.attacks import load_attack_tasks, load_attacks
 from jurygraph.schema import Response, Task
 from jurygraph.sources.files import require_temporary_space
 from jurygraph.sources.table_rows import folder_of_tasks
-from jurygraph.sources.tasks import TasksFile
+from jurygraph.sources.tasks import TaskLines
 from jurygraph.studies.attack.report import THRESHOLD_NAMES, threshold_figures
 from jurygraph.studies.report import Report
 
@@ -142,7 +142,7 @@ def _read_tasks(path: str, files_outside: bool) -> list[tuple[Task, tuple[Respon
 
     Raises InputError for a file without a task, and for a task that occurs twice: intervals would count it as two.
     """
-    with require_temporary_space(), TasksFile(path, None if files_outside else folder_of_tasks(path)) as file:
+    with require_temporary_space(), TaskLines(path, folder=None if files_outside else folder_of_tasks(path)) as file:
         return [task.split() for task in file]
 
 

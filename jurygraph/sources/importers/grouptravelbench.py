@@ -41,11 +41,10 @@ _WORDS: Mapping[str, tuple[Literal["hard", "soft"], str]] = {
 
 
 class User(ImportedRow):
-    """A person: a role in the group, what the person wants, and if the person gives way on request."""
+    """A person: a role in the group, and what the person wants."""
 
     role: str
     preference: dict[str, JsonValue]
-    compromisable: bool | None = None
 
 
 class Opening(ImportedRow):
@@ -68,8 +67,6 @@ class GroupTrip(TaskRow):
     time: str | None = None
     metadata: dict[str, JsonValue] | None = None
     initial_messages: tuple[Opening, ...] = ()
-    difficulty_score: float | None = None
-    difficulty_type: str | None = None
 
     def to_content(self) -> Content:
         """Return the trip with a stakeholder for each person; the query has nobody's own words."""
@@ -79,7 +76,7 @@ class GroupTrip(TaskRow):
         for name, user in self.user_preferences.items():
             constraints, unread = _read_constraints(user.preference)
             notes += [Note(UNREAD, f"{self.task_id}: {name} {field}") for field in unread]
-            people[name] = nonempty_fields(compromisable=user.compromisable, **user.other)
+            people[name] = user.other
             if constraints:
                 openings = (opening.content for opening in self.initial_messages if opening.role == name)
                 profile = "\n".join(filter(None, (user.role, *openings)))
@@ -88,14 +85,7 @@ class GroupTrip(TaskRow):
                 notes.append(Note(WISHLESS, f"{self.task_id}: {name}"))
         if not stakeholders:
             return None, [*notes, Note(NOBODY, self.task_id)]
-        about = nonempty_fields(
-            trip=self.metadata,
-            time=self.time,
-            people=nonempty_fields(**people),
-            difficulty_score=self.difficulty_score,
-            difficulty_type=self.difficulty_type,
-            other=self.other,
-        )
+        about = self.other | nonempty_fields(trip=self.metadata, time=self.time, people=nonempty_fields(**people))
         date = self.time if self.time and self.time not in (self.context or "") else None
         query = "\n".join(filter(None, (self.query, self.context, date)))
         return {"id": self.task_id, "query": query, "stakeholders": stakeholders, "metadata": about}, notes

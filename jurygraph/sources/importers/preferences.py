@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import Field, field_validator
 
 from jurygraph.schema.frozen_model import digest_of
 from jurygraph.sources.importers.rows import Content, ImportedTurn, Key, Name, Note, TaskRow, nonempty_fields
@@ -29,7 +29,6 @@ class ImportedComparison(TaskRow):
     rejected_model: str | None = None
     models: tuple[str, ...] | None = None
     subset: Name | None = None
-    additional_metadata: dict[str, JsonValue] | None = None
 
     @field_validator("prompt")
     @classmethod
@@ -58,9 +57,7 @@ class ImportedComparison(TaskRow):
             for number, ((text, preferred), agent) in enumerate(shuffled, 1)
         ]
         query = self.prompt if isinstance(self.prompt, str) else [turn.message() for turn in self.prompt]
-        about = nonempty_fields(
-            subset=self.subset, additional_metadata=self.additional_metadata, models=self.models, other=self.other
-        )
+        about = self.other | nonempty_fields(subset=self.subset, models=self.models)
         notes = [Note(UNNAMED, name)] if self.models is not None and None in agents else []
         return {"id": name, "query": query, "responses": responses, "metadata": about}, notes
 
@@ -82,8 +79,6 @@ class ImportedPair(TaskRow):
     response_B: str
     label: Literal["A>B", "B>A"]
     response_model: str | None = None
-    source: str | None = None
-    original_id: Key | None = None
 
     def to_content(self) -> Content:
         """Return the pair with its two responses."""
@@ -96,5 +91,4 @@ class ImportedPair(TaskRow):
             }
             for name, text in (("A", self.response_A), ("B", self.response_B))
         ]
-        about = nonempty_fields(source=self.source, original_id=self.original_id, other=self.other)
-        return {"id": self.pair_id, "query": self.question, "responses": responses, "metadata": about}, ()
+        return {"id": self.pair_id, "query": self.question, "responses": responses, "metadata": self.other}, ()

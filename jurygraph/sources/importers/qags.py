@@ -42,35 +42,27 @@ class ImportedSummary(ImportedRow):
 def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:
     """Yield each worker's vote on each sentence, as STABLEVAL reads it: 1 supported, 0 not.
 
-    Sentence 0 of the first summary is the item `cnn_1_sent0` of the agent `CNN`, and belongs to the group `cnn_1`.
+    Sentence 0 of the first summary is the item `cnn_1_sent0` of the agent `CNN`, and belongs to the group `cnn_1`. The
+    files, of one set each (`.gz` too), are named after it: `mturk_cnndm.jsonl`, `mturk_xsum.jsonl`.
 
-    Args:
-        paths: files of one set each (`.gz` too), named after it: `mturk_cnndm.jsonl`, `mturk_xsum.jsonl`.
-
-    Raises:
-        InputError: for a name of neither set, or two files of one; for an invalid row, with file, line and field; or
-            for a file without answers.
+    Raises `InputError` for a name of neither set, or two files of one; for an invalid row, with file, line and field;
+    or for a file without answers.
     """
-    files: dict[str, str | Path] = {}
+    seen: set[str] = set()
     for path in paths:
         names = [name for name in ("cnn", "xsum") if name in Path(path).name.lower()]
-        if len(names) != 1:
-            hint = "have `cnn` or `xsum` in it, as in mturk_xsum.jsonl"
-            raise InputError(f"{path}: its name does not say which set it is of; {hint}")
-        if names[0] in files:
-            problem = f"is of the set {names[0]}, as {files[names[0]]} is"
-            raise InputError(f"{path}: {problem}; name one file of each set")
-        files[names[0]] = path
-    for name, path in files.items():
-        has_answers = False
+        if len(names) != 1 or names[0] in seen:
+            hint = "have either `cnn` or `xsum` in it, as in mturk_xsum.jsonl, and name one file of each set"
+            raise InputError(f"{path}: its name does not say which set it is of, or that of another file; {hint}")
+        seen.update(names)
+        votes = 0
         with closing(TextFile(path)) as file:
             for number, (_, summary) in enumerate(read_lines(file, ImportedSummary), start=1):
-                for vote in _votes(f"{name}_{number}", name.upper(), summary):
-                    has_answers = True
+                for vote in _votes(f"{names[0]}_{number}", names[0].upper(), summary):
+                    votes += 1
                     yield vote
-        if not has_answers:
-            hint = "name a file of QAGS's annotations, with `summary_sentences`"
-            raise InputError(f"{path}: holds no answers; {hint}")
+        if not votes:
+            raise InputError(f"{path}: holds no answers; name a file of QAGS's annotations, with `summary_sentences`")
 
 
 def _votes(group: str, agent: str, summary: ImportedSummary) -> Iterator[Vote]:

@@ -20,8 +20,7 @@ from jurygraph.sources.importers.rows import (
     nonempty_fields,
 )
 
-WORDLESS = "criteria without words are left out"
-WORTHLESS = "criteria of 0 points are left out"
+WORTHLESS = "criteria without words, or of 0 points, are left out"
 NO_GAIN = "tasks whose rubric has no criterion of positive weight are left out, since no reward can be formed from it"
 TEXTLESS = "completions without text are left out"
 WHOLE = "criteria are judged as one, since they mark no sub-items whose points add up to their own"
@@ -38,43 +37,32 @@ def _with_rubric(task: Mapping[str, Any], items: Iterable[Mapping[str, Any]], no
     about: dict[str, Any] = {}
     for number, item in enumerate(items, 1):
         name = f"criterion-{number}"
-        if not item["text"].strip():
-            all_notes.append(Note(WORDLESS, f"{task['id']}: {name}"))
-        elif item["weight"] == 0:
+        if not item["text"].strip() or item["weight"] == 0:
             all_notes.append(Note(WORTHLESS, f"{task['id']}: {name}"))
-        else:
-            criteria.append({"id": name, **{field: value for field, value in item.items() if field != "about"}})
-            about |= {name: item["about"]} if item["about"] else {}
+            continue
+        criteria.append({"id": name, **{field: value for field, value in item.items() if field != "about"}})
+        about |= nonempty_fields(**{name: item["about"]})
     if not any(criterion["weight"] > 0 for criterion in criteria):
         return None, [*all_notes, Note(NO_GAIN, task["id"])]
-    metadata = {**task["metadata"], **({"criteria": about} if about else {})}
+    metadata = {**task["metadata"], **nonempty_fields(criteria=about)}
     return {**task, "metadata": metadata, "rubric": {"criteria": criteria}}, all_notes
 
 
 class ScoredItem(ImportedRow):
-    """A criterion for a response, or the required content of a section of it (named by `tags`), and its points."""
+    """A criterion for a response, or the required content of a section of it, and its points, possibly negative."""
 
     criterion: str
     points: Points
-    tags: str | tuple[str, ...] | None = None
 
     def criterion_fields(self) -> dict[str, Any]:
         """Return the fields of a criterion."""
-        tags = [self.tags] if isinstance(self.tags, str) else self.tags
-        return {"text": self.criterion, "weight": self.points, "about": nonempty_fields(tags=tags, **self.other)}
-
-
-class RubricItem(ScoredItem):
-    """A criterion of HealthBench, possibly with negative points."""
-
-    tags: tuple[str, ...] | None = None
+        return {"text": self.criterion, "weight": self.points, "about": self.other}
 
 
 class IdealCompletions(ImportedRow):
-    """Physicians' completions, in one of three groups, and the models' completions that they were shown."""
+    """Physicians' completions, and the models' completions that they were shown."""
 
     ideal_completion: str | None = None
-    ideal_completions_group: str | None = None
     ideal_completions_ref_completions: tuple[str | None, ...] | None = None
 
 
@@ -86,39 +74,26 @@ class ImportedExample(TaskRow):
 
     prompt_id: Key
     prompt: tuple[ImportedTurn, ...] = Field(min_length=1)
-    rubrics: tuple[RubricItem, ...]
-    example_tags: tuple[str, ...] | None = None
+    rubrics: tuple[ScoredItem, ...]
     ideal_completions_data: IdealCompletions | None = None
-    canary: str | None = None
 
     def to_content(self) -> Content:
         """Return the example with its rubric, and with the ideal and reference completions as responses."""
-        responses, notes = self._completions()
-        task = {
-            "id": self.prompt_id,
-            "query": [turn.message() for turn in self.prompt],
-            "responses": responses,
-            "metadata": nonempty_fields(example_tags=self.example_tags, canary=self.canary, other=self.other),
-        }
-        return _with_rubric(task, (item.criterion_fields() for item in self.rubrics), notes)
-
-    def _completions(self) -> tuple[list[dict[str, Any]], list[Note]]:
-        """Return the completions as responses, and notes on completions without text."""
-        data = self.ideal_completions_data
-        if data is None:
-            return [], []
-        references = enumerate(data.ideal_completions_ref_completions or (), 1)
-        completions = {"ideal": data.ideal_completion, **{f"reference-{n}": text for n, text in references}}
-        about = nonempty_fields(ideal_completions_group=data.ideal_completions_group, other=data.other)
+        data = self.ideal_completions_data or IdealCompletions()
+        completions = {"ideal": data.ideal_completion} if self.ideal_completions_data else {}
+        for number, text in enumerate(data.ideal_completions_ref_completions or (), 1):
+            completions[f"reference-{number}"] = text
         responses = []
         notes = []
         for name, text in completions.items():
             if text and text.strip():
-                agent, _, _ = name.partition("-")
-                responses.append({"id": f"{self.prompt_id}/{name}", "agent": agent, "text": text, "metadata": about})
+                identity = {"id": f"{self.prompt_id}/{name}", "agent": name.partition("-")[0]}
+                responses.append({**identity, "text": text, "metadata": data.other})
             else:
                 notes.append(Note(TEXTLESS, f"{self.prompt_id}: {name}"))
-        return responses, notes
+        query = [turn.message() for turn in self.prompt]
+        task = {"id": self.prompt_id, "query": query, "responses": responses, "metadata": self.other}
+        return _with_rubric(task, (item.criterion_fields() for item in self.rubrics), notes)
 
 
 RANGES = ("1-2", "3-4", "5-6", "7-8", "9-10")
@@ -134,7 +109,7 @@ class Entry(ImportedRow):
         """Return the fields of a criterion; its anchors are the described ranges, by their ends."""
         text = ": ".join(part for part in (self.name, self.criteria_description) if part)
         about = self.other
-        anchors = nonempty_fields(**{ends: about.pop(ends, None) for ends in RANGES})
+        anchors = {ends: about.pop(ends) for ends in RANGES if ends in about}
         return {"text": text, "weight": 1.0, "scale": (1.0, 10.0), "anchors": anchors, "about": about}
 
 
@@ -150,14 +125,10 @@ class Query(TaskRow):
     index: Key
     query: str = Field(min_length=1)
     checklist: tuple[Entry, ...]
-    domain1: str | None = None
-    domain2: str | None = None
-    lang: str | None = None
 
     def to_content(self) -> Content:
         """Return the query with its checklist as a rubric of criteria on the scale [1, 10], each of weight 1."""
-        about = nonempty_fields(domain1=self.domain1, domain2=self.domain2, lang=self.lang, other=self.other)
-        task = {"id": self.index, "query": self.query, "metadata": about}
+        task = {"id": self.index, "query": self.query, "metadata": self.other}
         return _with_rubric(task, (entry.criterion_fields() for entry in self.checklist))
 
 
@@ -173,7 +144,6 @@ class Case(TaskRow):
     context: str | None = None
     question: str = Field(min_length=1)
     rubrics: tuple[ScoredItem, ...]
-    label: str | None = None
     reference: str | None = None
 
     def to_content(self) -> Content:
@@ -183,19 +153,16 @@ class Case(TaskRow):
         """
         rubric = [[item.criterion, item.points] for item in self.rubrics]
         name = f"case-{digest_of([self.context, self.question, rubric])[:12]}"
-        task = {
-            "id": name,
-            "query": f"## 案例\n{self.context}\n\n## 问题\n{self.question}" if self.context else self.question,
-            "reference": self.reference,
-            "metadata": nonempty_fields(label=self.label, other=self.other),
-        }
-        parts = [_weighted_parts(item) for item in self.rubrics]
-        whole = [Note(WHOLE, f"{name}: criterion-{n}") for n, item_parts in enumerate(parts, 1) if item_parts is None]
-        items = (
-            item.criterion_fields() | ({"parts": item_parts} if item_parts is not None and len(item_parts) > 1 else {})
-            for item, item_parts in zip(self.rubrics, parts, strict=True)
-        )
-        return _with_rubric(task, items, whole)
+        query = f"## 案例\n{self.context}\n\n## 问题\n{self.question}" if self.context else self.question
+        task = {"id": name, "query": query, "reference": self.reference, "metadata": self.other}
+        items = []
+        notes = []
+        for number, item in enumerate(self.rubrics, 1):
+            parts = _weighted_parts(item)
+            if parts is None:
+                notes.append(Note(WHOLE, f"{name}: criterion-{number}"))
+            items.append(item.criterion_fields() | ({"parts": parts} if parts and len(parts) > 1 else {}))
+        return _with_rubric(task, items, notes)
 
 
 _MARK = re.compile(r"[(（]\s*[+＋]\s*(\d+(?:\.\d+)?)\s*分?\s*[)）]+")
