@@ -9,8 +9,7 @@ import numpy as np
 from jurygraph.arrays import Floats, Ints
 from jurygraph.inference.clusters import Estimate, effective_size, interval_among, ratio_interval
 from jurygraph.inference.equivalence import detectable_difference
-from jurygraph.inference.multiplicity import holm
-from jurygraph.inference.sign_flips import flippable_sums, sign_flip_p
+from jurygraph.inference.sign_flips import flippable_sums, holm, sign_flip_p
 from jurygraph.runs.reports.comparison.pairing import PairedRewards, subtract
 
 _RANKED_DECIMALS = 12
