@@ -17,8 +17,7 @@ from jurygraph.aggregation.agreement import (
 from jurygraph.arrays import Bools, Floats
 from jurygraph.display import format_number
 from jurygraph.errors import InputError
-from jurygraph.inference.krippendorff import AlphaLevel
-from jurygraph.inference.selections import jaccard_above_median, jaccard_by_chance
+from jurygraph.inference.agreement import AlphaLevel, jaccard_above_median, jaccard_by_chance
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable

@@ -26,8 +26,7 @@ from jurygraph.inference.equivalence import (
     needed_clusters,
     no_worse_p,
 )
-from jurygraph.inference.multiplicity import holm
-from jurygraph.inference.sign_flips import ROUNDING, flippable_sums, least_p, sign_flip_p
+from jurygraph.inference.sign_flips import ROUNDING, flippable_sums, holm, least_p, sign_flip_p
 from jurygraph.messages import shorten
 from jurygraph.runs.outline import read_groups
 from jurygraph.runs.reports.gate import NUMBER, Threshold, parse_threshold, split_conditions

@@ -73,7 +73,9 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
     The estimate is by how often the normal scores of two steps in a row have one sign: a change of level then weighs no
     more than the steps until it is found.
     """
-    signs = np.nan_to_num(np.sign(np.reshape(analyzer.normal_scores, (-1, len(analyzer.series)))))
+    if not analyzer.series:
+        return
+    signs = np.nan_to_num(np.sign(np.array(analyzer.normal_scores)))
     products = signs[1:] * signs[:-1]
     for series, pairs, agreeing in zip(
         analyzer.series, np.abs(products).sum(axis=0), products.sum(axis=0), strict=True

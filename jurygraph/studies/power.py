@@ -12,8 +12,8 @@ import numpy as np
 
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
+from jurygraph.inference.agreement import AlphaLevel, alpha_estimate
 from jurygraph.inference.clusters import t_quantile
-from jurygraph.inference.krippendorff import AlphaLevel, alpha_estimate
 from jurygraph.studies.report import Report, ReportTable
 from jurygraph.studies.reviewers.baselines import ScoredPart, predict
 

@@ -7,9 +7,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.consensus.em import FitSettings, Model
-from jurygraph.aggregation.consensus.fitting import Preset, fit_items, settings_with
-from jurygraph.aggregation.consensus.majority import Ties, vote
+from jurygraph.aggregation.consensus.em import FitSettings, Model, Preset, fit_items, settings_with
+from jurygraph.aggregation.consensus.fitting import Ties, vote
 from jurygraph.aggregation.consensus.result import (
     AgentScore,
     Bounds,
@@ -25,13 +24,11 @@ from jurygraph.aggregation.consensus.result import (
 from jurygraph.aggregation.consensus.votes import Key, Votes, encode, known_classes
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
-from jurygraph.inference.bootstrap import QUANTILES, draw_clusters
+from jurygraph.inference.clusters import QUANTILES, draw_clusters
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 Report = Callable[[int], None]
-_Draw = tuple[Bools, Ints]
-"""The annotators to keep, [A], and how often each item counts, [N]."""
 Method = Literal["majority", "dawid-skene", "stableval"]
 METHODS: tuple[Method, ...] = ("majority", "dawid-skene", "stableval")
 PUBLISHED_RESAMPLES = 10
@@ -76,7 +73,6 @@ def ranking_stability(
     preset: Preset = "converged",
     classes: Sequence[Key] | None = None,
     values: ArrayLike | None = None,
-    ties: Ties = "first",
     gold: Mapping[Any, Any] | None = None,
     jobs: int = 1,
     report: Report | None = None,
@@ -95,61 +91,52 @@ def ranking_stability(
         with_items: score each subset on a resample of the items.
         prompt: the unit that is drawn in place of items, as for `agent_scores`. Items of several agents with the same
             prompt are drawn together, so that agents are compared on the same prompts.
-        preset, classes, values: as for `fit` and `agent_scores`.
-        ties: tie rule of the majority vote.
-        gold: as for `fit`.
+        preset, classes, values, gold: as for `fit` and `agent_scores`; by preset `paper`, ties of the majority go to
+            the label that comes first, and else they are shared.
         jobs: number of processes.
-        report: called with the number of subsets completed since the last call.
+        report: called with 1 after each subset.
 
     Raises:
         PlanError: as for `fit`, or for an empty subset or fewer than two agents.
     """
     votes = encode(item, annotator, label, classes)
     grouping = grouped_by_agent(votes, agent, prompt)
-    credit = credit_values(votes, values)
     known = known_classes(votes, gold or {})
     kept = _draw_subsets(votes, subsets, fraction, seed)
     if len(grouping.agents) < 2:
         raise PlanError(f"there is one agent, {grouping.agents[0]!r}: a ranking needs two")
-    settings = settings_with(preset)
-    score = partial(_score_draw, votes, grouping, settings, credit, ties, known)
+    ties: Ties = "first" if preset == "paper" else "shared"
+    score = partial(_score_draw, votes, grouping, settings_with(preset), credit_values(votes, values), ties, known)
     all_items = np.ones(len(votes.items), dtype=np.intp)
     whole = score((np.ones(len(votes.annotators), dtype=np.bool_), all_items))
-    times = [all_items] * subsets
-    if with_items:
-        times = _draw_resamples(grouping.prompt, subsets, seed)
-        settings = settings._replace(max_iter=min(settings.max_iter, MOST_STEPS))
-        score = partial(_score_draw, votes, grouping, settings, credit, ties, known)
-    scores = _score_draws(score, list(zip(kept, times, strict=True)), jobs, report)
+    times = _draw_resamples(grouping.prompt, subsets, seed) if with_items else [all_items] * subsets
+    scores = np.array(run_each(score, list(zip(kept, times, strict=True)), jobs, report))
     return {method: _stability(scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
 
 
-def _score_draws(score: Callable[[_Draw], Floats], draws: Sequence[_Draw], jobs: int, report: Report | None) -> Floats:
-    """Return the scores of all draws, [S,M,A']; repeated ones, common with few annotators, are scored only once."""
-    keys = [(kept.tobytes(), times.tobytes()) for kept, times in draws]
-    distinct = dict(zip(keys, draws, strict=True))
-    score_of = dict(zip(distinct, run_each(score, list(distinct.values()), jobs, report), strict=True))
-    if report is not None and len(keys) > len(distinct):
-        report(len(keys) - len(distinct))
-    return np.array([score_of[key] for key in keys])
-
-
 def _score_draw(
-    votes: Votes, grouping: Grouping, settings: FitSettings, values: Floats, ties: Ties, known: Ints, draw: _Draw
+    votes: Votes,
+    grouping: Grouping,
+    settings: FitSettings,
+    values: Floats,
+    ties: Ties,
+    known: Ints,
+    draw: tuple[Bools, Ints],
 ) -> Floats:
+    """Return the agents' scores by each method, [M,A'], from the annotators to keep [A] and how often each item
+    counts [N]."""
     kept, times = draw
     subset = votes.select_annotators(kept)
-    index_of = {item: index for index, item in enumerate(votes.items)}
-    items = [index_of[item] for item in subset.items]
-    weight = times[items].astype(np.float64)
+    weight = np.where(subset.has_label, times, 0).astype(np.float64)
     agents = len(grouping.agents)
     if not weight.any():  # none of the annotators labelled an item that was drawn
         return np.full((len(METHODS), agents), np.nan)
     counted = weight > 0
-    posterior = fit_items(subset, weight, settings, known[items]).posterior.T
+    settings = settings._replace(max_iter=min(settings.max_iter, MOST_STEPS))
+    posterior = fit_items(subset, weight, settings, known).posterior.T
     hard = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
-    majority = vote(subset, ties, known[items]).posterior[counted]
-    agent = grouping.agent[items][counted]
+    majority = vote(subset, ties, known).posterior[counted]
+    agent = grouping.agent[counted]
     return np.array(
         [_mean_credit(agent, result @ values, weight[counted], agents) for result in (majority, hard, posterior)]
     )

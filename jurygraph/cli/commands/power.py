@@ -19,7 +19,7 @@ from jurygraph.cli.options import (
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput
 from jurygraph.errors import InputError
-from jurygraph.inference.krippendorff import AlphaLevel
+from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.sources.ratings import read_ratings
 
 _JUDGES = ("own-history", "item-mean", "rater-offset")

@@ -29,7 +29,7 @@ from jurygraph.cli.options import (
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput, open_run
 from jurygraph.errors import InputError
-from jurygraph.inference.krippendorff import AlphaLevel
+from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.sources.ratings import read_ratings, read_texts
 from jurygraph.studies.report import Report
 

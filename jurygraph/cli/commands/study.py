@@ -39,7 +39,7 @@ from jurygraph.cli.render.report import ReportOutput, open_run
 from jurygraph.cli.render.summary import print_missed_conditions, request_lines
 from jurygraph.cli.render.text import print_message
 from jurygraph.errors import InputError
-from jurygraph.inference.krippendorff import AlphaLevel
+from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.runs.reports.gate import parse_threshold, split_conditions
 from jurygraph.sources import read_tasks
 from jurygraph.sources.ratings import read_ratings

@@ -9,9 +9,7 @@ from jurygraph.agents.data_synthesizer.edits import (
     choose_some,
     matching_answer,
     missing_step_edits,
-    negation_edits,
     other_answer_edits,
-    unit_edits,
     wrong_result_edits,
 )
 
@@ -99,39 +97,6 @@ def test_a_step_with_a_result_from_the_task_or_only_for_the_answer_is_kept() -> 
     assert apply_all(missing_step_edits(text, "There are three boxes.", correct_answer(text, "A: 12")), text) == []
 
 
-# Words
-
-
-def test_a_right_result_is_negated_at_the_verb_of_its_clause() -> None:
-    first, second = apply_all(negation_edits(RIGHT))
-    assert first == RIGHT.replace("There are 3*4", "There are not 3*4")
-    assert second == RIGHT.replace("more there are 12", "more there are not 12")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "If there are 3*4=12 eggs, all is well",
-        "There are not 3*4=13 eggs, but 3*4=12",
-        "There are eggs, namely 3*4=12",
-        "There are 3*4=13 eggs",
-        "The flag that is red and new costs 3*4=12",
-        "The can holds 3*4=12",
-    ],
-    ids=["supposed", "denied already", "another clause", "wrong", "another verb's", "no verb"],
-)
-def test_an_uncertain_statement_is_not_contradicted(text: str) -> None:
-    assert apply_all(negation_edits(text), text) == []
-
-
-def test_a_result_is_given_in_a_unit_of_another_size() -> None:
-    text = "That is 3*4=<<3*4=12>>12 hours, and 2*5=10 feet, and 3*3=9 eggs"
-    assert apply_all(unit_edits(text), text) == [
-        text.replace("hours", "minutes"),
-        text.replace("feet", "inches"),
-    ]
-
-
 # Edits
 
 
@@ -148,9 +113,8 @@ def test_only_an_answer_that_is_a_plain_number_is_swapped(answer: str) -> None:
         "".join(f"{i}+1={i + 1}\n" for i in range(10, 1700)) + "A: 7",
         "2+2=4 hours " * 1500 + "\nA: 7",
         "9" * 5000 + " + 1 = 2\nA: 7",
-        "is is is " * 2000 + "3*4=12\nA: 7",
     ],
-    ids=["many lines", "one line", "a long number", "many verbs"],
+    ids=["many lines", "one line", "a long number"],
 )
 def test_long_texts_take_linear_time(text: str) -> None:
     """These texts once took minutes: the time limit of the suite is the test."""
@@ -159,7 +123,6 @@ def test_long_texts_take_linear_time(text: str) -> None:
         wrong_result_edits(text),
         missing_step_edits(text, "", found),
         other_answer_edits(text, "", found),
-        negation_edits(text),
     ):
         assert len(list(edits)) <= len(text)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import Jury, Response, Task, Verdict
-from jurygraph.agents.quality_assessor.steps import UnsoundStep, find_false_calculations, split_steps
+from jurygraph.agents.quality_assessor import UnsoundStep, find_false_calculations, split_steps
 from jurygraph.conformance import check_evaluator
 
 QUERY = "Janet sells 9 eggs for $2 each. What does she make?"

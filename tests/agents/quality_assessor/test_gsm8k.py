@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.agents.quality_assessor.steps import UnsoundStep, split_steps
+from jurygraph.agents.quality_assessor import UnsoundStep, split_steps
 from jurygraph.schema import Response, Task
 from jurygraph.sources import read_tasks
 from tests.agents.quality_assessor.test_arithmetic import first_false_calculation

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.quality_assessor.steps import MAX_STEPS, split_steps
+from jurygraph.agents.quality_assessor import MAX_STEPS, split_steps
 from tests.rows import all_rows
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
 from jurygraph.errors import PlanError
-from jurygraph.inference import bootstrap
-from tests.aggregation.consensus.reference import Row, drawn, votes
+from jurygraph.inference import clusters
+from tests.aggregation.consensus.reference import drawn
 from tests.rows import all_rows
 
 
@@ -95,7 +95,7 @@ def test_each_agent_has_draws_of_its_own_and_the_percentiles_of_their_means(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Draw all resamples in one batch or in several."""
-    monkeypatch.setattr(bootstrap, "DRAWS_PER_BATCH", at_once)
+    monkeypatch.setattr(clusters, "DRAWS_PER_BATCH", at_once)
     item, annotator, label, _ = drawn(24, 4, 3, seed=0)
     one = consensus.fit(item, annotator, label)
     agent, prompt = np.array(["a", "b", "c"])[item % 3], item // 6
@@ -151,35 +151,3 @@ def test_ambiguity_is_1_minus_the_largest_posterior() -> None:
     np.testing.assert_array_equal(one.hard_labels().likeliest_labels(), one.likeliest_labels())
     item, annotator, label, _ = drawn(60, 4, 3, 0)
     np.testing.assert_array_equal(consensus.dawid_skene(item, annotator, label).posterior, one.hard_labels().posterior)
-
-
-class TestNewItems:
-    def test_an_item_of_the_fit_has_the_posterior_that_it_had(self) -> None:
-        item, annotator, label, _ = drawn(200, 4, 3, seed=9)
-        one = consensus.fit(item, annotator, label, tol=1e-12)
-        again = one.predict(item, annotator, label)
-        np.testing.assert_allclose(again.posterior, one.posterior, atol=1e-8)
-
-    @given(votes(most=12))
-    def test_predict_applies_bayes_rule_label_by_label(self, rows: list[Row]) -> None:
-        one, _ = fit_panel()
-        rows = [row for row in rows if row[1] < 4]
-        new = one.predict(*([row[column] for row in [*rows, (0, 2, 1)]] for column in range(3)))
-        for place, item in enumerate(new.items):
-            joint = one.prior.copy()
-            for own, annotator, label in [*rows, (0, 2, 1)]:
-                if own == item:
-                    joint = joint * one.confusion[one.votes.annotators.index(annotator), :, label]
-            np.testing.assert_allclose(new.posterior[place], joint / joint.sum(), rtol=1e-9)
-
-    def test_predict_is_finite_for_many_and_for_impossible_labels(self) -> None:
-        one, _ = fit_panel()
-        many = one.predict([0] * 5000, [0, 1] * 2500, [0, 1] * 2500)
-        assert many.posterior.sum() == pytest.approx(1.0)
-        rows = [0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 1]
-        sure = consensus.fit(*rows, n_classes=2, prior_confusion=1.0, gold={0: 0, 1: 1})
-        assert sure.confusion.min() == 0.0
-        assert sure.predict([7, 7], [0, 1], [0, 1]).posterior == pytest.approx(np.array([[0.5, 0.5]]))
-        one_class = consensus.fit(*rows, n_classes=2, gold={0: 0, 1: 0})
-        assert one_class.prior.tolist() == [1.0, 0.0]
-        assert one_class.predict([7], [0], [0]).posterior == pytest.approx(np.array([[1.0, 0.0]]))
