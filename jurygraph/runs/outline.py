@@ -47,11 +47,6 @@ class TraceOutline(NamedTuple):
         changing = [name for name, _, _ in self.reward.get("adjustments", ()) if name.endswith(" gate")]
         return [*sorted(stopping), *changing]
 
-    @property
-    def is_incomplete(self) -> bool:
-        """Return whether one of its verdicts has no score, because its judge abstained or failed."""
-        return any(verdict.get("status") in ("abstained", "failed") for verdict in self.body["verdicts"])
-
     def component(self, name: str) -> tuple[float | None, float | None]:
         """Return a component's value from the judged verdicts alone, and the value that counts; None if none does."""
         if name not in self.names:

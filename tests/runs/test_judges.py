@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
+from jurygraph.cli.render.trace import trace_lines
 from jurygraph.errors import InputError
 from jurygraph.runs.calls import CallStore
 from jurygraph.runs.export import export_votes
@@ -186,7 +187,7 @@ def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(tmp_path
         (tmp_path / "votes.jsonl").write_bytes(b"".join(export_votes(a)))
         with closing(a.read_table("verdicts")) as table:
             columns = table.columns
-        text = "\n".join(a.explain("t0/0").sentences())
+        lines = trace_lines(a.explain("t0/0").explained)
     moved = {row["question"]: row["to_unmet"] for row in compared["questions"] if row["largest_delta"]}
     assert moved == {"criteria@clear by mild": 6}
     votes = [vote for _, vote in read_votes(tmp_path / "votes.jsonl").rows]
@@ -197,7 +198,7 @@ def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(tmp_path
         ("strict", 0.0),
     }
     assert "judge" in columns
-    assert "Judges on criteria@clear: kind 0.9000; mild 0.6000; strict 0.1000." in text
+    assert "judges on criteria@clear: kind 0.9000; mild 0.6000; strict 0.1000" in lines
 
 
 class TestEscalation:

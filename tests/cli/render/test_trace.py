@@ -1,4 +1,4 @@
-"""`jurygraph show --call` and `--verdict`: the exact prompt and reply behind a verdict, and every field of it."""
+"""`jurygraph show --response`, `--call` and `--verdict`: notes of a trace, and what lies behind a verdict."""
 
 import json
 import shutil
@@ -241,3 +241,36 @@ def test_calls_for_material_and_those_of_another_run_are_found(plans: Path, run:
     (lost,) = read(run, plans / "branch", "13/prose", "--call", question)
     assert "from which" in lost["request"]
     assert "was branched, and which is not there" in lost["reply"]
+
+
+CONTRASTS = """
+derivers: [synthesizer]
+evaluators: [maths.accuracy, {use: maths.accuracy, material: contrasts}]
+components:
+  enhanced:
+    combiner: contrast
+    inputs: {accuracy: maths.accuracy, accuracy-of-contrasts: maths.accuracy-of-contrasts}
+reward: {accuracy: 1.0, enhanced: 0.5}
+"""
+EGGS = {
+    "id": "eggs",
+    "query": "Ann buys 3 boxes of 4 eggs and sells half of them. How many are left?",
+    "reference": "A: 6",
+    "responses": [{"id": "right", "text": "Ann buys 3*4=12 eggs.\nShe sells 12/2=6 eggs.\nA: 6"}],
+}
+
+
+@pytest.mark.exhaustive
+def test_contrasts_that_were_ranked_incorrectly_are_listed_with_their_edits(tmp_path: Path, run: Command) -> None:
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(EGGS) + "\n", encoding="utf-8")
+    (tmp_path / "jury.yaml").write_text(CONTRASTS, encoding="utf-8")
+    assert run("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
+    text = run("show", tmp_path / "run", "--response", "right").out
+    assert "enhanced: 1 of 3 contrasts score less than the response" in text
+    assert "ranked incorrectly: ~number-1 (3*4 is 12, not 13) scores the same as the response" in text
+    assert "ranked incorrectly: ~step-1" in text
+    assert "~answer-1 (" not in text
+    (line,) = (
+        line for line in run("explain", tmp_path / "run", "--response", "right").out.splitlines() if "Lost" in line
+    )
+    assert line == "Lost 0.3333: enhanced 0.3333 of 1, weight 0.5."
