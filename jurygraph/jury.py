@@ -32,7 +32,7 @@ from jurygraph.graphs.state import PlannedGroup, RunContext
 from jurygraph.graphs.time_limits import call_within_limit, may_take_long
 from jurygraph.group import TASK_HINT, Group, GroupLike, plan_group, read_groups, split_into_batches
 from jurygraph.messages import require_type
-from jurygraph.models.gateways import NO_GATEWAYS, Gateways
+from jurygraph.models.gateway import NO_GATEWAYS, Gateways
 from jurygraph.safety.redaction import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Response, Task, Trace, digest_of
 from jurygraph.schema.profile import ProfilesLine

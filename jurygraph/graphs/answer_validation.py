@@ -22,7 +22,7 @@ from jurygraph.agents.worker_pool import WorkFailed
 from jurygraph.errors import InputError, JurygraphError, PlanError, TimeLimitExceeded
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask, Stamp
 from jurygraph.messages import first_validation_error
-from jurygraph.models.faults import Fault
+from jurygraph.models.request import Fault
 from jurygraph.safety.evidence import read_text
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Cause, Failure, Material, RecordedVerdict, Verdict

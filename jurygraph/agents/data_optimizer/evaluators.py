@@ -16,9 +16,8 @@ from jurygraph.agents.data_optimizer import measures
 from jurygraph.agents.data_optimizer.measures import MeasuredGroup, is_silent, words
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.arrays import Floats
-from jurygraph.models.embedding.embedder import CachingEmbedder
-from jurygraph.models.embedding.factory import open_embedder
-from jurygraph.models.faults import Fault
+from jurygraph.models.embedding import CachingEmbedder, open_embedder
+from jurygraph.models.request import Fault
 from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.params import ParamsModel

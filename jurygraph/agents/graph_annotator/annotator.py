@@ -21,7 +21,7 @@ from jurygraph.agents.judging.ask import ask_model
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import ModelError
 from jurygraph.messages import quote, shorten
-from jurygraph.models.faults import Fault
+from jurygraph.models.request import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Criterion, Rubric, Task, digest_of
 from jurygraph.schema.rubric import Role

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
-from jurygraph.models.faults import Fault
-from jurygraph.models.request import Request
+from jurygraph.models.request import Fault, Request
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Verdict
 

@@ -17,8 +17,8 @@ from pydantic import Field, create_model, model_validator
 from jurygraph.display import Displayed
 from jurygraph.errors import InputError
 from jurygraph.messages import require_type
-from jurygraph.models.probability import p_true
 from jurygraph.models.request import Reply
+from jurygraph.models.structured import p_true
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Flag, Unit
 

@@ -12,7 +12,7 @@ from jurygraph.agents.judging.forms import Claim, Form, PartialCredit, Scale
 from jurygraph.agents.judging.quotations import Finding, build_verdict, find_unsupported_claims
 from jurygraph.display import Displayed
 from jurygraph.messages import require_type
-from jurygraph.models.faults import Fault
+from jurygraph.models.request import Fault
 from jurygraph.prompts import Prompt
 from jurygraph.safety.evidence import aread_text
 from jurygraph.schema import FrozenModel, Verdict

@@ -20,7 +20,7 @@ from jurygraph.agents.judging.evaluator import SingleCallEvaluator, rotate, shar
 from jurygraph.agents.judging.forms import Claim, Measurement, Quotes, Reason
 from jurygraph.agents.judging.quotations import Finding, build_verdict, find_unsupported_claims
 from jurygraph.agents.roles import EvaluatorInput
-from jurygraph.models.faults import Fault
+from jurygraph.models.request import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import aread_text
 from jurygraph.schema import Audience, FrozenModel, Question, Stakeholder, TaskView, Verdict

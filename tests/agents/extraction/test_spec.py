@@ -8,8 +8,7 @@ import pytest
 from jurygraph.agents.extraction.deriver import Extract
 from jurygraph.agents.extraction.spec import MAX_RECORDS, Kinds, RecordParams, reply_model
 from jurygraph.errors import ConfigError
-from jurygraph.models.faults import Fault
-from jurygraph.models.request import Reply
+from jurygraph.models.request import Fault, Reply
 from jurygraph.models.structured import answer_schema, parse_reply
 from tests.rows import all_rows
 

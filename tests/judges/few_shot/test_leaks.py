@@ -19,7 +19,7 @@ from jurygraph import EvaluatorInput, Response, Task
 from jurygraph.graphs.planning import view_task
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.judge_client import JudgeClient
-from jurygraph.models.limiter import Limiter
+from jurygraph.models.limits import Limiter
 from tests.agents.judging import scripted_judge
 from tests.judges.few_shot.reviewers import (
     ANY_NUMBER,
