@@ -40,7 +40,7 @@ from jurygraph.graphs.state import (
 )
 from jurygraph.graphs.time_limits import call_within_limit, may_take_long
 from jurygraph.messages import require_type
-from jurygraph.models.gateways import NO_GATEWAYS, Gateways
+from jurygraph.models.gateway import NO_GATEWAYS, Gateways
 from jurygraph.safety.redaction import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Response, Task, Trace, digest_of
 from jurygraph.schema.config import permitted_purpose

@@ -20,9 +20,8 @@ from pydantic import Field
 
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.arrays import Floats
-from jurygraph.models.embedding.embedder import CachingEmbedder
-from jurygraph.models.embedding.factory import open_embedder
-from jurygraph.models.faults import Fault
+from jurygraph.models.embedding import CachingEmbedder, open_embedder
+from jurygraph.models.request import Fault
 from jurygraph.safety.text_folding import remove_invisible
 from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict
 from jurygraph.schema.frozen_model import Number, ParamsModel

@@ -26,7 +26,7 @@ from jurygraph.aggregation import gear
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError, ModelError
 from jurygraph.messages import did_you_mean, quote, shorten
-from jurygraph.models.faults import Fault
+from jurygraph.models.request import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import (
     Annotation,

@@ -64,7 +64,7 @@ class FirstAnswers:
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    from jurygraph.models.gateways import Gateways
+    from jurygraph.models.gateway import Gateways
     from jurygraph.models.judge_client import JudgeClient
     from jurygraph.models.request import CallSink
 

@@ -21,11 +21,9 @@ from jurygraph.graphs.routing import ReusedResults
 from jurygraph.judges.comparisons import OPPONENT
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.faults import Fault
-from jurygraph.models.gateway import Gateway, RequestLimits
-from jurygraph.models.gateways import Gateways
-from jurygraph.models.limiter import Limiter
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
+from jurygraph.models.limits import Limiter
+from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.runs.calls import CallStore
 from jurygraph.runs.run import ProgressCallback, Run, ScoredResponse, is_erased
 from jurygraph.runs.store.folder import LEDGER

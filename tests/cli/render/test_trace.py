@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from jurygraph.models import factory
-from jurygraph.models.retries import RetryPolicy
+from jurygraph.models.limits import RetryPolicy
 from jurygraph.schema import Call
 from tests.agents.extraction.extractor import read_perfectly, reader_script
 from tests.agents.extraction.plans import RECORDS, in_words, task_of_records

@@ -20,7 +20,7 @@ from jurygraph.judges import reviewers
 from jurygraph.judges.examples import Example
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.judge_client import JudgeClient
-from jurygraph.models.limiter import Limiter
+from jurygraph.models.limits import Limiter
 from tests.judges.criteria import scripted_judge
 from tests.judges.few_shot.reviewers import (
     ANY_NUMBER,
