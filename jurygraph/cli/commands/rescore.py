@@ -1,6 +1,6 @@
 """`jurygraph rescore`: compute rewards from the same verdicts under other settings."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
@@ -90,10 +90,7 @@ def rescore(
         with progress("re-scoring", stored_run.ledger.count_records("trace"), "responses") as report:
             result = rescore_run(stored_run, folder, config, report)
     if artifact is not None:
-        confusions = [one.confusions for one in learned.values() if one.confusions is not None]
-        contents = [calibrations_to_json(maps)] if maps else [confusions_to_json(one) for one in confusions]
-        if contents:
-            write_output(str(artifact), contents)
+        _write_artifact(artifact, maps, learned.values())
     panels = {component: _learned_report(component, one) for component, one in learned.items()}
     maps_made = [found for _, found in calibrated.values()]
     figures: dict[str, Any] = {"run": str(folder), **result._asdict()}
@@ -105,6 +102,14 @@ def rescore(
     ReportOutput(json).write(Report(figures, sections, [note for part in parts for note in part.notes]))
     if not json:
         print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
+
+
+def _write_artifact(artifact: Path, maps: Mapping[str, ScoreCalibration], learned: Iterable[LearnedPanel]) -> None:
+    """Write the calibrations, or else the confusions of the judges, unless there are none."""
+    confusions = [one.confusions for one in learned if one.confusions is not None]
+    contents = [calibrations_to_json(maps)] if maps else [confusions_to_json(one) for one in confusions]
+    if contents:
+        write_output(str(artifact), contents)
 
 
 def _refuse_artifact(artifact: Path | None, contents: int) -> None:
