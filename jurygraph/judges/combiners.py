@@ -42,10 +42,9 @@ class ProtocolMean(Mean):
 class AdaptiveSum(Combiner):
     """R = Σ w_i û_i / Σ w_i in each reply of a judge, and the mean over replies (DecompR, Appendix A.2, Decomposed).
 
-    If the weights of a reply sum to 0, its value is 0. A weight without a verdict takes the value in [0, 1] that
-    minimizes R, or that maximizes it if it is filled by 1. So a person whose weight is missing is not left out, the
-    value never decreases when a cell rises from 0 to 1, and the bounds hold as for every combiner. Parts are the û_i;
-    the diagnostics are R on the paper's scale, and the weights.
+    If the weights of a reply sum to 0, its value is 0. A reply of which a weight has no verdict has the value 0, or the
+    highest û_i if the weight is filled by 1. So a person whose weight is missing is not left out, and the bounds hold.
+    Parts are the û_i; the diagnostics are R on the paper's scale, and the weights.
     """
 
     name = "adaptive"
@@ -79,7 +78,7 @@ class AdaptiveSum(Combiner):
         # [R,n,K] for n people and K samples: the columns of one person come after those of another
         shape = (len(utilities.value), len(people), -1)
         live = (utilities.applicable & weights.applicable).reshape(shape)
-        utility = utilities.value.reshape(shape)
+        utility = np.where(live, utilities.value.reshape(shape), 0.0)
         weight = np.where(live, weights.value.reshape(shape), 0.0)
         by_sample = _weighted_mean(utility, weight, live & ~weights.judged.reshape(shape))
         is_live = np.asarray(live.any(axis=1))
@@ -101,28 +100,15 @@ def _match_person(utility: str, weight: str) -> str:
 
 
 def _weighted_mean(utility: Floats, weight: Floats, is_open: Bools) -> Floats:
-    """Return Σ w_i û_i / Σ w_i of each reply, [R,K], where some weights are open, without a verdict.
+    """Return Σ w_i û_i / Σ w_i of each reply, [R,K]; 0 where the weights sum to 0.
 
-    The least and the greatest R that the open weights allow are reached where each is 0 or 1: for the greatest, 1 where
-    û_i is at least some û_j, for the least, 1 where it is at most that.
+    Where some weights are open, without a verdict, any û_i may be all that counts: it is 0, or the highest û_i if an
+    open weight is filled by 1.
     """
-    if not is_open.any():
-        return _ratio(weight, utility)
-    known_weights = np.where(is_open, 0.0, weight)
-    least = greatest = _ratio(known_weights, utility)
-    for index in range(utility.shape[1]):
-        bound = utility[:, index : index + 1]
-        least = np.minimum(least, _ratio(np.where(is_open & (utility <= bound), 1.0, known_weights), utility))
-        greatest = np.maximum(greatest, _ratio(np.where(is_open & (utility >= bound), 1.0, known_weights), utility))
-    is_filled_high = (is_open & np.greater(weight, 0.0)).any(axis=1)
-    return np.where(is_filled_high, greatest, least)
-
-
-def _ratio(weight: Floats, utility: Floats) -> Floats:
-    """Return Σ w_i û_i / Σ w_i over the people, [R,K]; 0 where the weights sum to 0."""
     total = np.asarray(aggregation.total(weight, axis=1))
-    is_positive = np.greater(total, 0.0)
-    return np.where(is_positive, aggregation.total(weight * utility, axis=1) / np.where(is_positive, total, 1.0), 0.0)
+    known = aggregation.total(weight * utility, axis=1) / np.where(total > 0.0, total, 1.0)
+    is_filled_high = (is_open & np.greater(weight, 0.0)).any(axis=1)
+    return np.where(is_open.any(axis=1), np.where(is_filled_high, utility.max(axis=1), 0.0), known)
 
 
 def _mean_over_samples(values: Floats, live: Bools) -> Floats:

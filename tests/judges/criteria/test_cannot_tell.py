@@ -5,7 +5,6 @@ import math
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from jurygraph import Task, Trace
 from jurygraph.judges.criteria import Binary, Form, PartialCredit, Scale
@@ -14,7 +13,6 @@ from tests.judges.criteria.scripted_judge import (
     parts_reply,
     reply_in_turn,
     score_by_script,
-    user_message,
 )
 from tests.models.judge_scripts import responses
 from tests.models.server import reply_with
@@ -47,14 +45,6 @@ def judge(task: Task, *replies: dict[str, Any], **kwargs: Any) -> tuple[Trace, l
     return trace, bodies
 
 
-def without_reasons(reply: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: without_reasons(value) if isinstance(value, dict) else value
-        for name, value in reply.items()
-        if name not in ("reason", "quotes")
-    }
-
-
 # The verdict
 
 
@@ -75,14 +65,6 @@ def test_quotations_of_what_leaves_it_open_are_kept_and_others_are_lost() -> Non
     assert [(one.quote, one.verified) for one in verdict.evidence] == [("Bring cake.", True)]
     assert verdict.reason == f"{OPEN} [lost: 'and flowers' (not in the response)]"
     assert (verdict.status, len(bodies)) == ("abstained", 1)
-
-
-@every_form
-def test_an_unknown_item_of_a_call_leaves_the_others_as_they_are(form: str) -> None:
-    _, fields, reply = FORMS[form]
-    kind = binary_reply(quotes=["we meet at nine"])
-    trace, _ = judge(rubric_of({}, fields, {}), kind, reply, binary_reply(False))
-    assert [(one.status, one.score) for one in trace.verdicts] == [("ok", 0.9), ("abstained", None), ("ok", 0.1)]
 
 
 # The reward
@@ -106,12 +88,6 @@ def test_a_probability_given_with_a_null_decides_nothing(probability: float) -> 
     assert (verdict.status, verdict.score, verdict.met, len(bodies)) == ("abstained", None, None, 1)
 
 
-@pytest.mark.parametrize("met", [True, False])
-def test_a_decision_has_a_probability(met: bool) -> None:
-    with pytest.raises(ValidationError, match="give null for both if you cannot tell"):
-        Binary().reply_model(False).model_validate_json(json.dumps(UNKNOWN | {"met": met}), strict=True)
-
-
 def test_log_probabilities_give_no_score_to_a_null_and_a_null_takes_none_from_a_score() -> None:
     tokens: list[tuple[str, float, dict[str, float]]] = [
         (f'{{"criterion_1":{{"reason":{json.dumps(OPEN)},"quotes":[],"met":', 0.0, {}),
@@ -125,19 +101,3 @@ def test_log_probabilities_give_no_score_to_a_null_and_a_null_takes_none_from_a_
     unknown, known = trace.verdicts
     assert (unknown.status, unknown.score) == ("abstained", None)
     assert (known.score, known.native) == (pytest.approx(0.75), "P(met) from log probabilities")
-
-
-# The prompt
-
-
-@pytest.mark.parametrize("profile", ["full", "compact"])
-def test_the_prompt_says_when_null_is_right_and_what_a_probability_means(profile: str) -> None:
-    use = [{"use": "criteria", "params": {"profile": profile}}]
-    replies = [reply if profile == "full" else without_reasons(reply) for _, _, reply in FORMS.values()]
-    _, (body,) = judge(rubric_of(*(fields for _, fields, _ in FORMS.values())), *replies, use=use)
-    shown = user_message(body)
-    assert "both null where you cannot tell" in shown
-    assert shown.count("or null where you cannot tell") == 2
-    assert "You cannot tell where all that you are shown here leaves it open." in shown
-    assert "something that the response does not say, you can tell: it is not met" in shown
-    assert [f"{share}: " in shown for share in (0.1, 0.3, 0.7, 0.9)] == [True] * 4

@@ -50,15 +50,6 @@ def test_every_item_is_a_part_and_the_score_is_the_share_that_holds() -> None:
     assert trace.reward.components == {"checklist": 0.5}
 
 
-def test_custom_items_replace_the_default_ones() -> None:
-    own = ["It names a day.", "It names a place.", "It is not long."]
-    use = [{"use": "checklist", "params": {"audience": "task", "items": own}}]
-    (trace,), (body,) = score_checklist(find_everything, people("ann"), use=use)
-    assert "part_3: It is not long." in user_message(body)
-    assert "part_4" not in user_message(body)
-    assert trace.verdicts[0].native == 3.0
-
-
 # How much it holds
 
 

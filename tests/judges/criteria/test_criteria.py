@@ -8,7 +8,6 @@ import pytest
 from jurygraph import Task, conformance
 from tests.judges.criteria.people import people
 from tests.judges.criteria.scripted_judge import (
-    binary_reply,
     fenced,
     find_everything,
     find_nothing,
@@ -88,22 +87,6 @@ def test_weights_of_parts_count_and_are_not_shown_to_the_model() -> None:
         scores.append(trace.verdicts[0].score)
     assert shown[0] == shown[1]
     assert scores == [0.5, 0.75]
-
-
-# Scores
-
-
-def test_a_penalty_that_is_met_counts_against_the_response() -> None:
-    task = of(FORMS[0], FORMS[3])
-
-    def reward(met: bool, probability: float) -> float:
-        kind, rude = binary_reply(quotes=["Dear Ann"]), binary_reply(met, probability, quotes=["Dear Ann"])
-        about = {"criterion_1": kind, "criterion_2": rude}
-        (trace,), _ = score_by_script(reply_in_turn(about), task, responses("Dear Ann"))
-        assert trace.reward.value is not None
-        return trace.reward.value
-
-    assert reward(True, 1.0) < reward(True, 0.6) < reward(False, 0.4) < reward(False, 0.0)
 
 
 # The conformance suite

@@ -74,32 +74,16 @@ RIGHT = {"criterion_1": ONE, "criterion_2": TWO}
 MALFORMED = {
     "a criterion is missing": {"criterion_1": ONE},
     "a criterion too many": {**RIGHT, "criterion_3": ONE},
-    "another criterion": {"criterion_1": ONE, "criterion_5": TWO},
     "nothing": {},
     "criteria in a list": [ONE, TWO],
-    "one for all": ONE,
-    "no reason": {**RIGHT, "criterion_1": {"quotes": [], "met": True, "probability": 0.9}},
     "no quotations": {**RIGHT, "criterion_1": {"reason": "so", "met": True, "probability": 0.9}},
-    "a quotation by itself": {**RIGHT, "criterion_1": ONE | {"quotes": "Dear Ann"}},
-    "too many quotations": {**RIGHT, "criterion_1": binary_reply(quotes=HERE * 4)},
-    "a field too many": {**RIGHT, "criterion_1": ONE | {"score": 1.0}},
     "met in words": {**RIGHT, "criterion_1": binary_reply("true")},
-    "met as a number": {**RIGHT, "criterion_1": binary_reply(1)},
-    "a probability in words": {**RIGHT, "criterion_1": binary_reply(True, "0.9")},
     "a probability in percent": {**RIGHT, "criterion_1": binary_reply(True, 90)},
-    "a probability that is none": {**RIGHT, "criterion_1": binary_reply(True, math.nan)},
-    "a probability that is a boolean": {**RIGHT, "criterion_1": binary_reply(True, True)},
-    "a reason without end": {**RIGHT, "criterion_1": binary_reply(reason="so " * 1000)},
 }
 WHOLE = json.dumps(RIGHT)
 NO_JSON = {
     "a word before": f"Here it is: {WHOLE}",
-    "a word after": f"{WHOLE}\nI hope this helps.",
-    "a code fence and a word": f"```json\n{WHOLE}\n``` as asked",
-    "two of them": f"{WHOLE}{WHOLE}",
     "a criterion twice": f'{WHOLE[:-1]}, "criterion_1": {json.dumps(ONE)}}}',
-    "cut off": WHOLE[:-1],
-    "prose": "Both are met, with certainty.",
 }
 TEXTS_THAT_ARE_NONE = {name: json.dumps(value) for name, value in MALFORMED.items()} | NO_JSON
 
@@ -175,22 +159,6 @@ def test_a_compact_profile_asks_for_neither_reasons_nor_quotations() -> None:
     assert [(one.status, one.score, one.reason, one.evidence) for one in trace.verdicts] == [("ok", 0.9, "", ())] * 2
 
 
-def test_a_compact_score_comes_from_log_probabilities_if_the_server_gives_them() -> None:
-    tokens: list[tuple[str, float, dict[str, float]]] = [
-        ('{"criterion_1":{"met":', 0.0, {}),
-        ("true", math.log(0.6), {"true": math.log(0.6), "false": math.log(0.2), "null": math.log(0.1)}),
-        (',"probability":0.99}}', 0.0, {}),
-    ]
-    text = "".join(token for token, _, _ in tokens)
-    compact = {"use": "criteria", "params": {"profile": "compact"}}
-    (trace,), (body,) = score_by_script(
-        lambda *_: reply_with(text, logprobs=tokens), rubric("a"), responses("Dear Ann"), use=[compact]
-    )
-    (found,) = trace.verdicts
-    assert (found.score, found.native) == (pytest.approx(0.75), "P(met) from log probabilities")
-    assert (body["logprobs"], body["top_logprobs"]) == (True, 20)
-
-
 # Defences that are taken down
 
 
@@ -210,11 +178,6 @@ def test_without_a_fence_the_prompt_does_not_mention_it() -> None:
     assert "<<<" not in prompt_text
     assert "mark" not in prompt_text
     assert items_of(bare) == items_of(usual)
-
-
-@pytest.mark.parametrize("switch", [{"whole_reply": False}, {"evidence": "off"}, {"gates": []}])
-def test_other_defences_do_not_change_the_prompt(switch: dict[str, Any]) -> None:
-    assert only_request(**switch) == only_request()
 
 
 def test_without_strict_replies_the_first_fitting_object_is_used() -> None:

@@ -18,7 +18,6 @@ from tests.judges.criteria.scripted_judge import (
     fenced,
     find_everything,
     score_by_script,
-    user_message,
     views,
 )
 from tests.models.judge_scripts import requested_items, responses, rubric
@@ -34,20 +33,13 @@ def request_verdicts(build: Callable[[JudgeClient], Sequence[EvaluatorInput]]) -
 # Batches
 
 
-@pytest.mark.parametrize(("number", "sizes"), [(1, [1]), (4, [4]), (5, [4, 1]), (8, [4, 4]), (9, [4, 4, 1])])
+@pytest.mark.parametrize(("number", "sizes"), [(4, [4]), (9, [4, 4, 1])])
 def test_a_call_contains_at_most_four_criteria(number: int, sizes: list[int]) -> None:
     (trace,), bodies = score_by_script(
         find_everything, rubric(*(f"c{place}" for place in range(number))), responses("Dear Ann")
     )
     assert sorted((len(requested_items(body)) for body in bodies), reverse=True) == sizes
     assert (trace.reward.counts.judged, len(trace.calls)) == (number, len(sizes))
-
-
-def test_every_response_is_shown_alone() -> None:
-    texts = ["Dear Ann", "Dear Bo", "Dear Cy"]
-    _, bodies = score_by_script(find_everything, rubric("short", "kind"), responses(*texts))
-    assert len(bodies) == 3
-    assert sorted(text for body in bodies for text in texts if text in user_message(body)) == texts
 
 
 @given(IDS, st.lists(TEXTS, min_size=1, max_size=3), st.integers(1, 2), st.randoms())
@@ -96,19 +88,6 @@ def shown_items(body: Any) -> dict[str, str]:
     """Return the text of each item of a request, in the order shown."""
     found = re.findall(r"^(\w+):\n<<<item [0-9a-f]{16}\nIt is (\w+)\.\n", body["messages"][1]["content"], re.MULTILINE)
     return dict(found)
-
-
-# Prompts
-
-
-def test_a_reference_is_shown_if_there_is_one() -> None:
-    task = rubric("short")
-    _, (without,) = score_by_script(find_everything, task, responses("Dear Ann"))
-    _, (with_reference,) = score_by_script(
-        find_everything, task.model_copy(update={"reference": "Dear Ann, …"}), responses("Dear Ann")
-    )
-    assert "reference" not in user_message(without).lower()
-    assert fenced("Dear Ann, …", "reference") in user_message(with_reference)
 
 
 # Hostile responses

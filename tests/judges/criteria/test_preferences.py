@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-from hypothesis import strategies as st
-
 from jurygraph import Task, Trace
 from jurygraph.judges.criteria import SERVED_SCALE
 from tests.judges.criteria.people import PROFILES, RESPONSE_TEXT, WISHES, people, texts_about
@@ -53,9 +51,6 @@ def test_stakeholders_are_judged_separately_and_not_shown_to_each_others_judges(
         assert len(shown) == 1
         assert all(word in prompt_text for word in texts_about(*shown))
         assert fenced(PROFILES[shown[0]], "profile") in user_message(body)
-
-
-names = st.lists(st.sampled_from(["ann", "bob", "cyd"]), min_size=1, max_size=3, unique=True)
 
 
 # Together with checks

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Task
-from tests.judges.criteria.people import RESPONSE_TEXT, people, texts_about
+from tests.judges.criteria.people import RESPONSE_TEXT, people
 from tests.judges.criteria.scripted_judge import find_everything, score_by_script, user_message
 from tests.models.judge_scripts import items_of, response_in, responses
 
@@ -51,11 +51,3 @@ def test_all_calls_of_a_task_share_the_bytes_before_the_response(name: str) -> N
     ((_, shown),) = begins
     assert shown.endswith("# Response\n\n<<<response")
     assert shown.startswith("# Task\n\n<<<task ")
-
-
-def test_calls_about_people_and_about_the_rubric_are_separate() -> None:
-    for body in bodies_of(TASKS["a query"]):
-        kind = next(iter(items_of(body))).partition("_")[0]
-        rules = "Rule" in user_message(body)
-        persons = sum(any(word in user_message(body) for word in texts_about(name)) for name in ("ann", "bob", "cyd"))
-        assert (kind, rules, persons) in {("criterion", True, 0), ("constraint", False, 1), ("checklist", False, 0)}

