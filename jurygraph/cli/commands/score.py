@@ -215,8 +215,7 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         print_message(f"no reply of {model} could be used: {problem}; then: {options.retry_command}")
     for row in summary.failures[:3]:
         example = shorten(row.message, 320)
-        counts = row.evaluators.items()
-        by = ", ".join(f"{name} {number}" for name, number in counts)
+        by = ", ".join(f"{name} {number}" for name, number in sorted(row.evaluators.items()))
         label = "evaluator errors" if row.cause == "evaluator" else "failed verdicts"
         print_message(f"{label}: {row.verdicts} of kind {row.kind} ({by}), for example: {example}")
     errors = sum(row.verdicts for row in summary.failures if row.cause == "evaluator")
