@@ -4,8 +4,6 @@ import gzip
 import hashlib
 import json
 import os
-import sqlite3
-from contextlib import closing
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -25,14 +23,14 @@ ROWS: Rows = [
 ]
 
 
-def rows(path: Path, table: str | None = None) -> list[dict[str, Any]]:
-    return [values for _, values in read_rows(path, table)]
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [values for _, values in read_rows(path)]
 
 
-def refusal(path: Path, table: str | None = None) -> str:
+def refusal(path: Path) -> str:
     """Why, after the path."""
     with pytest.raises(InputError) as raised:
-        rows(path, table)
+        rows(path)
     assert str(raised.value).startswith(str(path))
     return str(raised.value).removeprefix(str(path))
 
@@ -52,9 +50,7 @@ def test_the_suffix_selects_the_format(name: str, tmp_path: Path) -> None:
     assert rows(write(tmp_path / name, "name\na\n")) == [{"name": "a"}]
 
 
-@pytest.mark.parametrize(
-    ("form", "name"), [(".parquet", "t.dat"), (".db", "t"), (".db", "t.csv"), (".csv.gz", "u.csv")]
-)
+@pytest.mark.parametrize(("form", "name"), [(".parquet", "t.dat"), (".csv.gz", "u.csv")])
 def test_a_magic_number_overrides_the_suffix(form: str, name: str, tmp_path: Path) -> None:
     assert rows(write_table(tmp_path / f"t{form}", ROWS).rename(tmp_path / name)) == ROWS
 
@@ -70,10 +66,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["t.txt", "t", "t.gz", "t.xls", "csv", "t.csv.bak"])
 def test_an_unknown_format_is_refused(name: str, tmp_path: Path) -> None:
     message = refusal(write(tmp_path / name, "name\na\n"))
-    assert (
-        message
-        == ": has no table format in its name; give .csv, .tsv, .json or .jsonl (.gz too), .parquet, .xlsx or SQLite"
-    )
+    assert message == ": has no table format in its name; give .csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
 
 
 def test_gzipped_parquet_is_refused(tmp_path: Path) -> None:
@@ -230,60 +223,6 @@ def test_parquet_that_is_cut_short_is_refused(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.parquet", ROWS)
     for content in (path.read_bytes()[:-20], path.read_bytes()[:4], b"PAR1 and so on", b"name\na\n", b""):
         assert refusal(write(path, content)).startswith(": cannot be read as Parquet (")
-
-
-# SQLite
-
-
-def database(path: Path, *statements: str) -> Path:
-    with closing(sqlite3.connect(path)) as made, made:
-        for statement in statements:
-            made.execute(statement)
-    return path
-
-
-def test_the_only_table_of_a_database_needs_no_name(tmp_path: Path) -> None:
-    counted = "CREATE TABLE places (id INTEGER PRIMARY KEY AUTOINCREMENT, name)"
-    path = database(tmp_path / "t.db", counted, "INSERT INTO places (name) VALUES ('a')")
-    assert rows(path) == rows(path, "places") == [{"id": 1, "name": "a"}]
-
-
-def test_one_of_several_tables_is_named(tmp_path: Path) -> None:
-    path = database(
-        tmp_path / "t.db",
-        'CREATE TABLE "odd ""one""" (name)',
-        "CREATE TABLE other (name)",
-        "INSERT INTO other VALUES (1.5)",
-        'INSERT INTO "odd ""one""" VALUES (\'x\')',
-    )
-    assert rows(path, 'odd "one"') == [{"name": "x"}]
-    assert rows(path, "other") == [{"name": 1.5}]
-    assert refusal(path) == ': holds 2 tables; say which in `table`: there are odd "one", other'
-    assert refusal(path, "othr") == ": has no table 'othr'; did you mean other?"
-    assert refusal(path, "zzz") == ": has no table 'zzz'; there are odd \"one\", other"
-    assert refusal(path, "") == ": has no table ''; there are odd \"one\", other"
-
-
-def test_values_of_sqlite_are_as_json_has_them(tmp_path: Path) -> None:
-    path = database(
-        tmp_path / "t.db", "CREATE TABLE t (a, b, c, d)", "INSERT INTO t VALUES (x'c3a9ff', 9e999, NULL, 7)"
-    )
-    assert rows(path) == [{"a": "é\\xff", "b": None, "c": None, "d": 7}]
-
-
-def test_a_database_without_tables_or_cut_short_is_refused(tmp_path: Path) -> None:
-    empty = database(tmp_path / "e.db", "CREATE TABLE t (a)", "DROP TABLE t")
-    assert refusal(empty) == ": holds 0 tables; say which in `table`: there are none"
-    path = write_table(tmp_path / "t.db", [{"name": "x" * 1000}] * 100)
-    path.write_bytes(path.read_bytes()[:5000])
-    assert refusal(path).startswith(": cannot be read as SQLite (")
-    assert refusal(write(path, path.read_bytes()[:100])).startswith(": cannot be read as SQLite (")
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
-def test_only_a_database_has_tables(suffix: str, tmp_path: Path) -> None:
-    message = refusal(write_table(tmp_path / f"t{suffix}", ROWS), "places")
-    assert message == ": `table` names a table of a SQLite file, and this is none; leave it out"
 
 
 # Rows from elsewhere
