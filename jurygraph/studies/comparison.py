@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jurygraph.arrays import Floats, Ints
+from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import format_number
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import LEVEL, Estimate, interval_among, means_differ, ratio_interval
@@ -291,25 +291,26 @@ def _kendall_within(rewards: Floats, tasks: Ints) -> float | None:
     """
     from scipy import stats
 
+    ordered = rewards[:, np.argsort(tasks, kind="stable")].round(_DECIMALS)
     found = []
-    for task in np.unique(tasks):
-        a, b = rewards[:, tasks == task].round(_DECIMALS)
-        if np.ptp(a) and np.ptp(b):
+    for a, b in np.split(ordered, np.cumsum(np.bincount(tasks))[:-1], axis=1):
+        if len(a) > 1 and np.ptp(a) and np.ptp(b):
             found.append(float(stats.kendalltau(a, b).statistic))
     return round(fmean(found), _DECIMALS) if found else None
 
 
 def _compare_agents(pairs: Pairs, rewards: Floats, tasks: Ints) -> list[Figures]:
     """Return a row for each agent of A, ordered by name; `left_out` are the responses that failed in a run."""
-    agents = [one.agent for one, _ in pairs]
-    names = sorted(set(agents), key=lambda agent: (agent is None, agent or ""))
-    failed = np.isnan(rewards).any(axis=0)
+    rows: dict[str | None, list[int]] = defaultdict(list)
+    for place, (one, _) in enumerate(pairs):
+        rows[one.agent].append(place)
+    failed: Bools = np.isnan(rewards).any(axis=0)
     found = []
-    for name in names:
-        own = np.array([agent == name for agent in agents])
-        kept = own & ~failed
+    for name in sorted(rows, key=lambda agent: (agent is None, agent or "")):
+        own = np.array(rows[name])
+        kept = own[~failed[own]]
         figures, estimate = _difference(rewards[0, kept], rewards[1, kept], tasks[kept])
-        found.append(({"agent": name, **figures, "left_out": int((own & failed).sum())}, estimate))
+        found.append(({"agent": name, **figures, "left_out": len(own) - len(kept)}, estimate))
     return _adjusted(found)
 
 
