@@ -304,7 +304,7 @@ def _compare_agents(pairs: Pairs, rewards: Floats, tasks: Ints) -> list[Figures]
     rows: dict[str | None, list[int]] = defaultdict(list)
     for place, (one, _) in enumerate(pairs):
         rows[one.agent].append(place)
-    failed: Bools = np.isnan(rewards).any(axis=0)
+    failed: Bools = np.isnan(rewards[0] + rewards[1])
     found = []
     for name in sorted(rows, key=lambda agent: (agent is None, agent or "")):
         own = np.array(rows[name])
