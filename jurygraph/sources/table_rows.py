@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, describe_value, did_you_mean, quote, shorten
-from jurygraph.sources.files import GZIP, LONGEST_LINE, TextFile, refuse_unreadable
+from jurygraph.sources.files import LONGEST_LINE, TextFile, refuse_unreadable
 
 _MAX_JSON = 256 << 20
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
@@ -32,17 +32,37 @@ PlacedRow = tuple[str, Row]
 
 def read_rows(path: Path) -> Iterator[PlacedRow]:
     """Yield the rows with JSON values, each with its place. Raises `InputError` naming the file, and its line."""
-    return _reader_of(path)(path)
+    readers: Mapping[str, Callable[[Path], Iterator[PlacedRow]]] = {
+        ".csv": _read_csv,
+        ".tsv": _read_csv,
+        ".json": _read_json,
+        ".jsonl": _read_json_lines,
+        ".parquet": _read_parquet,
+        ".xlsx": _read_xlsx,
+    }
+    suffix = _suffix_of(path)
+    if suffix not in readers:
+        known = ".csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
+        raise InputError(f"{path}: has no table format in its name; give {known}")
+    if path.is_fifo():  # it would be read twice
+        raise InputError(f"{path}: is not a regular file; name a file")
+    return readers[suffix](path)
+
+
+def _suffix_of(path: Path) -> str:
+    """Return the suffix that names the format of a file, which may be gzipped."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
 
 
 def is_spreadsheet(path: Path) -> bool:
     """Return True if a file is read as Excel's .xlsx, where a number may stand for a text."""
-    return _reader_of(path) is _read_xlsx
+    return _suffix_of(path) == ".xlsx"
 
 
 def is_csv(path: Path) -> bool:
     """Return True if a file is read as CSV, in which every value is text."""
-    return _reader_of(path) is _read_csv
+    return _suffix_of(path) in (".csv", ".tsv")
 
 
 def sha256_of(path: Path) -> str:
@@ -75,32 +95,6 @@ def _to_json_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode(errors="backslashreplace")
     return value if value is None or isinstance(value, str | int) else str(value)
-
-
-def _reader_of(path: Path) -> Callable[[Path], Iterator[PlacedRow]]:
-    readers = {
-        ".csv": _read_csv,
-        ".tsv": _read_csv,
-        ".json": _read_json,
-        ".jsonl": _read_json_lines,
-        ".parquet": _read_parquet,
-        ".xlsx": _read_xlsx,
-    }
-    with refuse_unreadable(path):
-        if path.is_fifo():  # it would be read twice
-            raise InputError(f"{path}: is not a regular file; name a file")
-        with path.open("rb") as file:
-            start = file.read(4)
-    if start.startswith(b"PAR1"):
-        return _read_parquet
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    suffix = next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
-    if suffix not in readers:
-        known = ".csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
-        raise InputError(f"{path}: has no table format in its name; give {known}")
-    if suffix == ".parquet" and start.startswith(GZIP):
-        raise InputError(f"{path}: is gzipped Parquet, which is compressed already; unpack it")
-    return readers[suffix]
 
 
 def _read_csv(path: Path) -> Iterator[PlacedRow]:
@@ -182,8 +176,10 @@ def _read_parquet(path: Path) -> Iterator[PlacedRow]:
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError:
         raise InputError(f"{path}: reading Parquet needs pyarrow: pip install 'jurygraph[parquet]'") from None
+    with refuse_unreadable(path):
+        opened = path.open("rb")
     try:
-        with parquet.ParquetFile(path) as file:
+        with opened, parquet.ParquetFile(opened) as file:
             rows = (row for batch in file.iter_batches(8192) for row in batch.to_pylist())
             for number, row in enumerate(rows, start=1):
                 yield f"row {number}", to_json_values(row)
@@ -197,7 +193,9 @@ def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
         openpyxl: Any = importlib.import_module("openpyxl")
     except ImportError:
         raise InputError(f"{path}: reading Excel needs openpyxl: pip install 'jurygraph[xlsx]'") from None
-    with path.open("rb") as file:
+    with refuse_unreadable(path):
+        file = path.open("rb")
+    with file:
         try:
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:

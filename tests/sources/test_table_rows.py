@@ -50,11 +50,6 @@ def test_the_suffix_selects_the_format(name: str, tmp_path: Path) -> None:
     assert rows(write(tmp_path / name, "name\na\n")) == [{"name": "a"}]
 
 
-@pytest.mark.parametrize(("form", "name"), [(".parquet", "t.dat"), (".csv.gz", "u.csv")])
-def test_a_magic_number_overrides_the_suffix(form: str, name: str, tmp_path: Path) -> None:
-    assert rows(write_table(tmp_path / f"t{form}", ROWS).rename(tmp_path / name)) == ROWS
-
-
 # What cannot be read
 
 
@@ -67,11 +62,6 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
 def test_an_unknown_format_is_refused(name: str, tmp_path: Path) -> None:
     message = refusal(write(tmp_path / name, "name\na\n"))
     assert message == ": has no table format in its name; give .csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
-
-
-def test_gzipped_parquet_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.parquet.gz", gzip.compress(b"PAR1"))
-    assert refusal(path) == ": is gzipped Parquet, which is compressed already; unpack it"
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
