@@ -16,6 +16,7 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.sources.table_rows import read_rows
 from tests.agents.facts.examples import SUFFIXES, Rows, write_table
+from tests.rows import all_rows
 
 ROWS: Rows = [
     {"name": "Café, the", "note": 'said "yes"\ntwice', "seats": "12"},
@@ -81,31 +82,17 @@ def test_a_gzip_file_that_is_cut_short_or_damaged_is_refused(suffix: str, cut: s
 # CSV
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "content",
     [
-        b"name,seats\r\na,1\r\n",
-        b"\xef\xbb\xbfname,seats\na,1\n",
+        b"\xef\xbb\xbfname,seats\r\na,1\r\n",
         b"name,seats\n\na,1\n\n",
-        b"name,seats\na,1",
-        b'"name","seats"\n"a","1"\n',
-    ],
-    ids=["CRLF", "byte-order mark", "blank lines", "no line end", "quoted"],
-)
-def test_changes_by_programs_to_a_csv_file_do_no_harm(content: bytes, tmp_path: Path) -> None:
-    assert rows(write(tmp_path / "t.csv", content)) == [{"name": "a", "seats": "1"}]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "name;seats\na;1\n",
-        "name\tseats\na\t1\n",
-        '"name";seats\r\n"a";1\r\n',
-        'name,seats\n"a",1\n',
+        b'"name","seats"\n"a","1"',
+        b"name\tseats\na\t1\n",
+        b'"name";seats\r\n"a";1\r\n',
     ],
 )
-def test_the_header_line_tells_the_separator(content: str, tmp_path: Path) -> None:
+def test_programs_write_csv_in_different_ways(content: bytes, tmp_path: Path) -> None:
     assert rows(write(tmp_path / "t.csv", content)) == [{"name": "a", "seats": "1"}]
 
 
@@ -114,25 +101,21 @@ def test_a_comma_in_the_header_line_goes_before_other_separators(tmp_path: Path)
     assert rows(write(tmp_path / "t.csv", '"n,m";o\n"a,b";c,d\n')) == [{"n,m": "a,b", "o": "c,d"}]
 
 
-BAD_CSV = {
-    "a value too many": ("n,m\n1,2\n1,2,3\n", 3, "does not have the 2 columns of the first line, but 3; quote a value"),
-    "a value too few": ("n,m\n1\n", 2, "does not have the 2 columns of the first line, but 1; write a comma for each"),
-    "a value too few after a long row": ('n,m\n"a\nb\nc",2\n1\n', 5, "does not have the 2 columns"),
-    "a value too many after tabs": ("n\tm\n1\t2\t3\n", 2, "does not have the 2 columns of the first line, but 3; "),
-    "a value too few after semicolons": ("n;m\n1\n", 2, "does not have the 2 columns of the first line, but 1; write"),
-    "a double column": ("n,m,n\n1,2,3\n", 1, "names column 'n' twice; the first line names each column once"),
-    "a column without a name": (",n\n0,1\n", 1, "leaves a column without a name"),
-    "a quote that does not end": ('n,m\n1,2\n"1,2\n3,4\n', 4, "is not CSV (unexpected end of data); quote values with"),
-    "lines that end in CR": ("n,m\r1,2\r", 1, "is not CSV (new-line character seen in unquoted field"),
-    "a quote in the middle": ('n,m\n1,2\n\n"1"x,2\n', 4, "is not CSV (',' expected after '\"')"),
-    "Latin-1": (b"n,m\n1,2\n1,caf\xe9\n", 3, "byte 6 (0xe9) is not UTF-8; save the file as UTF-8, gzipped or not"),
-    "Latin-1 far down": (b"n\n" + b"x\n" * 20_000 + b"\xe9\n", 20_002, "byte 1 (0xe9) is not UTF-8"),
-    "UTF-16": ("n,m\n1,2\n".encode("utf-16"), 1, "byte 1 (0xff) is not UTF-8; save the file as UTF-8, gzipped or not"),
-}
+BAD_CSV = [
+    ("n,m\n1,2\n1,2,3\n", 3, "does not have the 2 columns of the first line, but 3; quote a value"),
+    ("n;m\n1\n", 2, "does not have the 2 columns of the first line, but 1; write a semicolon for each"),
+    ('n,m\n"a\nb\nc",2\n1\n', 5, "does not have the 2 columns"),
+    ("n,m,n\n1,2,3\n", 1, "names column 'n' twice; the first line names each column once"),
+    (",n\n0,1\n", 1, "leaves a column without a name"),
+    ('n,m\n1,2\n"1,2\n3,4\n', 4, "is not CSV (unexpected end of data); quote values with"),
+    ("n,m\r1,2\r", 1, "is not CSV (new-line character seen in unquoted field"),
+    (b"n\n" + b"x\n" * 20_000 + b"\xe9\n", 20_002, "byte 1 (0xe9) is not UTF-8"),
+    ("n,m\n1,2\n".encode("utf-16"), 1, "byte 1 (0xff) is not UTF-8; save the file as UTF-8, gzipped or not"),
+]
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
-@pytest.mark.parametrize(("content", "line", "message"), BAD_CSV.values(), ids=BAD_CSV)
+@all_rows(("content", "line", "message"), BAD_CSV)
 def test_bad_csv_is_refused_with_its_line(
     content: bytes | str, line: int, message: str, packed: bool, tmp_path: Path
 ) -> None:
@@ -152,34 +135,27 @@ def test_a_byte_order_mark_before_json_does_no_harm(name: str, tmp_path: Path) -
     assert rows(write(tmp_path / name, content)) == [{"name": "a"}]
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
+@all_rows(
+    ("name", "content", "message"),
     [
-        ('{"name": "a"', "is not valid JSON (EOF while parsing an object at line 1 column 12); fix it there"),
-        ("[1]", "is a list; a row is an object, with a value for each column"),
-        ('"a"', "is the text 'a'; a row is an object"),
-        ('{"name": NaN}', "is not valid JSON (expected value"),
-        ('{"name": "\\ud800"}', "is not valid JSON ("),
-        ('{"name": ' + "[" * 5000 + "]" * 5000 + "}", "is not valid JSON (recursion limit exceeded"),
+        (
+            "t.jsonl",
+            '{"name": "b"}\n\n{"name": "a"\n',
+            ", line 3: is not valid JSON (EOF while parsing an object at lin",
+        ),
+        ("t.jsonl", "[1]", ", line 1: is a list; a row is an object, with a value for each column"),
+        (
+            "t.jsonl",
+            '{"name": ' + "[" * 5000 + "]" * 5000 + "}",
+            ", line 1: is not valid JSON (recursion limit exceede",
+        ),
+        ("t.json", '{"rows": []}', ": is an object; a table is a list of rows"),
+        ("t.json", '[{"name": "a"}, "b"]', ", [1]: is the text 'b'; a row is an object, with a value for each column"),
+        ("t.json", b'["\xe9"]', ": is not valid JSON ("),
     ],
 )
-def test_a_bad_line_of_json_is_refused_with_its_number(line: str, message: str, tmp_path: Path) -> None:
-    path = write(tmp_path / "t.jsonl", f'{{"name": "b"}}\n\n{line}\n')
-    assert refusal(path).startswith(f", line 3: {message}")
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('{"rows": []}', ": is an object; a table is a list of rows"),
-        ('[{"name": "a"}, "b"]', ", [1]: is the text 'b'; a row is an object, with a value for each column"),
-        ('[{"name": "a"}', ": is not valid JSON (EOF while parsing a list at line 1 column 14); fix it there"),
-        ("", ": is not valid JSON (EOF while parsing a value"),
-        (b'["\xe9"]', ": is not valid JSON ("),
-    ],
-)
-def test_json_that_is_no_list_of_rows_is_refused(content: bytes | str, message: str, tmp_path: Path) -> None:
-    assert refusal(write(tmp_path / "t.json", content)).startswith(message)
+def test_bad_json_is_refused_with_its_place(name: str, content: bytes | str, message: str, tmp_path: Path) -> None:
+    assert refusal(write(tmp_path / name, content)).startswith(message)
 
 
 # Parquet
