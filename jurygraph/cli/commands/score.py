@@ -137,11 +137,11 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
     import uvloop
 
     from jurygraph.runs.reports.estimate import count_requests
-    from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
+    from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
     from jurygraph.runs.reports.summary import GATE_NAMES
     from jurygraph.runs.run import Run
 
-    thresholds = parse_thresholds(",".join(gate), GATE_NAMES, _GATE_EXAMPLE) if gate else None
+    thresholds = parse_gate(gate, GATE_NAMES, _GATE_EXAMPLE)
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     with redirect_stdout_to_stderr(), open_session(options) as session, runner:
         if options.dry_run:
@@ -158,7 +158,7 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
         possible = possible_reward_line(run, session.jury.combiners)
     _print_result(options, summary, requests, task_count, possible, as_json)
     code = _exit_code(options, summary, session.jury)
-    if thresholds is not None and code in (ExitCode.DONE, ExitCode.SOME_FAILED):
+    if thresholds and code in (ExitCode.DONE, ExitCode.SOME_FAILED):
         missed = failed_thresholds(thresholds, summary.figures)
         print_missed_conditions(missed)
         is_alarming = summary.canaries is not None and summary.canaries.is_alarming
