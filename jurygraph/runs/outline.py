@@ -67,13 +67,18 @@ class StoredGroup(NamedTuple):
     traces: Sequence[TraceOutline]
 
     def verdicts(self, outline: SurveyOutline) -> list[RecordedVerdict]:
-        """Return the verdicts of its traces, without their texts."""
-        shared_lists = read_shared_lists(self.body)
-        return [
-            unpack_verdict(verdict, trace.response_id, outline, {}, shared_lists)
-            for trace in self.traces
-            for verdict in trace.body["verdicts"]
-        ]
+        """Return the verdicts of its traces, without their texts. Raises `TraceMismatch` if one cannot be read."""
+        try:
+            shared_lists = read_shared_lists(self.body)
+            return [
+                unpack_verdict(verdict, trace.response_id, outline, {}, shared_lists)
+                for trace in self.traces
+                for verdict in trace.body["verdicts"]
+            ]
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            problem = f"cannot be read ({type(error).__name__}: {next(iter(str(error).splitlines()), '')})"
+            place = f"{record_label(self.record)} and those of its traces"
+            raise TraceMismatch(f"{place}: {problem}; one of them has been changed") from error
 
 
 def read_groups(run: Run) -> Iterator[StoredGroup]:

@@ -1,6 +1,6 @@
 """Tables as tasks: a row is a task with a response in each response column, or one of several rows of a task.
 
-A table is a CSV, JSON, JSON lines, Parquet, Excel or SQLite file. It is read once, row by row; its tasks and responses
+A table is a CSV, JSON, JSON lines, Parquet or Excel file. It is read once, row by row; its tasks and responses
 are kept as JSON lines in temporary files.
 """
 

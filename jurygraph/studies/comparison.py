@@ -5,7 +5,6 @@ the task jackknife (CR3) and Student's t, and tests flip the signs of whole task
 """
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jurygraph.arrays import Floats, Ints
+from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import format_number
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import LEVEL, Estimate, interval_among, means_differ, ratio_interval
@@ -27,9 +26,8 @@ from jurygraph.inference.equivalence import (
     no_worse_p,
 )
 from jurygraph.inference.sign_flips import ROUNDING, flippable_sums, holm, least_p, sign_flip_p
-from jurygraph.messages import shorten
 from jurygraph.runs.outline import read_groups
-from jurygraph.runs.reports.gate import NUMBER, Threshold, parse_threshold, split_conditions
+from jurygraph.runs.reports.gate import Threshold
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import Header, changes, format_value
 from jurygraph.runs.store.packing import ERASED
@@ -70,8 +68,7 @@ it is counted as failed, never as 0.
 """
 
 NO_WORSE = "no_worse_than"
-_MARGIN = re.compile(rf"{NO_WORSE}\s*=\s*({NUMBER})", re.ASCII)
-_EXAMPLE = '"mean_delta>-0.01", "mean_delta_low>=-0.02, flips<=3" or "no_worse_than=0.02"'
+GATE_EXAMPLE = '"mean_delta>-0.01", "mean_delta_low>=-0.02, flips<=3" or "no_worse_than=0.02"'
 _HINT = "compare two runs of the same tasks and responses"
 _SETTINGS_WITHOUT_EFFECT = ("config.calls.cache", "config.calls.record", "config.calls.key", "config.calls.concurrency")
 _MAX_ROWS = 20
@@ -290,25 +287,26 @@ def _kendall_within(rewards: Floats, tasks: Ints) -> float | None:
     """
     from scipy import stats
 
+    ordered = rewards[:, np.argsort(tasks, kind="stable")].round(_DECIMALS)
     found = []
-    for task in np.unique(tasks):
-        a, b = rewards[:, tasks == task].round(_DECIMALS)
-        if np.ptp(a) and np.ptp(b):
+    for a, b in np.split(ordered, np.cumsum(np.bincount(tasks))[:-1], axis=1):
+        if len(a) > 1 and np.ptp(a) and np.ptp(b):
             found.append(float(stats.kendalltau(a, b).statistic))
     return round(fmean(found), _DECIMALS) if found else None
 
 
 def _compare_agents(pairs: Pairs, rewards: Floats, tasks: Ints) -> list[Figures]:
     """Return a row for each agent of A, ordered by name; `left_out` are the responses that failed in a run."""
-    agents = [one.agent for one, _ in pairs]
-    names = sorted(set(agents), key=lambda agent: (agent is None, agent or ""))
-    failed = np.isnan(rewards).any(axis=0)
+    rows: dict[str | None, list[int]] = defaultdict(list)
+    for place, (one, _) in enumerate(pairs):
+        rows[one.agent].append(place)
+    failed: Bools = np.isnan(rewards[0] + rewards[1])
     found = []
-    for name in names:
-        own = np.array([agent == name for agent in agents])
-        kept = own & ~failed
+    for name in sorted(rows, key=lambda agent: (agent is None, agent or "")):
+        own = np.array(rows[name])
+        kept = own[~failed[own]]
         figures, estimate = _difference(rewards[0, kept], rewards[1, kept], tasks[kept])
-        found.append(({"agent": name, **figures, "left_out": int((own & failed).sum())}, estimate))
+        found.append(({"agent": name, **figures, "left_out": len(own) - len(kept)}, estimate))
     return _adjusted(found)
 
 
@@ -371,25 +369,6 @@ def _compare_verdicts(pairs: Pairs, tasks: Ints) -> tuple[list[Figures], list[Fi
 # Conditions
 
 
-def parse_gate(text: str) -> tuple[list[Threshold], list[float]]:
-    """Parse the conditions of a comparison: NAME OP NUMBER on its statistics, and no_worse_than=MARGIN.
-
-    Raises InputError for anything else, and for a margin that is not above 0.
-    """
-    thresholds: list[Threshold] = []
-    margins: list[float] = []
-    for part in split_conditions(text):
-        if not part.strip().startswith(NO_WORSE):
-            thresholds.append(parse_threshold(part, text, list(STATISTICS), _EXAMPLE))
-            continue
-        match = _MARGIN.fullmatch(part.strip())
-        if match is None or not 0.0 < float(match[1]) < math.inf:
-            problem = f"{shorten(part.strip())!r} is not a condition; {NO_WORSE} takes a finite margin above 0"
-            raise InputError(f"gate {shorten(text)!r}: {problem}, as in {NO_WORSE}=0.02")
-        margins.append(float(match[1]))
-    return thresholds, margins
-
-
 def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) -> Figures:
     """Test that the true mean difference is above the negative margin, where a task can lose `largest_loss`.
 
@@ -435,7 +414,7 @@ def evidence_messages(figures: Mapping[str, Any], missed: Iterable[Threshold], l
 
 
 def _condition(margin: Figures) -> str:
-    return f"{margin['name']} = {margin['margin']!r}".removesuffix(".0")
+    return str(Threshold(margin["name"], "=", margin["margin"]))
 
 
 # Notes

@@ -16,15 +16,13 @@ class TableSpec(FrozenModel):
 
     `key` are the columns that identify a row: the name first, then place or time. Rows that share a key are
     alternatives, ordered by the column `order`, else by their content; `unique` forbids them. `lists` maps columns that
-    hold several values in one text to their separators. `file` is CSV, JSON, JSON lines, Parquet or SQLite (of which
-    `table` is one table), relative to the working directory. In a TASKS file it must lie below the folder of that file
-    (`jurygraph.sources.table_rows`).
+    hold several values in one text to their separators. `file` is CSV, JSON, JSON lines or Parquet, relative to the
+    working directory. In a TASKS file it must lie below the folder of that file (`jurygraph.sources.table_rows`).
     """
 
     key: tuple[Id, ...] = Field(min_length=1)
     rows: tuple[dict[str, JsonValue], ...] | None = None
     file: str | None = None
-    table: str | None = None
     tool: str | None = None
     unique: Flag = False
     order: Id | None = None
@@ -35,8 +33,6 @@ class TableSpec(FrozenModel):
         sources = [name for name in ("rows", "file", "tool") if getattr(self, name) is not None]
         if len(sources) != 1:
             raise ValueError(f"is given by {' and '.join(sources) or 'nothing'}; give one of rows, file and tool")
-        if self.table is not None and self.file is None:
-            raise ValueError("`table` is one of a SQLite file, and there is no `file`; leave it out")
         return self
 
 

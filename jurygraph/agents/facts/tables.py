@@ -106,7 +106,7 @@ class RowTable(FactTable):
         )
         weakref.finalize(self, self._index.close)
         with require_temporary_space():
-            rows = spec.rows or () if self._path is None else (row for _, row in read_rows(self._path, spec.table))
+            rows = spec.rows or () if self._path is None else (row for _, row in read_rows(self._path))
             self.columns = self._build_index(rows) or None
         if self._path is not None:
             self.digest = sha256_of(self._path)

@@ -38,12 +38,13 @@ def compare(
         jurygraph compare before after --gate "no_worse_than=0.02, failed_b<=0"
     """
     from jurygraph.runs.outline import possible_rewards
-    from jurygraph.runs.reports.gate import failed_thresholds
+    from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
     from jurygraph.runs.run import Run
     from jurygraph.studies import comparison
 
     output = ReportOutput(json, markdown)
-    thresholds, margins = comparison.parse_gate(",".join(gate)) if gate else ([], [])
+    conditions = parse_gate(gate, list(comparison.STATISTICS), comparison.GATE_EXAMPLE, [comparison.NO_WORSE])
+    margins = [one.bound for one in conditions if one.name == comparison.NO_WORSE]
     largest_loss = 1.0
     with closing(Run.open(run_a)) as a, closing(Run.open(run_b)) as b:
         if gate:
@@ -58,7 +59,7 @@ def compare(
             comparison.setting_notes(a.header, b.header),
         )
     output.write(report)
-    missed = failed_thresholds(thresholds, report.figures)
+    missed = failed_thresholds([one for one in conditions if one.name in comparison.STATISTICS], report.figures)
     print_missed_conditions(missed)
     messages = list(comparison.evidence_messages(report.figures, [one for one, _ in missed], largest_loss))
     for message in messages:

@@ -13,7 +13,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.sources.importers import READERS, VOTE_READERS, Imported
-from jurygraph.sources.importers.rated_table import read_rated_table
+from jurygraph.sources.importers.votes import read_rated_table
 
 RATINGS = "ratings"
 FORMATS = (*READERS, *VOTE_READERS, RATINGS)

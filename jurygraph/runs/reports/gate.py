@@ -16,9 +16,8 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-"""The pattern of a number in a condition."""
-_CONDITION = re.compile(rf"\s*(\w+)\s*(>=|<=|==|>|<)\s*({NUMBER})\s*", re.ASCII)
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_CONDITION = re.compile(rf"\s*(\w+)\s*(>=|<=|==|>|<|=)\s*({_NUMBER})\s*", re.ASCII)
 
 
 class Threshold(NamedTuple):
@@ -36,17 +35,30 @@ class Threshold(NamedTuple):
         return seen is not None and _OPERATORS[self.sign](seen, self.bound)
 
 
-def split_conditions(text: str) -> list[str]:
-    """Return the conditions of a text, which are joined by `,` or `and`."""
-    return re.split(r",|\sand\s", text)
+def parse_gate(
+    gate: Sequence[str] | None, names: Sequence[str], example: str, margins: Sequence[str] = ()
+) -> list[Threshold]:
+    """Parse conditions NAME OP NUMBER on the figures with these names, joined by `,` or `and`; none without a gate.
 
-
-def parse_thresholds(text: str, names: Sequence[str], example: str) -> list[Threshold]:
-    """Parse conditions NAME OP NUMBER on the figures with these names, joined by `,` or `and`.
-
-    `example` is a condition for messages. Raises `InputError` where a condition cannot be parsed, or names no figure.
+    `margins` are names of tests with a margin above 0, NAME=NUMBER. `example` is a gate for messages. Raises
+    `InputError` where a condition cannot be parsed, or names no figure.
     """
-    return [parse_threshold(part, text, names, example) for part in split_conditions(text)]
+    text = ",".join(gate or ())
+    parts = re.split(r",|\sand\s", text) if gate else []
+    thresholds = []
+    for part in parts:
+        match = _CONDITION.fullmatch(part)
+        is_margin = match is not None and match[1] in margins
+        if match is None or not math.isfinite(float(match[3])) or (match[2] == "=") != is_margin:
+            problem = f"{shorten(part.strip())!r} is not a condition" if part.strip() else "a condition is missing"
+            raise InputError(f"gate {shorten(text)!r}: {problem}; write it as in {example}")
+        if is_margin and float(match[3]) <= 0.0:
+            raise InputError(f"gate {shorten(text)!r}: the margin of {match[1]} must be above 0, got {match[3]}")
+        if not is_margin and match[1] not in names:
+            hint = did_you_mean(match[1], names) or f"there are {', '.join(names)}"
+            raise InputError(f"gate {shorten(text)!r}: unknown statistic {shorten(match[1])!r}; {hint}")
+        thresholds.append(Threshold(match[1], match[2], float(match[3])))
+    return thresholds
 
 
 def failed_thresholds(
@@ -55,15 +67,3 @@ def failed_thresholds(
     """Return the conditions that do not hold, in their order, each with the value of its figure, None where missing."""
     values = ((threshold, figures[threshold.name]) for threshold in thresholds)
     return [(threshold, value) for threshold, value in values if not threshold.is_met(value)]
-
-
-def parse_threshold(part: str, gate_text: str, figure_names: Sequence[str], example: str) -> Threshold:
-    """Parse one of the conditions of `gate_text`, as `parse_thresholds` does."""
-    match = _CONDITION.fullmatch(part)
-    if match is None or not math.isfinite(float(match[3])):
-        problem = f"{shorten(part.strip())!r} is not a condition" if part.strip() else "a condition is missing"
-        raise InputError(f"gate {shorten(gate_text)!r}: {problem}; write it as in {example}")
-    if match[1] not in figure_names:
-        hint = did_you_mean(match[1], figure_names) or f"there are {', '.join(figure_names)}"
-        raise InputError(f"gate {shorten(gate_text)!r}: unknown statistic {shorten(match[1])!r}; {hint}")
-    return Threshold(match[1], match[2], float(match[3]))

@@ -127,8 +127,7 @@ class ScoringSession:
             scored = _scored_numbers(run)
             self._first_unscored = next((n for n, number in enumerate(scored) if n != number), len(scored))
             self._scored_later = frozenset(scored[self._first_unscored :])
-            for number, group in zip(scored, read_groups(run), strict=True):
-                self.summary.task_number = number
+            for group in read_groups(run):
                 questions = run.source.survey_outline(group.survey).questions
                 for trace in group.traces:
                     name = trace.response_id
@@ -420,7 +419,6 @@ class ScoringSession:
     ) -> None:
         for (number, started), traces in finished:
             for one, its_traces in self._release(number, started, traces):
-                self.summary.task_number = number
                 self._store_group(run, writer, one, its_traces, report)
 
     def _release(self, number: int, started: _StartedGroup, traces: list[Trace]) -> list[_FinishedGroup]:

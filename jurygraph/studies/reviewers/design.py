@@ -10,7 +10,7 @@ from jurygraph.judges.reviewers import Personalized, ReviewerJudge
 from jurygraph.schema import Config
 from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.importers.rated_table import item_to_task
+from jurygraph.sources.importers.votes import item_to_task
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.reviewers.baselines import ScoredPart
 from jurygraph.studies.reviewers.runs import MODEL_JUDGES

@@ -108,7 +108,7 @@ REFUSED = {
         make_facts(file="a\0b.csv"),
         "facts.tables.places.file: a\0b.csv: cannot be read (embedded null byte); name a file that can be read",
     ),
-    "a folder": (make_facts(file="/"), "facts.tables.places.file: /: is a folder; name a file"),
+    "a folder": (make_facts(file="/"), "facts.tables.places.file: /: has no table format in its name; give "),
 }
 
 

@@ -23,7 +23,6 @@ def refusal(model: type[BaseModel], **fields: Any) -> str:
         ({}, ": is given by nothing; give one of rows, file and tool"),
         ({"rows": (), "file": "a.csv"}, ": is given by rows and file; give one of rows, file and tool"),
         ({"rows": (), "file": "a.csv", "tool": "t"}, ": is given by rows and file and tool; give one of rows"),
-        ({"rows": (), "table": "t"}, "table: is one of a SQLite file, and there is no `file`; leave it out"),
     ],
 )
 def test_a_table_without_a_source_or_with_two_is_refused(sources: dict[str, Any], message: str) -> None:

@@ -112,7 +112,7 @@ def test_the_content_of_a_row_does_not_depend_on_its_notation() -> None:
     assert table.row_content(FactRow(1, {"cost": "025"})) not in content
 
 
-@pytest.mark.parametrize("suffix", [None, ".csv", ".db"])
+@pytest.mark.parametrize("suffix", [None, ".csv"])
 def test_a_key_declared_unique_must_be_unique(suffix: str | None, tmp_path: Path) -> None:
     twice = [*PLACES, {**PLACES[0], "name": "Coco  Bambu", "cost": 1}]
 

@@ -46,7 +46,7 @@ def test_a_missed_condition_exits_with_1_and_says_what_it_would_take(runs: tuple
 @all_rows(
     ("arguments", "message"),
     [
-        (("nowhere", "after", "--gate", "no_worse_than=-0.02"), "takes a finite margin above 0"),
+        (("nowhere", "after", "--gate", "no_worse_than=-0.02"), "must be above 0, got -0.02"),
         (("nowhere", "after"), "nowhere"),
         (("before",), "RUN_B"),
     ],

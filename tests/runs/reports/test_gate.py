@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
-from jurygraph.runs.reports.gate import Threshold, failed_thresholds
-from jurygraph.runs.reports.gate import parse_thresholds as parse_thresholds_of
+from jurygraph.runs.reports.gate import Threshold, failed_thresholds, parse_gate
 from tests.rows import all_rows
 
 EXAMPLE = '"mean_delta>-0.01"'
@@ -15,7 +14,7 @@ LESS = {"n": 1, "flips": 1, "mean_delta": -0.125, "pass_p": None}
 
 
 def parse_thresholds(text: str) -> list[Threshold]:
-    return parse_thresholds_of(text, list(LESS), EXAMPLE)
+    return parse_gate([text], list(LESS), EXAMPLE, ["no_worse_than"])
 
 
 @all_rows(
@@ -76,3 +75,17 @@ def test_an_unknown_figure_is_refused_with_the_nearest_one():
 def test_an_unrelated_figure_is_refused_with_the_list():
     with pytest.raises(InputError, match="unknown statistic 'quux'; there are n, flips, mean_delta, pass_p"):
         parse_thresholds("quux>0")
+
+
+def test_margins_and_thresholds_can_be_joined():
+    assert parse_thresholds("mean_delta>-0.01, no_worse_than=0.02 and no_worse_than = .5,flips<=3") == [
+        Threshold("mean_delta", ">", -0.01),
+        Threshold("no_worse_than", "=", 0.02),
+        Threshold("no_worse_than", "=", 0.5),
+        Threshold("flips", "<=", 3.0),
+    ]
+    for wrong in ("no_worse_than>1", "no_worse_than", "no_worse_than=1e999", "no_worse_then=0.02"):
+        with pytest.raises(InputError, match="is not a condition; write it as in"):
+            parse_thresholds(wrong)
+    with pytest.raises(InputError, match="the margin of no_worse_than must be above 0, got -1"):
+        parse_thresholds("no_worse_than=-1")

@@ -118,8 +118,22 @@ def test_failures_are_listed_by_frequency() -> None:
     )
     add(summary, trace("t", "b", None, *[verdict_with_failure("b", "response", "truncated", f"{n}") for n in range(2)]))
     assert summary.to_json()["failures"] == [
-        {"cause": "response", "kind": "truncated", "message": "0", "verdicts": 2, "evaluators": {"tone": 2}},
-        {"cause": "infrastructure", "kind": "timeout", "message": "5 s", "verdicts": 1, "evaluators": {"tone": 1}},
+        {
+            "cause": "response",
+            "kind": "truncated",
+            "message": "0",
+            "response": "b",
+            "verdicts": 2,
+            "evaluators": {"tone": 2},
+        },
+        {
+            "cause": "infrastructure",
+            "kind": "timeout",
+            "message": "5 s",
+            "response": "a",
+            "verdicts": 1,
+            "evaluators": {"tone": 1},
+        },
     ]
     add(
         summary,
