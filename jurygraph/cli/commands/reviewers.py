@@ -109,7 +109,7 @@ class _Study:
         seeds: int,
     ) -> None:
         from jurygraph.studies.reviewers.baselines import read_parts, texts_of
-        from jurygraph.studies.reviewers.design import plan_runs
+        from jurygraph.studies.reviewers.runs import plan_runs
 
         self._file = read_ratings(ratings, columns)
         self._texts = texts_of(self._file, {} if items is None else read_texts(items))
@@ -124,7 +124,7 @@ class _Study:
     def score(self, options: "ScoreOptions", model: str | None, has_folder: bool, as_json: bool) -> list[Path]:
         """Score the runs of the judges with a model, and return them; none in a dry run."""
         from jurygraph.cli.scoring import StudyRun, score_study
-        from jurygraph.studies.reviewers.design import default_config, tasks_of
+        from jurygraph.studies.reviewers.runs import default_config, tasks_of
 
         if not self._designs:
             if options.dry_run or has_folder:
