@@ -108,7 +108,8 @@ class _Study:
         shots: str,
         seeds: int,
     ) -> None:
-        from jurygraph.studies.reviewers.baselines import read_parts, texts_of
+        from jurygraph.studies.agreement import read_parts
+        from jurygraph.studies.reviewers.baselines import texts_of
         from jurygraph.studies.reviewers.runs import plan_runs
 
         self._file = read_ratings(ratings, columns)
@@ -116,7 +117,7 @@ class _Study:
         self._shots = [_parse_count(count) for count in split_names(shots)]
         self._seeds = seeds
         self._judges = _choose_judges(judges, self._texts)
-        self._parts = read_parts(self._file)
+        self._parts = read_parts([self._file])
         self._designs = plan_runs(self._judges, self._shots, seeds)
         source = {"history": str(ratings), "texts": items and str(items), "columns": columns}
         self._source = {name: value for name, value in source.items() if value}

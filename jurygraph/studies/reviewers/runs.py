@@ -18,8 +18,9 @@ from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.importers.rated_table import item_to_task
 from jurygraph.sources.ratings import Ratings
+from jurygraph.studies.agreement import ScoredPart
 from jurygraph.studies.judge import JUDGED, status_of
-from jurygraph.studies.reviewers.baselines import Predictions, ScoredPart
+from jurygraph.studies.reviewers.baselines import Predictions
 
 MODEL_JUDGES = ("zero-shot", "aggregate", "personalized")
 _ONLY_DIMENSION = "score"

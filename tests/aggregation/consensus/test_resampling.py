@@ -120,24 +120,6 @@ def test_the_four_statistics_equal_those_of_single_subsets(items_of_d: int, own:
 
 
 class TestItemsDrawnToo:
-    def test_five_equal_agents_look_stable_on_the_same_items_and_not_on_others(self) -> None:
-        """Sixty prompts, ten annotators who are right nine times in ten, agents that are right six times in ten."""
-        subsets_only, with_items = [], []
-        for seed in range(4):
-            draw = np.random.default_rng(seed)
-            truth = draw.random(60 * 5) < 0.6
-            item, annotator = (one.ravel() for one in np.meshgrid(np.arange(300), np.arange(10), indexing="ij"))
-            label = np.where(draw.random(3000) < 0.9, truth[item], ~truth[item]).astype(int)
-            rows = item, annotator, label, item % 5
-            settings: dict[str, Any] = {"subsets": 20, "seed": seed, "classes": range(2)}
-            one = consensus.ranking_stability(*rows, **settings)["stableval"]
-            other = consensus.ranking_stability(*rows, **settings, with_items=True, prompt=item // 5)["stableval"]
-            subsets_only.append(one.tau_b)
-            with_items.append(other.tau_b)
-            assert other.rank_sd > 2 * one.rank_sd
-        assert np.mean(subsets_only) > 0.95
-        assert np.mean(with_items) < 0.65
-
     def test_a_draw_scores_the_rows_of_its_annotators_with_copies_of_its_items(self) -> None:
         item, annotator, label, agent = panel(items=24)
         prompt = item // 4
