@@ -22,7 +22,7 @@ from benchmarks.simulation.method_figures import MethodFigures
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
 from jurygraph.aggregation.consensus.em import FitProblem, Model
-from jurygraph.aggregation.consensus.resampling import Report, rates_with_known_classes, run_each
+from jurygraph.aggregation.consensus.resampling import Report, run_each
 from jurygraph.aggregation.consensus.votes import encode
 from jurygraph.arrays import Floats
 from jurygraph.studies.simulate import (
@@ -95,11 +95,11 @@ def _intervals(simulated: SimulatedEvaluation, fitted: Consensus, effort: Covera
         consensus.refit_intervals(fitted, simulated.agent, resamples=effort.refits, as_published=published)
         for published in (False, True)
     ]
-    model_intervals = rates_with_known_classes(fitted)[:, 0].T
+    unknown = np.full((len(fitted.votes.annotators), 2), np.nan)
     of_agents = [*scores, *(one.agents for one in refits)]
     of_annotators = [
-        model_intervals,
-        model_intervals,
+        unknown,
+        unknown,
         *([accuracy for accuracy, *_ in one.annotators.values()] for one in refits),
     ]
     return [

@@ -41,11 +41,12 @@ class RunLengths(NamedTuple):
 def pool(seed: int, steps: int) -> Pool:
     """Draw steps without change from a seed."""
     first = unchanged_steps(seed, CALIBRATION)
-    series = series_of(first, OPPOSED, ("repetition",))
-    conflict = conflict_limit([disagreement(first, OPPOSED)])
-    seeds = np.random.SeedSequence(seed).generate_state(-(-steps // _CHUNK)).tolist()
-    chunks = [measure_series(unchanged_steps(item, _CHUNK), series, OPPOSED, conflict) for item in seeds]
-    columns = (np.concatenate(column)[:steps] for column in zip(*chunks, strict=True))
+    series = series_of(first[0], OPPOSED, ("repetition",))
+    conflict = conflict_limit([disagreement(step, OPPOSED) for step in first])
+    measured = []
+    for drawn in np.random.SeedSequence(seed).generate_state(-(-steps // _CHUNK)).tolist():
+        measured += [measure_series(step, series, OPPOSED, conflict) for step in unchanged_steps(drawn, _CHUNK)]
+    columns = (np.array(column[:steps]) for column in zip(*measured, strict=True))
     return Pool(tuple(item.name for item in series), Measure(*columns))
 
 

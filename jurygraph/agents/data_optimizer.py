@@ -13,15 +13,11 @@ from math import sqrt
 from operator import itemgetter
 from statistics import median
 from types import MappingProxyType
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
-import numpy as np
 from pydantic import Field
 
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
-from jurygraph.arrays import Floats
-from jurygraph.models.embedding import CachingEmbedder, open_embedder
-from jurygraph.models.request import Fault
 from jurygraph.safety.text_folding import remove_invisible
 from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict
 from jurygraph.schema.frozen_model import Number, ParamsModel
@@ -184,12 +180,6 @@ class MeasuredGroup:
         gram_users = {n: Counter(gram for kept in common_words for gram in set(grams(kept, n))) for n in _SIZES}
         self._counts = [_count_grams(kept_words, gram_users) for kept_words in common_words]
 
-    def copies(self) -> list[bool]:
-        """Return, for each response, true if another has the same words, regardless of repetitions."""
-        unrepeated = [_remove_repetition(response_words) for response_words in self._words]
-        times = Counter(unrepeated)
-        return [bool(response_words) and times[response_words] > 1 for response_words in unrepeated]
-
     def distinct_ngram_shares(self) -> list[float]:
         """Return, for each response, the share of its distinct n-grams that no other has, times `known_share`.
 
@@ -215,11 +205,6 @@ def _count_grams(sequence: Gram, users: Mapping[int, Counter[Gram]]) -> Counts:
 def _new_share(counts: Counts) -> float:
     shares = [1.0 - shared / total for shared, total in counts if total]
     return sum(shares) / max(1, len(shares))
-
-
-def _remove_repetition(sequence: Gram) -> Gram:
-    sizes = (size for size in range(1, len(sequence) // 2 + 1) if len(sequence) % size == 0)
-    return next((sequence[:size] for size in sizes if sequence[:size] * (len(sequence) // size) == sequence), sequence)
 
 
 def _pieces_between_repeats(sequence: Gram) -> Iterator[list[str]]:
@@ -251,8 +236,6 @@ def _bleu(counts: Counts) -> float:
 
 MIN_COMPRESSED_CHARACTERS = 200  # the shortest text whose compression is scored
 _NO_WORDS = Verdict(score=0.0, reason="there is no word in it")
-_UNKNOWN = Verdict(score=0.0, reason="no word of it is known to another response, the query or the reference")
-_COPIED = Verdict(score=0.0, reason="another response says the same")
 
 
 class Efficiency(Evaluator):
@@ -309,53 +292,32 @@ class Efficiency(Evaluator):
 
 
 class Diversity(Evaluator):
-    """Score how a response differs from the others of its group, in two or three equal parts; a copy scores 0.
+    """Score how a response differs from the others of its group, in two equal parts; a copy scores 0.
 
     `distinct`   share of its distinct n-grams (n = 1, 2, 3; the mean) that no other response has
     `self-bleu`  1 - BLEU-4 of its distinct n-grams against all others, smoothed, without the brevity penalty (Zhu et
                  al. 2018)
-    `embedding`  1 - max(0, cos) to the nearest other response, if an `embedder` is given
 
     Each is multiplied by the share of its distinct words that another response, the query or the reference uses too,
-    and the first two read only these words: words that only one response uses count as noise, not as novelty. Signs are
-    no words, and a repetition within a response counts once. Still, diversity does not measure truth (wrong solutions
-    of GSM8K are more diverse than right ones), and known words in any order count as novel: give it a small weight. The
-    first two read 100,000 words of a group. The embedder's cost is not part of --max-cost, and a dry run with a model
-    calls it too.
+    and reads only these words: words that only one response uses count as noise, not as novelty. Signs are no words,
+    and a repetition within a response counts once. Still, diversity does not measure truth (wrong solutions of GSM8K
+    are more diverse than right ones), and known words in any order count as novel: give it a small weight. 100,000
+    words of a group are read.
     """
-
-    class Params(ParamsModel):
-        embedder: str | None = None
-        """A name that `open_embedder` accepts; null leaves `embedding` out."""
 
     name = "optimizer.diversity"
     version = "1"
     branch: Branch = "specialists"
     scope: Scope = "group"
-    shares: Mapping[str, float] = MappingProxyType({"distinct": 1.0, "self-bleu": 1.0, "embedding": 1.0})
+    shares = MappingProxyType({"distinct": 1.0, "self-bleu": 1.0})
     bounds_its_time = True
 
-    settings: Params
-
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
-        embedder = self.settings.embedder
-        self._embedder = None if embedder is None else CachingEmbedder(open_embedder(embedder))
-        self.version = "1" if self._embedder is None else f"1 {self._embedder.embedder.version}"
-
-    def close(self) -> None:
-        if self._embedder is not None:
-            self._embedder.close()
-
     def questions(self, view: TaskView) -> Sequence[Question]:
-        questions = [self.question(view, "distinct"), self.question(view, "self-bleu")]
-        return questions if self._embedder is None else [*questions, self.question(view, "embedding", layer="model")]
+        return [self.question(view, "distinct"), self.question(view, "self-bleu")]
 
-    def answer(self, inputs: EvaluatorInput) -> Any:
+    def answer(self, inputs: EvaluatorInput) -> Sequence[Answer]:
         texts = tuple(response.text for response in inputs.responses)
         group = _build_group(texts, query_text(inputs.task.query), inputs.task.reference or "")
-        if inputs.question.subject == "embedding":
-            return self._embedding_verdicts(group, texts)
         if inputs.question.subject == "distinct":
             label = "new sequences of words"
             scores = group.distinct_ngram_shares()
@@ -367,34 +329,11 @@ class Diversity(Evaluator):
             for score, known_share in zip(scores, group.known_share, strict=True)
         ]
 
-    async def _embedding_verdicts(self, group: MeasuredGroup, texts: Sequence[str]) -> list[Answer]:
-        assert self._embedder is not None
-        places = [place for place, known_share in enumerate(group.known_share) if known_share > 0.0]
-        embeddings = await self._embedder.embed([texts[place] for place in places])
-        vectors = dict(zip(places, embeddings, strict=True))
-        return [
-            _COPIED if copy else _embedding_verdict(place, vectors, known_share) if place in vectors else _UNKNOWN
-            for place, (copy, known_share) in enumerate(zip(group.copies(), group.known_share, strict=True))
-        ]
-
 
 @lru_cache(maxsize=2)
 def _build_group(texts: tuple[str, ...], query: str, reference: str) -> MeasuredGroup:
     """Return the group. Cached, since the same group is read for each part of its diversity."""
     return MeasuredGroup(texts, (query, reference))
-
-
-def _embedding_verdict(place: int, vectors: Mapping[int, Floats | Fault], known_share: float) -> Verdict:
-    vector = vectors[place]
-    if isinstance(vector, Fault):
-        return Verdict(status="failed", failure=vector.failure, reason=str(vector))
-    other_vectors = [other_vector for other, other_vector in vectors.items() if other != place]
-    cosines = [float(np.dot(vector, other)) for other in other_vectors if not isinstance(other, Fault)]
-    if other_vectors and not cosines:
-        return Verdict.fail("group", "there is nothing to compare with: the others could not be embedded")
-    cosine = max(cosines, default=0.0)
-    score = known_share * (1.0 - min(1.0, max(0.0, cosine)))
-    return Verdict(score=score, native=cosine, reason=f"cosine with the nearest other {cosine:.3f}")
 
 
 def _length(text: str) -> int:

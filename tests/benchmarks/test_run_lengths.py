@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from benchmarks.simulation.run_lengths import pool
-from benchmarks.simulation.streams import BATCH, Hack, hacked_steps, three_sd_step, unchanged_steps
+from benchmarks.simulation.streams import Hack, hacked_steps, three_sd_step, unchanged_steps
 from jurygraph.agents.data_analyzer import Analyzer, TrainingStep
 
 pytestmark = pytest.mark.exhaustive
@@ -16,11 +16,8 @@ def test_a_pool_has_the_values_that_the_analyzer_measures() -> None:
     measured = pool(5, 10)
     analyzer, first = Analyzer(), unchanged_steps(5, 20)
     then = unchanged_steps(np.random.SeedSequence(5).generate_state(1).tolist()[0], 250)
-    for steps, count in ((first, 20), (then, 10)):
-        for number in range(count):
-            columns = {name: column[number] for name, column in steps.components.items()}
-            assert steps.lengths is not None
-            analyzer.observe(TrainingStep(steps.rewards[number], columns, steps.lengths[number], BATCH.groups))
+    for step in [*first, *then[:10]]:
+        analyzer.observe(step)
     assert [one.name for one in analyzer.series] == list(measured.names)
     assert_allclose(analyzer.values[-1], measured.measure.value[9], rtol=1e-12)
 

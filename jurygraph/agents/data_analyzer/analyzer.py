@@ -92,10 +92,8 @@ class Analyzer:
     def observe(self, step: TrainingStep) -> tuple[Alert, ...]:
         """Process a step and return its alerts, the combined diagnosis last.
 
-        Raises `InputError` if its series differ from those of earlier steps, or if it is more than one step.
+        Raises `InputError` if its series differ from those of earlier steps.
         """
-        if step.rewards.ndim != 1:
-            raise InputError(f"a step: rewards have shape {step.rewards.shape}; give one step at a time")
         if not self.series:
             self._begin(step)
         self._require_same_series(step)

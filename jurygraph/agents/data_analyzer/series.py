@@ -1,7 +1,4 @@
-"""The series of a stream of steps: what is measured of the rows of a training step, and on which scale it is tested.
-
-Rows lie on the last axis; the axes before it are independent steps, as simulations have them.
-"""
+"""The series of a stream of steps: what is measured of the rows of a training step, and on which scale it is tested."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -25,14 +22,6 @@ COMPONENT = "component."
 Direction = Literal["up", "down"]
 
 
-class Groups(NamedTuple):
-    """Rows in group order: `order` [n], the start of each group in it (`starts` [g]), and the group `sizes` [g]."""
-
-    order: Ints
-    starts: Ints
-    sizes: Ints
-
-
 class TrainingStep:
     """The rows of a training step, one per response.
 
@@ -42,7 +31,7 @@ class TrainingStep:
         lengths: [n], at least 0, in any unit.
         groups: [n] ids; the responses to one prompt are a group.
 
-    Omitted columns are not watched. Simulations pass arrays of many steps at once, [..., n], of the same groups.
+    Omitted columns are not watched.
 
     Raises:
         InputError: no row, columns of another shape, a value that is infinite or beyond 1e100, or a length below 0.
@@ -56,117 +45,111 @@ class TrainingStep:
         groups: Sequence[Any] | NDArray[Any] | None = None,
     ) -> None:
         self.rewards = _column("rewards", rewards)
-        shape = self.rewards.shape
+        rows = len(self.rewards)
         named = sorted((components or {}).items())
-        self.components = {name: _column(f"component {name!r}", column, shape) for name, column in named}
-        self.lengths = None if lengths is None else _column("lengths", lengths, shape)
-        self.groups = None if groups is None else _group_rows(np.asarray(groups), shape[-1])
-        """The rows by their groups; None without groups."""
+        self.components = {name: _column(f"component {name!r}", column, rows) for name, column in named}
+        self.lengths = None if lengths is None else _column("lengths", lengths, rows)
+        self.groups: Ints | None = None
+        """The number of each row's group, [n]; None without groups."""
+        if groups is not None:
+            if len(groups) != rows:
+                raise InputError(f"a step: groups has {len(groups)} ids for {rows} rows; give one for each")
+            self.groups = np.unique(np.asarray(groups).astype(str), return_inverse=True)[1]
         if self.lengths is not None and (self.lengths < 0.0).any():
             raise InputError("a step: lengths has a value below 0")
 
 
-def _group_rows(ids: NDArray[Any], rows: int) -> Groups:
-    if ids.shape != (rows,):
-        raise InputError(f"a step: groups has shape {ids.shape}; give one id for each of {rows} rows")
-    _, codes, sizes = np.unique(ids.astype(str), return_inverse=True, return_counts=True)
-    return Groups(np.argsort(codes, kind="stable"), np.cumsum(sizes) - sizes, sizes)
-
-
-def _column(name: str, values: ArrayLike, shape: tuple[int, ...] | None = None) -> Floats:
+def _column(name: str, values: ArrayLike, rows: int | None = None) -> Floats:
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"a step: {name} are not all numbers; give NaN where there is none") from None
-    if column.ndim == 0 or not column.shape[-1]:
-        raise InputError(f"a step: {name} have no row; give one value for each response")
-    if shape is not None and column.shape != shape:
-        raise InputError(f"a step: {name} has shape {column.shape}, and rewards {shape}; give one value for each row")
+    if column.ndim != 1 or not column.size or rows not in (None, column.size):
+        wanted = "one value for each response" if rows is None else f"one value for each of {rows} rewards"
+        raise InputError(f"a step: {name} has shape {column.shape}; give {wanted}")
     if (np.abs(column) > MAX_VALUE).any():
         raise InputError(f"a step: {name} has a value beyond ±{MAX_VALUE:g}; give numbers of another unit")
     return column
 
 
 class Measure(NamedTuple):
-    """Series at one step or at many, [..., S]: the `value` for people, and the `score` that is tested.
+    """Series at a step, [S]: the `value` for people, and the `score` that is tested.
 
     `floor` is the least sd of a score's noise: the standard error that the step's own rows show.
     """
 
-    value: Floats
-    score: Floats
-    floor: Floats
+    value: Any
+    score: Any
+    floor: Any
 
 
 def measure_mean(column: Floats, is_share: bool) -> Measure:
-    """Return the mean of the numbers in a column [..., n], each [...]; NaN without a number.
+    """Return the mean of the numbers in a column [n], each a number; NaN without one.
 
     A share in [0, 1] is tested as 2 arcsin √((n m + 3/8) / (n + 3/4)) (Anscombe 1948): near 0 and 1 shares are skewed,
     and their noise depends on their level; here neither. If all of its rows are equal, its floor is one flip.
     """
-    is_number = ~np.isnan(column)
-    count = is_number.sum(axis=-1)
-    rows = np.where(count > 0, count, np.nan)
-    mean = np.where(is_number, column, 0.0).sum(axis=-1) / rows
-    deviation = np.where(is_number, column - mean[..., None], 0.0)
-    error = np.sqrt((deviation * deviation).sum(axis=-1)) / rows
+    values = column[~np.isnan(column)]
+    rows = len(values)
+    if not rows:
+        return Measure(np.nan, np.nan, np.nan)
+    mean = float(values.mean())
+    error = float(values.std()) / rows**0.5
     if not is_share:
         return _build_measure(mean, mean, error)
-    error = np.where(error > 0.0, error, 1.0 / rows)
-    score = _angle(mean, rows)
-    return _build_measure(
-        mean, score, np.maximum(_angle(mean + error, rows) - score, score - _angle(mean - error, rows))
-    )
+
+    def angle(share: float) -> float:
+        return float(2.0 * np.arcsin(np.sqrt((rows * min(1.0, max(0.0, share)) + 0.375) / (rows + 0.75))))
+
+    score = angle(mean)
+    error = error or 1.0 / rows
+    return _build_measure(mean, score, max(angle(mean + error) - score, score - angle(mean - error)))
 
 
-def _angle(mean: Floats, rows: Floats) -> Floats:
-    return np.asarray(2.0 * np.arcsin(np.sqrt((rows * np.clip(mean, 0.0, 1.0) + 0.375) / (rows + 0.75))))
+def _build_measure(value: float, score: float, floor: float) -> Measure:
+    return Measure(value, score, max(floor, MIN_RELATIVE_SD * (1.0 + abs(score))))
 
 
-def _build_measure(value: Floats, score: Floats, floor: Floats) -> Measure:
-    return Measure(value, score, np.maximum(floor, MIN_RELATIVE_SD * (1.0 + np.abs(score))))
-
-
-def length_correlation(lengths: Floats, rewards: Floats, groups: Groups | None) -> Floats:
-    """Return Pearson's r of the lengths' ranks and the rewards, of deviations from group means, [...].
+def length_correlation(lengths: Floats, rewards: Floats, groups: Ints | None) -> float:
+    """Return Pearson's r of the lengths' ranks and the rewards, of deviations from group means.
 
     Ranks are used because, if few rows differ in reward from their group, a single very long one would dominate. A hard
     prompt with long answers causes no correlation; longer answers to the same prompt with higher rewards do. NaN if
     either does not vary within any group.
     """
-    ranks = np.asarray(stats.rankdata(lengths, axis=-1, nan_policy="omit"))  # ties share their mean rank
-    rows = rewards.shape[-1]
-    order, starts, sizes = groups or Groups(np.arange(rows), np.zeros(1, np.intp), np.array([rows], np.intp))
-    is_complete = ~(np.isnan(ranks) | np.isnan(rewards))[..., order]
-    counts = np.maximum(np.add.reduceat(is_complete, starts, axis=-1, dtype=np.float64), 1.0)
+    known = ~(np.isnan(lengths) | np.isnan(rewards))
+    group = np.zeros(np.count_nonzero(known), dtype=np.intp) if groups is None else groups[known]
     deviations = []
-    for column in (ranks[..., order], rewards[..., order]):
-        means = np.add.reduceat(np.where(is_complete, column, 0.0), starts, axis=-1) / counts
-        deviations.append(np.where(is_complete, column - np.repeat(means, sizes, axis=-1), 0.0))
+    for column in (stats.rankdata(lengths[known]), rewards[known]):  # ties share their mean rank
+        means = np.bincount(group, column) / np.maximum(np.bincount(group), 1)
+        deviations.append(column - means[group])
     of_ranks, of_rewards = deviations
-    size = np.sqrt((of_ranks * of_ranks).sum(axis=-1) * (of_rewards * of_rewards).sum(axis=-1))
-    varies = size > _EQUAL * np.maximum(1.0, (np.where(np.isnan(rewards), 0.0, rewards) ** 2).sum(axis=-1))
-    return np.where(varies, (of_ranks * of_rewards).sum(axis=-1) / np.where(varies, size, 1.0), np.nan)
+    size = np.sqrt(float(of_ranks @ of_ranks) * float(of_rewards @ of_rewards))
+    if size <= _EQUAL * max(1.0, float(rewards[known] @ rewards[known])):
+        return float("nan")
+    return float(of_ranks @ of_rewards / size)
 
 
-def saturation(rewards: Floats, groups: Groups) -> Floats:
-    """Return 1 for groups with equal rewards, which give GRPO no signal, else 0, [..., g]; NaN for groups of one."""
-    order, starts, _ = groups
-    rewards = rewards[..., order]
-    counts = np.add.reduceat(~np.isnan(rewards), starts, axis=-1, dtype=np.intp)
-    high = np.fmax.reduceat(rewards, starts, axis=-1)
-    low = np.fmin.reduceat(rewards, starts, axis=-1)
-    return np.where(counts > 1, high - low <= _EQUAL, np.nan)
+def saturation(rewards: Floats, groups: Ints) -> Floats:
+    """Return 1 for groups with equal rewards, which give GRPO no signal, else 0, [g]; NaN for groups of one."""
+    known = ~np.isnan(rewards)
+    count = int(groups.max()) + 1
+    high = np.full(count, -np.inf)
+    low = np.full(count, np.inf)
+    np.maximum.at(high, groups[known], rewards[known])
+    np.minimum.at(low, groups[known], rewards[known])
+    sizes = np.bincount(groups[known], minlength=count)
+    return np.where(sizes > 1, high - low <= _EQUAL, np.nan)
 
 
 def disagreement(step: TrainingStep, opposed: Sequence[str]) -> Floats:
-    """Return D_pair [..., n] of the components `opposed`; NaN if one is missing."""
+    """Return D_pair [n] of the components `opposed`; NaN if one is missing."""
     return np.asarray(fusion.disagreement(np.stack([step.components[name] for name in opposed], axis=-1)))
 
 
 def conflict_limit(pairs: Sequence[Floats]) -> float:
     """Return the least D_pair of a row in conflict, from those of the first steps; NaN without a number."""
-    values = np.concatenate([array.ravel() for array in pairs])
+    values = np.concatenate(pairs)
     values = values[~np.isnan(values)]
     if not values.size:
         return float("nan")
@@ -206,7 +189,7 @@ def series_of(step: TrainingStep, opposed: Sequence[str], penalties: Collection[
 
 
 def measure_series(step: TrainingStep, series: Collection[Series], opposed: Sequence[str], conflict: float) -> Measure:
-    """Return every series of a step, [..., S] in their order; NaN if it has no value.
+    """Return every series of a step, [S] in their order; NaN if it has no value.
 
     `conflict` is the least D_pair of a row in conflict; NaN before it is known.
     """
@@ -215,10 +198,10 @@ def measure_series(step: TrainingStep, series: Collection[Series], opposed: Sequ
         if one.name == "length_reward":
             assert step.lengths is not None  # or the series would not exist
             r = length_correlation(step.lengths, step.rewards, step.groups)
-            measures.append(_build_measure(r, r, np.full_like(r, step.rewards.shape[-1] ** -0.5)))
+            measures.append(_build_measure(r, r, len(step.rewards) ** -0.5))
         else:
             measures.append(measure_mean(_column_of(one.name, step, opposed, conflict), one.is_share))
-    return Measure(*(np.stack(column, axis=-1) for column in zip(*measures, strict=True)))
+    return Measure(*np.array(measures).T)
 
 
 def _column_of(name: str, step: TrainingStep, opposed: Sequence[str], conflict: float) -> Floats:

@@ -17,7 +17,6 @@ from jurygraph.aggregation.consensus.result import (
     credit_values,
     error_rates,
     grouped_by_agent,
-    read_cells,
     score_agents,
     t_bounds,
 )
@@ -36,7 +35,6 @@ PUBLISHED_SEED = 42
 MOST_STEPS = 500
 """Most steps for a resample of items and annotators. MT-Bench takes 234; one or two annotators may take 10,000, and
 there the model has no unique optimum to reach."""
-_NORMAL = 1.959963984540054
 
 
 class Stability(NamedTuple):
@@ -212,9 +210,8 @@ def refit_intervals(
     """Return 95 % intervals that include the uncertainty of confusions estimated from the same items.
 
     `agent_scores` leaves that uncertainty out. An agent's interval is that of `agent_scores` with the variance that
-    refitting adds to the score of the same resamples. The intervals of annotators span the percentiles of the resamples
-    and the interval of π's Dirichlet posterior with the items' posteriors as the truth: if an annotator has few labels,
-    or only equal ones, resamples hardly vary.
+    refitting adds to the score of the same resamples. The intervals of annotators are the percentiles of the resamples;
+    NaN if these are all alike, as for an annotator with equal labels only.
 
     Args:
         fitted: the estimate of all items; each resample is fitted with its settings and starts from its result.
@@ -252,26 +249,9 @@ def refit_intervals(
         return t_bounds(worth, sums, sizes, float(added[index])) if np.isfinite(added[index]) else (None, None)
 
     rates = ends[:, agents:].reshape(2, 3, -1)
-    if not as_published:
-        own = rates_with_known_classes(fitted)
-        rates = np.array([np.minimum(rates[0], own[0]), np.maximum(rates[1], own[1])])
+    rates[:, rates[0] == rates[1]] = np.nan  # resamples that are all alike tell nothing
     of_annotators = dict(zip(votes.annotators, rates.transpose(2, 1, 0).tolist(), strict=True))  # [3,2] each
     return Refits(score_agents(fitted, credit, grouping, bounds), of_annotators)
-
-
-def rates_with_known_classes(fitted: Consensus) -> Floats:
-    """Return the 95 % intervals of accuracy, leniency and strictness by π's Dirichlet posterior, [2,3,A].
-
-    The items' posteriors are treated as the truth.
-    """
-    votes = fitted.votes
-    _, a, k = votes.shape
-    labels = np.stack([np.bincount(votes.annotator, fitted.posterior[votes.item, c], a) for c in range(k)], axis=1)
-    weight = labels + k * (fitted.settings.prior_confusion - 1.0)  # [A,K]
-    variance = fitted.confusion * (1.0 - fitted.confusion) / (weight + 1.0)[:, :, None]
-    margin = np.array([_NORMAL * np.sqrt(cells.sum(axis=1)) / k for cells in read_cells(variance)])
-    rates = error_rates(fitted.confusion)
-    return np.array([rates - margin, rates + margin]).clip(0.0, 1.0)
 
 
 def _percentile_ends(samples: Floats) -> Floats:

@@ -179,14 +179,10 @@ def credit_values(votes: Votes, values: ArrayLike | None) -> Floats:
     return np.arange(k) / (k - 1)
 
 
-def read_cells(matrix: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return what accuracy, leniency and strictness average, [A,K] each: diagonal, last and first column of [A,K,K]."""
-    return np.einsum("acc->ac", matrix), matrix[:, :, -1], matrix[:, :, 0]
-
-
 def error_rates(confusion: Floats) -> Floats:
-    """Return accuracy, leniency and strictness from confusions [A,K,K], [3,A]."""
-    return np.array([cells.mean(axis=1) for cells in read_cells(confusion)])
+    """Return accuracy, leniency and strictness of confusions [A,K,K], [3,A]: means of diagonal, last, first column."""
+    cells = [np.einsum("acc->ac", confusion), confusion[:, :, -1], confusion[:, :, 0]]
+    return np.array([one.mean(axis=1) for one in cells])
 
 
 def score_agents(

@@ -98,10 +98,17 @@ def encode(item: ArrayLike, annotator: ArrayLike, label: ArrayLike, classes: Seq
         raise PlanError("there is no label: nothing but abstentions" if len(has_label) else "there are no rows")
     of_row, items = _encode_values("item", rows["item"])
     by, annotators = _encode_values("annotator", rows["annotator"])
-    if classes is not None and len(annotators) * len(classes) ** 2 > MOST_CELLS:
-        raise PlanError(f"{len(classes)} classes have more than {MOST_CELLS} cells of confusion; join some of them")
+    if classes is not None:
+        _refuse_large(len(annotators), len(classes))
     labels, known, ranked = _encode_labels(rows["label"], has_label, classes)
+    _refuse_large(len(annotators), len(known))
     return Votes(items, annotators, known, ranked, of_row[has_label], by[has_label], labels, of_row)
+
+
+def _refuse_large(annotators: int, classes: int) -> None:
+    if annotators * classes**2 > MOST_CELLS:
+        cells = f"{annotators} annotators and {classes} classes"
+        raise PlanError(f"{cells} have more than {MOST_CELLS} cells of confusion; join classes that are alike")
 
 
 def _column(name: str, values: Any) -> list[Any]:

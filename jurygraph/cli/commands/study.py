@@ -132,7 +132,7 @@ def agreement(
     output = ReportOutput(json, markdown, plot, tuple(map(str, ratings)))
     columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
     files = [read_ratings(path, columns) for path in ratings]
-    output.write(agreement_study.report(agreement_study.read_matrices(files), level))
+    output.write(agreement_study.report(files, level))
 
 
 @study.command()

@@ -61,7 +61,6 @@ def test_a_penalty_that_rises_is_bad_and_another_component_is_not() -> None:
     [
         (TrainingStep([1.0], {"b": [1.0]}), "step 2: the steps before have the series 'component.a'"),
         (TrainingStep([1.0], {"a": [1.0]}, [3.0]), "step 2: the steps before lack the series 'length'"),
-        (TrainingStep([[1.0]]), "give one step at a time"),
     ],
 )
 def test_a_step_with_other_series_is_refused(second: TrainingStep, message: str) -> None:

@@ -33,14 +33,15 @@ def grouped(ids: list[Any], rewards: list[float] | None = None) -> TrainingStep:
 @all_rows(
     ("columns", "message"),
     [
-        ({"rewards": []}, "rewards have no row"),
-        ({"rewards": 1.0}, "rewards have no row"),
+        ({"rewards": []}, "rewards has shape"),
+        ({"rewards": 1.0}, "rewards has shape"),
         ({"rewards": ["a"]}, "rewards are not all numbers"),
         ({"rewards": [1.0, np.inf]}, "rewards has a value beyond"),
         ({"rewards": [1.0, 2.0], "components": {"format": [1.0]}}, "component 'format' has shape"),
         ({"rewards": [1.0, 2.0], "lengths": [1.0, -2.0]}, "lengths has a value below 0"),
         ({"rewards": [1.0], "components": {"format": [1e101]}}, "component 'format' has a value beyond"),
-        ({"rewards": [1.0, 2.0], "groups": ["a"]}, "groups has shape"),
+        ({"rewards": [1.0, 2.0], "groups": ["a"]}, "groups has 1 ids for 2 rows"),
+        ({"rewards": [[1.0]]}, "rewards has shape"),
     ],
 )
 def test_an_invalid_step_is_refused_by_name(columns: dict[str, Any], message: str) -> None:

@@ -1,9 +1,7 @@
 """The estimate is Algorithm 1's, whatever the rows are called and in whatever order they come; and doubts about it."""
 
 from collections import Counter
-from functools import cache
-from itertools import combinations, pairwise
-from typing import Any
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import fitting
-from jurygraph.aggregation.consensus.em import FitProblem, FitSettings, Model, Preset, _extrapolate
+from jurygraph.aggregation.consensus.em import FitProblem, FitSettings, Model, _extrapolate
 from jurygraph.aggregation.consensus.fitting import panel
 from jurygraph.aggregation.consensus.votes import encode
 from jurygraph.errors import PlanError
@@ -49,22 +47,6 @@ def test_no_order_of_the_rows_changes_more_than_rounding(rows: list[Row], random
     np.testing.assert_allclose(
         one.posterior, other.posterior[[place[item] for item in one.items]], rtol=1e-7, atol=1e-9
     )
-
-
-@given(votes())
-def test_names_of_any_kind_give_the_same_figures(rows: list[Row]) -> None:
-    item, annotator, label = columns(rows)
-    codes = consensus.fit(item, annotator, label, "paper", n_classes=3)
-    words = consensus.fit(
-        [f"item {one}" for one in item],
-        [f"r{one}" for one in annotator],
-        ["bad ok good".split()[one] for one in label],
-        "paper",
-        classes=["bad", "ok", "good"],
-    )
-    assert [f"item {one}" for one in codes.items] == list(words.items)
-    np.testing.assert_array_equal(codes.posterior, words.posterior)
-    assert codes.log_likelihood == words.log_likelihood
 
 
 @pytest.mark.landing
@@ -189,33 +171,6 @@ def test_paper_synthetic_starts_from_uniform_shares() -> None:
     )
     assert by_vote.posterior[0, 0] < 1e-8
     assert uniform.posterior[0, 0] == pytest.approx(0.2)
-
-
-@cache
-def truncated_estimates(preset: Preset) -> list[consensus.Consensus]:
-    """Estimates after one step, two steps, and so on."""
-    item, annotator, label, _ = drawn(60, 4, 3, seed=11, right=0.6)
-    return [consensus.fit(item, annotator, label, preset, max_iter=steps, tol=1e-300) for steps in range(1, 60)]
-
-
-def stopped_after(preset: Preset, changed: Any, tol: float) -> int:
-    """The first step after the first in which the quantity changes by less than `tol`, from estimates cut short."""
-    changes = [float(np.abs(changed(new) - changed(old)).max()) for old, new in pairwise(truncated_estimates(preset))]
-    return 2 + next(place for place, change in enumerate(changes) if change < tol)
-
-
-QUANTITIES: dict[Preset, Any] = {"paper": lambda one: one.posterior, "paper-synthetic": lambda one: one.confusion}
-
-
-@pytest.mark.landing
-@pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-4])
-@pytest.mark.parametrize("preset", QUANTITIES)
-def test_paper_stops_by_its_posteriors_and_paper_synthetic_by_its_confusions(preset: Preset, tol: float) -> None:
-    item, annotator, label, _ = drawn(60, 4, 3, seed=11, right=0.6)
-    fitted = consensus.fit(item, annotator, label, preset, tol=tol)
-    by_either = {name: stopped_after(preset, quantity, tol) for name, quantity in QUANTITIES.items()}
-    assert by_either["paper"] != by_either["paper-synthetic"]
-    assert (fitted.iterations, fitted.converged) == (by_either[preset], True)
 
 
 def converging_models(distance: float, ratio: float, steps: int) -> list[Model]:

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import beta, kendalltau, rankdata
+from scipy.stats import kendalltau, rankdata
 from scipy.stats import t as student
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus, Credited
 from jurygraph.aggregation.consensus.em import Model, fit_items
-from jurygraph.aggregation.consensus.resampling import _stability, rates_with_known_classes, run_each, tau_b
+from jurygraph.aggregation.consensus.resampling import _stability, run_each, tau_b
 from jurygraph.aggregation.consensus.votes import encode
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import drawn
@@ -120,24 +120,6 @@ def test_the_four_statistics_equal_those_of_single_subsets(items_of_d: int, own:
 
 
 class TestItemsDrawnToo:
-    def test_five_equal_agents_look_stable_on_the_same_items_and_not_on_others(self) -> None:
-        """Sixty prompts, ten annotators who are right nine times in ten, agents that are right six times in ten."""
-        subsets_only, with_items = [], []
-        for seed in range(4):
-            draw = np.random.default_rng(seed)
-            truth = draw.random(60 * 5) < 0.6
-            item, annotator = (one.ravel() for one in np.meshgrid(np.arange(300), np.arange(10), indexing="ij"))
-            label = np.where(draw.random(3000) < 0.9, truth[item], ~truth[item]).astype(int)
-            rows = item, annotator, label, item % 5
-            settings: dict[str, Any] = {"subsets": 20, "seed": seed, "classes": range(2)}
-            one = consensus.ranking_stability(*rows, **settings)["stableval"]
-            other = consensus.ranking_stability(*rows, **settings, with_items=True, prompt=item // 5)["stableval"]
-            subsets_only.append(one.tau_b)
-            with_items.append(other.tau_b)
-            assert other.rank_sd > 2 * one.rank_sd
-        assert np.mean(subsets_only) > 0.95
-        assert np.mean(with_items) < 0.65
-
     def test_a_draw_scores_the_rows_of_its_annotators_with_copies_of_its_items(self) -> None:
         item, annotator, label, agent = panel(items=24)
         prompt = item // 4
@@ -228,25 +210,10 @@ class TestRefits:
             assert (one.low, one.high) == (pytest.approx(low, abs=1e-6), pytest.approx(high, abs=1e-6))
             assert one.score == fitted.agent_scores(agent, values, bootstrap=0)[name].score
 
-    def test_an_annotator_whose_labels_are_all_right_is_not_known_exactly(self) -> None:
-        """Resamples of ten equal items are all alike."""
+    def test_resamples_that_are_all_alike_give_an_annotator_no_interval(self) -> None:
         item, annotator = (one.ravel() for one in np.meshgrid(np.arange(10), np.arange(5), indexing="ij"))
         fitted = consensus.fit(item, annotator, np.ones(50, dtype=int), classes=[0, 1])
-        low, high = consensus.refit_intervals(fitted, item % 2, resamples=5).annotators[0][0]
-        assert low < 0.5
-        assert high > 0.9
-
-    def test_with_the_classes_as_known_a_rate_has_the_variance_of_its_beta_distributions(self) -> None:
-        """Of two classes, an annotator's accuracy is half the sum of two independent Beta variables."""
-        item, annotator, label, _ = drawn(60, 3, 2, 2, right=0.8)
-        fitted = consensus.fit(item, annotator, label)
-        low, high = rates_with_known_classes(fitted)[:, 0]
-        for place in range(3):
-            rows = annotator == place
-            sizes = fitted.posterior[item[rows]].sum(axis=0) + 2 * (fitted.settings.prior_confusion - 1.0)
-            right = np.diag(fitted.confusion[place])
-            error = np.sqrt(beta(sizes * right, sizes * (1.0 - right)).var().sum()) / 2
-            assert high[place] - low[place] == pytest.approx(2 * 1.959964 * error, rel=1e-6)
+        assert np.isnan(consensus.refit_intervals(fitted, item % 2, resamples=5).annotators[0]).all()
 
     def test_an_agent_or_annotator_in_no_resample_has_no_interval(self) -> None:
         item, annotator, label, agent = panel(items=24)

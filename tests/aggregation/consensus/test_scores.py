@@ -1,7 +1,6 @@
 """Results from posteriors: credit, agent scores with intervals, annotators, new items."""
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from jurygraph.aggregation import consensus
 from jurygraph.errors import PlanError
 from jurygraph.inference import clusters
 from tests.aggregation.consensus.reference import drawn
-from tests.rows import all_rows
 
 
 @cache
@@ -60,24 +58,6 @@ def test_an_agents_score_is_the_mean_credit_of_its_items() -> None:
         assert scores[name].score == own.mean()
         assert scores[name].items == 20
         assert scores[name].low < scores[name].score < scores[name].high  # type: ignore[operator]
-
-
-def evaluate_many(agents: int, items: int, shares: tuple[float, ...], seed: int) -> tuple[consensus.MajorityVote, Any]:
-    """Return agents of one quality, with items of known classes, of which the population has `shares` [K]."""
-    truth = np.random.default_rng(seed).choice(len(shares), size=agents * items, p=shares)
-    item = np.arange(agents * items)
-    return consensus.majority_vote(item, item * 0, truth, classes=range(len(shares))), item % agents
-
-
-@pytest.mark.landing
-@all_rows("items", [2, 5, 10, 30])
-@all_rows("shares", [(0.5, 0.5), (0.15, 0.85), (0.02, 0.98), (0.1, 0.3, 0.6), (0.03, 0.94, 0.03)])
-def test_intervals_of_few_items_cover_the_mean_and_have_a_width(items: int, shares: tuple[float, ...]) -> None:
-    one, agent = evaluate_many(600, items, shares, seed=26)
-    mean = np.linspace(0.0, 1.0, len(shares)) @ shares
-    bounds = np.array([score[1:3] for score in one.agent_scores(agent).values()], dtype=np.float64)
-    assert ((bounds[:, 0] <= mean) & (mean <= bounds[:, 1])).mean() >= 0.93
-    assert (bounds[:, 1] - bounds[:, 0]).min() > 0.05
 
 
 def test_the_ends_of_the_scale_are_the_credits_of_the_classes() -> None:

@@ -135,7 +135,7 @@ def test_a_label_off_the_scale_is_named_with_its_row() -> None:
 @pytest.mark.parametrize(
     ("scale", "wrong"),
     [
-        ({"n_classes": 10**9}, "1000000000 classes have more than"),
+        ({"n_classes": 10**9}, "1 annotators and 1000000000 classes have more than"),
         ({"n_classes": 2.5}, "n_classes is 2.5: a whole number is needed"),
         ({"n_classes": 2, "classes": [0, 1]}, "n_classes and classes: both say what the labels are"),
     ],

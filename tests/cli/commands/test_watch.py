@@ -82,7 +82,6 @@ def test_a_run_without_changes_exits_with_0(tmp_path: Path, run: Command) -> Non
         (("--every", 60), "steps: 1; the tests need at least 11; choose smaller steps with --every N"),
         (("--step-label", "epoch"), "response 't01/r0': has no label 'epoch'; its labels: 'step'"),
         (("--step-label", "step", "--every", 3), "--step-label and --every both define a step"),
-        (("--every", 1, "--plot", "a.gif"), "a.gif: pictures end in"),
         (("--arl", "inf"), "arl: expected a number of steps from 10 to 1e+09, got inf"),
     ],
 )
@@ -161,12 +160,6 @@ def test_ctrl_c_ends_with_the_results_so_far(
     assert "interrupted" in ended.err
     assert ended.out.splitlines()[-1].startswith("30 steps; ")
     assert folder_contents(unfinished_run) == before
-
-
-def test_without_following_the_steps_of_an_open_run_are_analyzed(unfinished_run: Path, run: Command) -> None:
-    ended = run("watch", unfinished_run, "--every", 1)
-    assert ended.code == 0
-    assert ended.out.splitlines()[-1].startswith("30 steps; 0 alerts")
 
 
 def test_a_run_without_any_reward_is_refused(tmp_path: Path, run: Command) -> None:

@@ -9,6 +9,7 @@ from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.models.embedding import Embedder
 from jurygraph.models.request import Fault
+from jurygraph.studies.agreement import read_parts
 from jurygraph.studies.reviewers.baselines import predict, read_parts
 from jurygraph.studies.reviewers.report import report
 from jurygraph.studies.reviewers.texts import EmbeddedTexts, mantel
@@ -43,7 +44,7 @@ def test_neighbours_by_an_embedder_embed_each_text_once() -> None:
     ]
     embedder = ByFirstLetter()
     vectorize = EmbeddedTexts(embedder)
-    (part,) = read_parts(to_ratings(rows))
+    (part,) = read_parts([to_ratings(rows)])
     for _ in range(2):
         (nearest,) = predict(part, ["neighbours"], [3], 1, texts, vectorize)
     assert sorted(embedder.seen) == sorted(set(texts.values()))
@@ -72,7 +73,7 @@ def argued_rows(does_style_follow_scores: bool) -> list[Row]:
 
 @pytest.mark.parametrize("is_planted", [True, False])
 def test_those_who_agree_argue_alike_only_where_it_is_so(is_planted: bool) -> None:
-    parts = read_parts(to_ratings(argued_rows(is_planted)))
+    parts = read_parts([to_ratings(argued_rows(is_planted))])
     judged = [(part, list(predict(part, ["item-mean"], (), 1, {}))) for part in parts]
     (found,) = figures_of(report(judged)).reasons
     assert (found.reasons_of, found.pairs) == ("the reviewers", 45)
