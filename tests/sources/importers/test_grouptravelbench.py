@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import Jury, Response
-from jurygraph.agents.checks.collected import flatten_preferences
+from jurygraph.agents.checks.evaluators import flatten_preferences
 from jurygraph.errors import InputError
 from jurygraph.schema import Stakeholder
 from jurygraph.sources.importers.grouptravelbench import GroupTrip
