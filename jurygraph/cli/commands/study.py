@@ -40,6 +40,7 @@ from jurygraph.cli.render.summary import print_missed_conditions, request_lines
 from jurygraph.cli.render.text import print_message
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
+from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
 from jurygraph.sources import read_tasks
 from jurygraph.sources.ratings import read_ratings
 

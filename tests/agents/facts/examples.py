@@ -105,12 +105,6 @@ def find_alike(name: str, city: str) -> list[dict[str, Any]]:
 
 
 @tool
-def find_one(name: str, city: str) -> Any:
-    """The one place of this name, or nothing."""
-    return next((dict(row) for row in SHELF if row["name"] == name), None)
-
-
-@tool
 def find_words(name: str, city: str) -> str:
     """Something that is no row."""
     return f"{name} in {city}"

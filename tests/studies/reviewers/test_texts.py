@@ -10,7 +10,7 @@ from jurygraph.errors import InputError
 from jurygraph.models.embedding import Embedder
 from jurygraph.models.request import Fault
 from jurygraph.studies.agreement import read_parts
-from jurygraph.studies.reviewers.baselines import predict, read_parts
+from jurygraph.studies.reviewers.baselines import predict
 from jurygraph.studies.reviewers.report import report
 from jurygraph.studies.reviewers.texts import EmbeddedTexts, mantel
 from tests.studies.figures import figures_of
