@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from jurygraph.runs.canary import CanaryTally
 from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.store.packing import count_discarded, unpack_message
 from jurygraph.schema import Cause, Failure, Question
@@ -164,8 +163,8 @@ class Summary:
 
     Groups may be added in any order: agents, failures and evaluators are listed in the order in which they first occur
     in the tasks, so `task_number` is to be set to the number of a group's task before its traces are added.
-    `lowest` is the id of the response with the lowest reward; a failed reward counts as the lowest. The `bill` and the
-    `canaries` are filled by the caller, who knows the sources of the calls; `canaries` is None where none are mixed in.
+    `lowest` is the id of the response with the lowest reward; a failed reward counts as the lowest. The `bill` is
+    filled by the caller, who knows the sources of the calls.
     """
 
     tasks: int = 0
@@ -182,7 +181,6 @@ class Summary:
     infrastructure_failures: int = 0
     lowest: str | None = None
     bill: Bill = field(default_factory=Bill)
-    canaries: CanaryTally | None = None
     task_number: int = field(default=0, compare=False, repr=False)
     _agents: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
     _discarded: Counter[str] = field(default_factory=Counter, repr=False)
@@ -339,5 +337,4 @@ class Summary:
             "error_rate": self.error_rate,
             "failures": [asdict(row) for row in self.failures],
             "calls": self.bill.to_json(),
-            "canaries": None if self.canaries is None else self.canaries.to_json(),
         }
