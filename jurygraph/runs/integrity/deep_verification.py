@@ -13,7 +13,6 @@ from importlib.metadata import version
 from itertools import chain
 from typing import NamedTuple
 
-from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
 from jurygraph.errors import TraceMismatch
@@ -33,6 +32,7 @@ from jurygraph.runs.store.folder import LEDGER
 from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.safety.redaction import is_possible_source
 from jurygraph.schema import Evidence, Material, RecordedVerdict, Trace
+from jurygraph.schema.frozen_model import compact_json
 from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES, VerdictKey
 
 _COMPARED = (
@@ -302,21 +302,11 @@ def _require_same(
         new = getattr(recomputed, name)
         if old == new or (name == "calls" and set(old) == set(new)):  # concurrent calls have no fixed order
             continue
-        then = to_jsonable_python(old)
-        now = to_jsonable_python(new)
+        then = compact_json(to_jsonable_python(old)).decode()
+        now = compact_json(to_jsonable_python(new)).decode()
         # the known secrets depend on the environment: some were redacted then and are not now, or the reverse
-        if not (_is_alike(then, now) or _is_alike(now, then)):
+        if then != now and not is_possible_source(then, now) and not is_possible_source(now, then):
             raise TraceMismatch(f"{label}: {name} is {old!r} in the run and {new!r} when recomputed")
-
-
-def _is_alike(redacted: JsonValue, whole: JsonValue) -> bool:
-    if isinstance(redacted, str) and isinstance(whole, str):
-        return redacted == whole or is_possible_source(redacted, whole)
-    if isinstance(redacted, dict) and isinstance(whole, dict):  # keys can contain secrets, too
-        return _is_alike(list(map(list, redacted.items())), list(map(list, whole.items())))
-    if isinstance(redacted, list) and isinstance(whole, list):
-        return len(redacted) == len(whole) and all(map(_is_alike, redacted, whole))
-    return redacted == whole
 
 
 def _quoted_response(verdict: RecordedVerdict, evidence: Evidence) -> str | None:
