@@ -241,7 +241,7 @@ def _redact(item: Finding, written: bytes, shown: Sequence[str], redactor: Redac
 
     `written` is its JSON, which may be older than `_verify_quotes`: that brings in nothing but quotations that stay.
     """
-    if not redactor.has_secret_in(written):
+    if not redactor.has_secret_in(written.decode()):
         return item
     clean: Any = redactor.redact_json(item.model_dump(mode="json"))
     for evidence, clean_evidence in zip(item.evidence, clean["evidence"], strict=True):

@@ -3,7 +3,6 @@
 from jurygraph.schema.config import Aggregation as Aggregation
 from jurygraph.schema.config import AnnotationConfig as AnnotationConfig
 from jurygraph.schema.config import CallsConfig as CallsConfig
-from jurygraph.schema.config import CanaryConfig as CanaryConfig
 from jurygraph.schema.config import ComponentConfig as ComponentConfig
 from jurygraph.schema.config import Config as Config
 from jurygraph.schema.config import DeriverUse as DeriverUse

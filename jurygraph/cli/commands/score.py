@@ -24,7 +24,6 @@ from jurygraph.cli.options import (
 from jurygraph.cli.render.summary import (
     LEGEND,
     possible_reward_line,
-    print_canary_message,
     print_forecast,
     print_inconclusive,
     print_left_out,
@@ -99,11 +98,10 @@ def score(
     --gate takes conditions on the counts responses, failed and degraded, on mean, and on the shares coverage,
     error_rate and unsupported, joined by `,` or `and`. Failed rewards do not pass without a condition on `failed`.
 
-    Exit codes: 0 done; 1 done, but some rewards failed, a threshold was missed, or canaries got more credit than
-    canary.alert allows, beyond chance; 2 invalid config or input, nothing written; 3 inconclusive: too many failures of
-    infrastructure (the command that repeats them is printed), or the server was away too long or refused the key or the
-    model, resumable; 4 --max-cost or --max-calls reached, resumable; 130 interrupted, resumable. Output of evaluators
-    goes to standard error.
+    Exit codes: 0 done; 1 done, but some rewards failed, or a threshold was missed; 2 invalid config or input, nothing
+    written; 3 inconclusive: too many failures of infrastructure (the command that repeats them is printed), or the
+    server was away too long or refused the key or the model, resumable; 4 --max-cost or --max-calls reached, resumable;
+    130 interrupted, resumable. Output of evaluators goes to standard error.
 
     \b
     Example:
@@ -161,10 +159,9 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
     if thresholds and code in (ExitCode.DONE, ExitCode.SOME_FAILED):
         missed = failed_thresholds(thresholds, summary.figures)
         print_missed_conditions(missed)
-        is_alarming = summary.canaries is not None and summary.canaries.is_alarming
         decides_on_failed = any(threshold.name == "failed" for threshold in thresholds)
         are_too_many = summary.failed > 0 and not decides_on_failed
-        code = ExitCode.SOME_FAILED if missed or is_alarming or are_too_many else ExitCode.DONE
+        code = ExitCode.SOME_FAILED if missed or are_too_many else ExitCode.DONE
     print_unsupported(summary, session.jury.config.safety.evidence)
     return code
 
@@ -207,10 +204,6 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         if not jury.gateways and any(one.layer == "model" for one in jury.evaluators.values()):
             print_message("model: none cannot answer questions for a model; name one in the config or with --model")
         code = ExitCode.SOME_FAILED
-    if summary.canaries is not None:
-        print_canary_message(summary.canaries)
-        if summary.canaries.is_alarming:
-            code = code or ExitCode.SOME_FAILED
     for model, problem in jury.gateways.useless.items():
         print_message(f"no reply of {model} could be used: {problem}; then: {options.retry_command}")
     for row in summary.failures[:3]:

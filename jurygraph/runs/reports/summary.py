@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from math import fsum
 from typing import Any, NamedTuple
 
-from jurygraph.runs.canary import CanaryTally
 from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.store.packing import count_discarded, unpack_message
 from jurygraph.schema import Cause, Failure, Question
@@ -149,8 +148,8 @@ class Summary:
     Verdicts that are `superseded` by those of another judge count nowhere else.
 
     Groups may be added in any order: agents, components and evaluators are listed by name. `lowest` is the id of the
-    response with the lowest reward; a failed reward counts as the lowest. The `bill` and the `canaries` are filled by
-    the caller, who knows the sources of the calls; `canaries` is None where none are mixed in.
+    response with the lowest reward; a failed reward counts as the lowest. The `bill` is filled by the caller, who knows
+    the sources of the calls.
     """
 
     tasks: int = 0
@@ -167,7 +166,6 @@ class Summary:
     infrastructure_failures: int = 0
     lowest: str | None = None
     bill: Bill = field(default_factory=Bill)
-    canaries: CanaryTally | None = None
     _agents: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
     _discarded: Counter[str] = field(default_factory=Counter, repr=False)
     _failures: dict[tuple[str, str], FailureRow] = field(default_factory=dict, repr=False)
@@ -306,5 +304,4 @@ class Summary:
             "error_rate": self.error_rate,
             "failures": [{**asdict(row), "evaluators": dict(sorted(row.evaluators.items()))} for row in self.failures],
             "calls": self.bill.to_json(),
-            "canaries": None if self.canaries is None else self.canaries.to_json(),
         }

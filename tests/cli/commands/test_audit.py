@@ -104,7 +104,6 @@ class TestDeep:
             "recomputed": 9,
             "quotations": 4,
             "needing_model": 0,
-            "reused_from_missing_run": 0,
             "transient_failures": 0,
             "erased": 0,
         }

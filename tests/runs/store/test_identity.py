@@ -177,6 +177,6 @@ class TestVerifiedWithoutAModel:
             self.assert_recomputed(tmp_path / folder, 2 * 2 * 5)
         shutil.rmtree(tmp_path / "old")
         quotations = count_quotations(tmp_path / "run")
-        found = DeepVerification(reused_from_missing_run=2 * 2 * 5, quotations=quotations)
+        found = DeepVerification(needing_model=2 * 2 * 5, quotations=quotations)
         assert verify_deeply(tmp_path / "other") == verify_deeply(tmp_path / "run") == found
         assert quotations > 0

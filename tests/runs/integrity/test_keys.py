@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from jurygraph.errors import InputError
-from jurygraph.runs.integrity.seal import load_private_key, load_public_key
+from jurygraph.runs.integrity.verification import load_private_key, load_public_key
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw().hex()
@@ -17,6 +17,8 @@ OPEN, PKCS8 = serialization.PrivateFormat.OpenSSH, serialization.PrivateFormat.P
 NONE = serialization.NoEncryption()
 LOCKED = serialization.BestAvailableEncryption(b"a passphrase")
 OTHER = ec.generate_private_key(ec.SECP256R1())
+PUBLIC_SSH = KEY.public_key().public_bytes(SSH, serialization.PublicFormat.OpenSSH)
+PUBLIC_PEM = KEY.public_key().public_bytes(PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
 def write_key(folder: Path, content: bytes) -> Path:
@@ -32,17 +34,9 @@ def test_a_private_key_is_read_with_its_public_key(tmp_path: Path, form: seriali
     assert load_public_key(path) == PUBLIC
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        KEY.public_key().public_bytes(SSH, serialization.PublicFormat.OpenSSH) + b" me@here\n",
-        KEY.public_key().public_bytes(PEM, serialization.PublicFormat.SubjectPublicKeyInfo),
-        f" {PUBLIC.upper()}\n".encode(),
-    ],
-    ids=["openssh", "pem", "hexadecimal"],
-)
+@pytest.mark.parametrize("content", [PUBLIC_SSH + b" me@here\n", PUBLIC_PEM], ids=["openssh", "pem"])
 def test_a_public_key_is_read_in_every_form(tmp_path: Path, content: bytes) -> None:
-    assert load_public_key(write_key(tmp_path, content)) == PUBLIC
+    assert load_public_key(write_key(tmp_path, content)) == load_public_key(PUBLIC.upper()) == PUBLIC
 
 
 @pytest.mark.parametrize(
@@ -51,7 +45,7 @@ def test_a_public_key_is_read_in_every_form(tmp_path: Path, content: bytes) -> N
         (KEY.private_bytes(PEM, PKCS8, LOCKED), "is encrypted, and passphrases are not supported; make one with"),
         (b"nothing", "contains no private Ed25519 key; make one with"),
         (OTHER.private_bytes(PEM, PKCS8, NONE), "contains no private Ed25519 key"),
-        (KEY.public_key().public_bytes(SSH, serialization.PublicFormat.OpenSSH), "contains no private Ed25519 key"),
+        (PUBLIC_SSH, "contains no private Ed25519 key"),
     ],
 )
 def test_a_file_without_a_private_key_is_refused(tmp_path: Path, content: bytes, wrong: str) -> None:
@@ -59,31 +53,13 @@ def test_a_file_without_a_private_key_is_refused(tmp_path: Path, content: bytes,
         load_private_key(write_key(tmp_path, content))
 
 
-@pytest.mark.parametrize(
-    ("content", "wrong"),
-    [
-        (b"nothing", "contains no Ed25519 key; name the public key"),
-        (PUBLIC[:63].encode(), "contains no Ed25519 key"),
-        (f"{PUBLIC}00".encode(), "contains no Ed25519 key"),
-        (b"ssh-ed25519 AAAA", "contains no Ed25519 key"),
-        (b"-----BEGIN PRIVATE KEY-----\n", "contains no Ed25519 key"),
-        (
-            OTHER.public_key().public_bytes(PEM, serialization.PublicFormat.SubjectPublicKeyInfo),
-            "contains no Ed25519 key",
-        ),
-    ],
-)
-def test_a_file_without_a_public_key_is_refused(tmp_path: Path, content: bytes, wrong: str) -> None:
-    with pytest.raises(InputError, match=f"key: {wrong}"):
+@pytest.mark.parametrize("content", [b"nothing", b"ssh-ed25519 AAAA", b"-----BEGIN PRIVATE KEY-----\n"])
+def test_a_file_without_a_public_key_is_refused(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(InputError, match="key: contains no Ed25519 key; name the public key"):
         load_public_key(write_key(tmp_path, content))
 
 
-@pytest.mark.parametrize("read", [load_private_key, load_public_key])
-def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path, read: object) -> None:
-    assert callable(read)
-    for path, wrong in (
-        (tmp_path, r"cannot be read \(Is a directory\); name the file"),
-        (tmp_path / "absent", r"absent: cannot be read \(No such file or directory\)"),
-    ):
-        with pytest.raises(InputError, match=wrong):
-            read(path)
+def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path) -> None:
+    for path, wrong in ((tmp_path, "Is a directory"), (tmp_path / "absent", "No such file or directory")):
+        with pytest.raises(InputError, match=rf"cannot be read \({wrong}\); name the file"):
+            load_private_key(path)
