@@ -86,11 +86,7 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
         "Nash._welfare": {"reduce"},
     },
     "agents/data_synthesizer/contrast.py": {},
-    "judges/panel.py": {
-        "Panel.combine": {"mean"},
-        "ConsensusOfJudges.combine": {"mean"},
-        "PanelVotes._count_cases": {"prod"},  # of integers
-    },
+    "judges/panel.py": {"Panel.combine": {"mean"}, "ConsensusOfJudges.combine": {"mean"}},
     "judges/combiners.py": {},
 }
 """Modules between verdicts and rewards, each with its exemptions: by qualified function name, the banned names that it

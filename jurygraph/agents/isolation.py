@@ -9,6 +9,7 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, cast
 
 from jurygraph.agents.roles import CODE_LIMIT, Answer, Evaluator, EvaluatorInput, UndeclaredClient
@@ -35,18 +36,19 @@ _ATTRIBUTES = (
 class IsolatedEvaluator(Evaluator):
     """An evaluator that lists its questions here, and answers them in a worker process, one after another.
 
-    The worker imports what `use` names. It has neither secrets in its environment nor access to the config's model.
+    `loader` is the path, `module:function`, of what loads the evaluator in the worker, which imports what `use` names. It has neither secrets in its environment nor access to the config's model.
     """
 
     bounds_its_time = True
     may_take_long = True
 
-    def __init__(self, evaluator: Evaluator, use: EvaluatorUse) -> None:
+    def __init__(self, evaluator: Evaluator, use: EvaluatorUse, loader: str) -> None:
         for attribute in _ATTRIBUTES:
             setattr(self, attribute, getattr(evaluator, attribute))
         self._evaluator = evaluator
         limit = evaluator.timeout or CODE_LIMIT
         setup = {
+            "loader": loader,
             "use": use.model_copy(update={"isolate": None}).model_dump(mode="json"),
             "folder": folder_of_modules(),
             "open_limit": limit,
@@ -101,12 +103,10 @@ def _read_answer(result: Any) -> Any:
 
 def prepare(setup: dict[str, Any]) -> Callable[[str], Any]:
     """Load and open the evaluator in a worker process, and return the function that answers requests there."""
-    from jurygraph.agents.registry import load_evaluator  # lazily: it imports this module
-
     use = EvaluatorUse.model_validate(setup["use"])
     if setup["folder"] is not None:
         allow_modules_in_folder(Config(evaluators=(use,)), folder=Path(setup["folder"]))
-    evaluator = load_evaluator(use)
+    evaluator: Evaluator = resolve_name(setup["loader"])(use)
     runner = asyncio.Runner()
 
     def answer(request: str) -> Any:

@@ -66,7 +66,7 @@ REFUSED: list[tuple[Any, str]] = [
     (make_facts(lists={"costs": ","}), "tables.places.lists: there is no column 'costs'; did you mean cost?"),
     (make_facts(order="nme"), "tables.places.order: there is no column 'nme'; did you mean name?"),
     (make_facts(file="/nowhere/t.csv"), "tables.places.file: /nowhere/t.csv: there is no such file; name one that"),
-    (make_facts(file="/"), "tables.places.file: /: is a folder; name a file"),
+    (make_facts(file="/"), "tables.places.file: /: has no table format in its name; give .csv"),
 ]
 
 
