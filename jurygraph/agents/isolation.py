@@ -36,7 +36,8 @@ _ATTRIBUTES = (
 class IsolatedEvaluator(Evaluator):
     """An evaluator that lists its questions here, and answers them in a worker process, one after another.
 
-    `loader` is the path, `module:function`, of what loads the evaluator in the worker, which imports what `use` names. It has neither secrets in its environment nor access to the config's model.
+    `loader` is the path, `module:function`, of what loads the evaluator in the worker, which imports what `use` names.
+    The worker has neither secrets in its environment nor access to the config's model.
     """
 
     bounds_its_time = True
