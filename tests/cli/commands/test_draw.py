@@ -77,11 +77,9 @@ def test_a_response_shows_its_scores_before_and_after_prerequisites(scored_proje
     [
         (("score", "--task", "tasks.jsonl"), "score and --task: each draws another graph; remove one"),
         (("--task", "tasks.jsonl", "--run", "run", "--response", "bluff"), "--task and --run: each draws another"),
-        (("--response", "bluff"), "--response: needs the run; name it with --run"),
-        (("--run", "run"), "--run: needs --response"),
+        (("--response", "bluff"), "--run and --response: a drawing of scores needs both"),
+        (("--run", "run"), "--run and --response: a drawing of scores needs both"),
         (("--id", "letter"), "--id: needs a file of tasks"),
-        (("-o", "x.svg"), "-o x.svg: graphs are drawn as Mermaid; name a file that ends in .mmd, .mermaid, .md, .txt"),
-        (("--task", ""), "--task: expected a file of tasks"),
         (("--task", "tasks.jsonl", "-o", "./tasks.jsonl"), "./tasks.jsonl: is an input file"),
         (("--task", "tasks.jsonl", "-o", "x.png"), "-o x.png: graphs are drawn as Mermaid"),
         (("--task", "nowhere.jsonl"), "nowhere.jsonl"),
