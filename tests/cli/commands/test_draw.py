@@ -81,8 +81,6 @@ def test_a_response_shows_its_scores_before_and_after_prerequisites(scored_proje
         (("--run", "run"), "--run and --response: a drawing of scores needs both"),
         (("--id", "letter"), "--id: needs a file of tasks"),
         (("--task", "tasks.jsonl", "-o", "./tasks.jsonl"), "./tasks.jsonl: is an input file"),
-        (("--task", "tasks.jsonl", "-o", "x.png"), "-o x.png: graphs are drawn as Mermaid"),
-        (("--task", "nowhere.jsonl"), "nowhere.jsonl"),
         (("--run", "run", "--response", "bluf"), "did you mean bluff?"),
         (("--task", "tasks.jsonl", "-o", "run/run.sqlite"), "is a file of the run;"),
     ],
