@@ -15,8 +15,10 @@ from jurygraph.display import format_interval
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.runs.run import Run
-from jurygraph.studies import judge, reliability
+from jurygraph.studies import reliability
 from jurygraph.studies.credit import CreditStudy, read_sheets
+from jurygraph.studies.judge import report as judge_report
+from jurygraph.studies.judge.study import join_labels, read_judgements, read_labels
 from jurygraph.studies.report import Report, ReportTable
 from jurygraph.studies.stability.report import StabilityStudy, variance_digits
 from jurygraph.studies.stability.rows import OpenRun, read_sources
@@ -198,9 +200,9 @@ def _people(runs: Sequence[Path], open_run: OpenRun, named: str, labels: str | N
     judged = []
     for folder in runs:
         with open_run(folder) as (run, advance):
-            judged.append(judge.read_judgements(run, advance))
+            judged.append(read_judgements(run, advance))
     command = f"jurygraph study judge {named} --labels {shlex.quote(labels)}"
-    report = judge.report(judge.join_labels(judged, judge.read_labels(labels, judged))).figures
+    report = judge_report.report(join_labels(judged, read_labels(labels, judged))).figures
     for one in report["judges"]:
         for name in ("accuracy", "kappa", "rank_correlation", "corrected"):
             label = "corrected mean label" if name == "corrected" else name.replace("_", " ")

@@ -444,22 +444,23 @@ def judge(
         jurygraph study judge run --labels people.csv
         jurygraph study judge run --labels label.gold --need 0.02 --gate "tpr>=0.9, tnr>=0.9"
     """
-    from jurygraph.studies import judge as judge_study
+    from jurygraph.studies.judge import report as judge_report
+    from jurygraph.studies.judge import study as judge_study
 
     output = ReportOutput(json, markdown)
     text = ",".join(gate) if gate else ""
     conditions = split_conditions(text) if gate else []
-    thresholds = [parse_threshold(part, text, judge_study.GATE_NAMES, _GATE_EXAMPLE) for part in conditions]
+    thresholds = [parse_threshold(part, text, judge_report.GATE_NAMES, _GATE_EXAMPLE) for part in conditions]
     judged = []
     for folder in runs:
         with open_run(folder) as (run, advance):
             judged.append(judge_study.read_judgements(run, advance))
     given = judge_study.read_labels(labels, judged)
-    report = judge_study.report(judge_study.join_labels(judged, given, split, consensus), need)
+    report = judge_report.report(judge_study.join_labels(judged, given, split, consensus), need)
     output.write(report)
     is_missed = False
     for one in report.figures["judges"]:
-        figures = judge_study.gate_values(one)
+        figures = judge_report.gate_values(one)
         missed = [(each, figures[each.name]) for each in thresholds if not each.is_met(figures[each.name])]
         print_missed_conditions(missed, one["judge"])
         is_missed = is_missed or bool(missed)
