@@ -20,8 +20,7 @@ from pydantic import Field
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.safety.text_folding import remove_invisible
 from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict
-from jurygraph.schema.frozen_model import Number
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import Number, ParamsModel
 from jurygraph.schema.task import query_text
 
 T = TypeVar("T")

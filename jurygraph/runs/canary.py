@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.inference.shares import Share, share_interval
-from jurygraph.runs.store.chain import Draft, Record, record_label
-from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.ledger import Draft, Ledger, Record, record_label
 from jurygraph.safety.attacks import Attack, attack_text, load_attacks
 from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import Call, CanaryConfig, Plan, RecordedVerdict, Response, SafetyConfig, Task, Trace, digest_of

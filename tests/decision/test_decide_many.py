@@ -10,17 +10,15 @@ from hypothesis import strategies as st
 
 from jurygraph.arrays import Floats
 from jurygraph.decision import decide
-from jurygraph.decision.combiner import Combiner, Component, Matrices, ScoreMatrix
-from jurygraph.decision.combiners import Mean
-from jurygraph.decision.decide import compute_rewards, compute_rewards_of_each, decide_scores, is_independent
-from jurygraph.decision.group_result import RewardRow
+from jurygraph.decision.combiners import Combiner, Component, Matrices, Mean, ScoreMatrix
+from jurygraph.decision.decide import RewardRow, compute_rewards, compute_rewards_of_each, decide_scores, is_independent
 from jurygraph.decision.table import (
     ScoreArrays,
     score_entry,
 )
 from jurygraph.errors import PlanError
 from jurygraph.schema import Plan, RecordedVerdict, Reward
-from jurygraph.schema.params import PlainParams
+from jurygraph.schema.frozen_model import PlainParams
 from tests.examples import at_most
 from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, Place, Scene, bits, scenes
 from tests.graphs.scripted import (

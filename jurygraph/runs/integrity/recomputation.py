@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jurygraph.decision.combiner import Combiner
-from jurygraph.decision.decide import compute_rewards, decide_scores, is_independent
-from jurygraph.decision.group_result import RewardRow
+from jurygraph.decision.combiners import Combiner
+from jurygraph.decision.decide import RewardRow, compute_rewards, decide_scores, is_independent
 from jurygraph.decision.table import (
     ABSENT,
     OK,
@@ -23,7 +22,7 @@ from jurygraph.decision.table import (
     ok_outcome,
     outcome_of,
 )
-from jurygraph.graphs.tracing import group_statistics
+from jurygraph.graphs.score_graph import group_statistics
 from jurygraph.runs.outline import StoredGroup, TraceOutline
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import Body, pack_reward

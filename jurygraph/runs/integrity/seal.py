@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, StringConstraints, ValidationError
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.store.chain import record_label
 from jurygraph.runs.store.folder import SEAL
-from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.ledger import Ledger, record_label
 from jurygraph.schema import FrozenModel, canonical_json
 
 if TYPE_CHECKING:

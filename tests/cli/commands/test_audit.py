@@ -287,7 +287,7 @@ def test_the_printed_next_command_can_be_typed(project: Path, run: Command, monk
 
 OWN_COMBINER = """\
 from jurygraph.decision.combiners import Mean
-from jurygraph.decision.combiner import Component
+from jurygraph.decision.combiners import Component
 
 
 class Half(Mean):
