@@ -13,7 +13,9 @@ from typing import NamedTuple
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.runs.run import Run
-from jurygraph.studies import credit, judge, reliability
+from jurygraph.studies import credit, reliability
+from jurygraph.studies.judge import report as judge_report
+from jurygraph.studies.judge.study import join_labels, read_judgements, read_labels
 from jurygraph.studies.report import Report, ReportTable, as_interval, format_cell
 from jurygraph.studies.stability.report import StabilityStudy, variance_digits
 from jurygraph.studies.stability.rows import OpenRun, read_sources
@@ -190,9 +192,9 @@ def _people(runs: Sequence[Path], open_run: OpenRun, named: str, labels: str | N
     judged = []
     for folder in runs:
         with open_run(folder) as (run, advance):
-            judged.append(judge.read_judgements(run, advance))
+            judged.append(read_judgements(run, advance))
     command = f"jurygraph study judge {named} --labels {shlex.quote(labels)}"
-    report = judge.report(judge.join_labels(judged, judge.read_labels(labels, judged))).figures
+    report = judge_report.report(join_labels(judged, read_labels(labels, judged))).figures
     for one in report["judges"]:
         for name in ("accuracy", "kappa", "rank_correlation", "corrected"):
             label = "corrected mean label" if name == "corrected" else name.replace("_", " ")

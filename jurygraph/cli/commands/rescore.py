@@ -115,16 +115,17 @@ def _calibrate(
     """Return, by question, the map to its labels, and the report on it."""
     if not settings:
         return {}
-    from jurygraph.studies import calibration, judge
+    from jurygraph.studies import calibration
+    from jurygraph.studies.judge.study import join_labels, read_judgements, read_labels
 
     calibrated = {}
     with progress("reading", run.tasks_scored, "tasks") as advance:
-        judgements = judge.read_judgements(run, advance)
+        judgements = read_judgements(run, advance)
     for setting in settings:
         question, _, label = setting.partition("=")
         if not question or not label:
             raise InputError(f"--calibrate {setting!r}: expected QUESTION=LABEL, such as criteria@kind=people.csv")
-        studies = judge.join_labels([judgements], judge.read_labels(label, [judgements]))
+        studies = join_labels([judgements], read_labels(label, [judgements]))
         calibrated[question] = calibration.report(calibration.labelled_scores(studies, question), method, seed, rate)
     return calibrated
 
