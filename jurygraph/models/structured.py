@@ -10,7 +10,7 @@ import math
 import re
 from bisect import bisect_right
 from codecs import getincrementaldecoder
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, islice
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -43,6 +43,7 @@ _SPACES = " \t\n\r"
 _MAX_UNSEEN = 0.05  # largest error of a probability, if one of the two words is not among the alternatives
 _LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
 _ROUNDING = 1e-3  # most by which a server's log probability may be above 0
+_STRING_OR_BOOLEAN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|true|false', re.DOTALL)
 _VALUE = re.compile(r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[\]:,]+""", re.DOTALL)
 
 
@@ -232,24 +233,22 @@ def _find_flaw(data: Any, dumped: Any) -> Problem | None:
     `dumped` is `data` as parsed and dumped by the pydantic model. An error is a field left to its default, or a boolean
     for a number, since Python accepts True for 1.
     """
-    if isinstance(data, bool) is not isinstance(dumped, bool):
-        return Problem((), f"is {json.dumps(data)}", "write a value of the type that is asked for")
-    parts: Iterable[tuple[str | int, Any, Any]]
-    if isinstance(data, dict):
-        dumped = dumped if isinstance(dumped, dict) else data
-        missing = next((name for name in dumped if name not in data), None)
-        if missing is not None:
-            return Problem((missing,), "is missing", "write every field")
-        parts = ((name, part, dumped.get(name, part)) for name, part in data.items())
-    elif isinstance(data, list):
-        dumped = dumped if isinstance(dumped, list) and len(dumped) == len(data) else data
-        parts = zip(range(len(data)), data, dumped, strict=True)
-    else:
-        return None
-    for step, part, dumped_part in parts:
-        if flaw := _find_flaw(part, dumped_part):
-            return Problem((step, *flaw.path), flaw.problem, flaw.remedy)
+    given = dict(_walk(data))
+    for path, value in _walk(dumped):
+        if path not in given:
+            if isinstance(given.get(path[:-1]), dict):
+                return Problem(path, "is missing", "write every field")
+        elif isinstance(value, bool) is not isinstance(given[path], bool):
+            return Problem(path, f"is {json.dumps(given[path])}", "write a value of the type that is asked for")
     return None
+
+
+def _walk(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield a JSON value and all values inside it, in order, each with its path."""
+    yield path, value
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, part in parts:
+        yield from _walk(part, (*path, step))
 
 
 def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
@@ -334,19 +333,12 @@ def value_token_indices(text: str, tokens: Sequence[str]) -> Collection[int]:
 
 def offset_of_boolean(text: str, path: Sequence[str | int]) -> int | None:
     """Return the offset in characters of the boolean at `path` in a JSON text; None if there is none."""
-    offsets = (match.start() for match in _VALUE.finditer(text) if match[0] in ("true", "false"))
+    offsets = (match.start() for match in _STRING_OR_BOOLEAN.finditer(text) if match[0][0] != '"')
     try:  # the words stand in the order of the document, unless a field occurs twice
-        return dict(zip(_paths_of_booleans(json.loads(text)), offsets, strict=True)).get(tuple(path))
+        booleans = [place for place, value in _walk(json.loads(text)) if isinstance(value, bool)]
+        return dict(zip(booleans, offsets, strict=True)).get(tuple(path))
     except (ValueError, RecursionError):
         return None
-
-
-def _paths_of_booleans(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    if isinstance(value, bool):
-        yield path
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for step, part in parts:
-        yield from _paths_of_booleans(part, (*path, step))
 
 
 def _alternatives_at(reply: Reply, offset: int) -> list[tuple[str, float]] | None:

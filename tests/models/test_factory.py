@@ -92,15 +92,6 @@ def test_the_identity_of_a_server_is_its_url_and_model() -> None:
     assert found == ("openai-compatible", "http://127.0.0.1:8000/v1", "org/qwen:4b")
 
 
-def test_a_recording_of_several_models_is_opened_by_name(tmp_path: Path) -> None:
-    path = recording(tmp_path / "calls.jsonl", request(), request(model="llama"))
-    name = "openai-compatible:http://judge:8000/v1#llama"
-    assert identity(f"replay:{path}#{name}") == ("openai-compatible", "http://judge:8000/v1", "llama")
-    for model in (f"replay:{path}", f"replay:{path}#llama"):
-        with pytest.raises(ConfigError, match=f"say which, as one of replay:{path}#NAME: .*#llama, .*#qwen"):
-            backend(model)
-
-
 @pytest.mark.parametrize("model", ["openai/gpt-5-mini", "ollama/llama3:8b", "together_ai/org/m-7b", "xai/m"])
 def test_provider_and_model_open_litellm(model: str) -> None:
     assert identity(model) == ("litellm", None, model)
@@ -168,11 +159,8 @@ WRONG = {
     "gguf:": "cannot be read .*; name a file that can be",
     "gguf:nowhere.gguf": "nowhere.gguf: there is no such file; name a model in the GGUF format",
     "gguf:README.md": "README.md: is no GGUF file, .*; name a model in the GGUF format",
-    "replay:": "is a folder; name a file",
     "replay:nowhere.jsonl": "nowhere.jsonl: there is no such file; ",
     "replay:README.md": "README.md.*line 1.*; ",
-    "langchain:": "cannot be loaded: .*; name one as package.module.name",
-    "langchain:nowhere.judge": "'langchain:nowhere.judge' cannot be loaded: .*; name one as package.module.name",
 }
 
 

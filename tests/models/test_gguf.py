@@ -172,11 +172,6 @@ def test_only_a_request_of_the_form_grammar_is_held_to_its_schema(model: Gguf) -
     assert not asyncio.run(model.complete(instructed, LONG)).text.startswith("{")
 
 
-def test_the_seed_decides_above_temperature_zero(model: Gguf) -> None:
-    first, again, other = (reply(model, temperature=1.0, max_tokens=40, seed=seed).text for seed in (1, 1, 2))
-    assert first == again != other
-
-
 def test_a_reply_tells_its_end_its_tokens_and_the_engine(model: Gguf) -> None:
     given = reply(model, "abc", max_tokens=7)
     assert (given.finish, given.tokens_in, given.tokens_out) == ("length", 6, 7)  # <s><|user|>abc<|assistant|>

@@ -132,6 +132,11 @@ def test_an_invalid_token_count_is_ignored(count: Any) -> None:
     assert (reply.tokens_in, reply.tokens_out) == (None, 3)
 
 
+def test_hidden_reasoning_that_only_the_total_counts_is_part_of_the_reply() -> None:
+    usage = {"prompt_tokens": 2, "completion_tokens": 2, "total_tokens": 1000}
+    assert reply_to(raw_body(envelope(usage=usage))).tokens_out == 998
+
+
 # What goes wrong
 
 
@@ -201,21 +206,6 @@ def test_a_reply_that_is_not_a_chat_completion_is_unreadable(body: str) -> None:
 
 
 # Secrets
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://me:hunter22@127.0.0.1/v1",
-        "http://hunter22@127.0.0.1/v1",
-        "https://host/v1?api_key=hunter22",
-        "http://h/v1#hunter22",
-    ],
-)
-def test_a_url_with_a_secret_is_refused_without_repeating_it(url: str) -> None:
-    with pytest.raises(ValueError, match="pass the key separately") as caught:
-        OpenAICompatible(url, "tiny")
-    assert "hunter22" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

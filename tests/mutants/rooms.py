@@ -58,6 +58,8 @@ ROOMS: dict[str, Room] = {
                 "token_limit",
                 "recording",
                 "retries",
+                "limiter",
+                "budget",
             )
         ),
     ),
