@@ -20,8 +20,7 @@ from pydantic import BaseModel, Field
 from jurygraph.agents.roles import BatchEvaluator, DeriverInput, EvaluatorInput, share_client
 from jurygraph.concurrency import each_answered
 from jurygraph.messages import shorten
-from jurygraph.models.faults import Fault
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.safety.evidence import SearchableText, aread_text, search_off_loop
 from jurygraph.schema import Evidence, Layer, Verdict
 from jurygraph.schema.config import EvidenceRule

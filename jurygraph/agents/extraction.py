@@ -17,8 +17,7 @@ from jurygraph.agents.roles import Deriver, DeriverInput
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import Passage, SearchableText, search_off_loop
 from jurygraph.schema import Evidence, Failure, FrozenModel, Material
-from jurygraph.schema.frozen_model import Flag, Number
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import Flag, Number, ParamsModel
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply

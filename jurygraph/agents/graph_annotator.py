@@ -26,7 +26,7 @@ from jurygraph.aggregation import gear
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError, ModelError
 from jurygraph.messages import did_you_mean, quote, shorten
-from jurygraph.models.faults import Fault
+from jurygraph.models.request import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import (
     Annotation,
@@ -39,8 +39,7 @@ from jurygraph.schema import (
     UnansweredPair,
     digest_of,
 )
-from jurygraph.schema.rubric import Kind, Role
-from jurygraph.schema.task import query_text, sort_by_id
+from jurygraph.schema.task import Kind, Role, query_text, sort_by_id
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient

@@ -17,12 +17,11 @@ from jurygraph import aggregation
 from jurygraph.aggregation import pairwise
 from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.arrays import Bools, Floats
-from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
-from jurygraph.decision.combiners import Mean
+from jurygraph.decision.combiners import Combiner, Component, Mean, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.judges.protocols import HIGHEST, LOWEST, UTILITY, WEIGHT
 from jurygraph.schema import ComponentInput, Question
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import ParamsModel
 
 
 def _to_native_scale(value: Floats) -> Floats:

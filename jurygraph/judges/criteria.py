@@ -34,13 +34,12 @@ from jurygraph.concurrency import each_answered
 from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import require_type
-from jurygraph.models.probability import p_true
 from jurygraph.models.request import Reply
+from jurygraph.models.structured import p_true
 from jurygraph.prompts import Prompt, load_prompt
 from jurygraph.schema import Audience, Criterion, FrozenModel, Layer, Question, Stakeholder, TaskView, Verdict
-from jurygraph.schema.frozen_model import Flag, Id, Positive, Unit, require_unique
-from jurygraph.schema.params import ParamsModel
-from jurygraph.schema.rubric import require_different_texts
+from jurygraph.schema.frozen_model import Flag, Id, ParamsModel, Positive, Unit, require_unique
+from jurygraph.schema.task import require_different_texts
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient

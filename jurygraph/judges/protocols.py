@@ -30,8 +30,7 @@ from jurygraph.judges.criteria import rotate
 from jurygraph.models.request import Reply
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, FrozenModel, Question, Stakeholder, TaskView, Verdict
-from jurygraph.schema.frozen_model import Flag, Unit
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import Flag, ParamsModel, Unit
 
 TOKENS_PER_REASON = 160
 """Tokens that a reply may use for one reason with its quotations and its conclusion; most use half."""

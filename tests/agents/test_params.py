@@ -48,7 +48,6 @@ EVALUATORS = {
         ({"audience": "criterion"}, "audience: is the text 'criterion'; write 'stakeholder' or 'task'"),
     ],
     "optimizer.efficiency": [({"limit": 1.0}, "limit: is the number 1.0; write a number above 1")],
-    "optimizer.diversity": [({"embedder": 3}, "embedder: is the number 3; write text, in quotes")],
     "similarity": [({}, "embedder: is missing; write it: A name that `open_embedder` accepts, such as sentence-")],
     "ranker": [({"ranker": "a:b", "logits": 1}, "logits: is the number 1; write true or false, without quotes")],
     "pairwise": [PROFILE, ({"criterion": " "}, "criterion: is empty; write at least one character")],

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import Jury, Plan, Reward, ScoreMatrix, Trace, Verdict
+from jurygraph.cli.render.trace import trace_lines
 from jurygraph.decision.decide import compute_rewards
+from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.graphs.routing import make_stamp
 from jurygraph.judges.panel import ConsensusOfJudges, Panel
 from jurygraph.schema import RecordedVerdict
@@ -197,10 +199,11 @@ def test_a_majority_for_exclusion_leaves_the_reviewer_out_and_says_so() -> None:
     }
     of = plan("ann", "bob")
     trace = explained_trace(of, verdicts)
+    majority = "the majority is"
     assert (trace.reward.value, trace.reward.coverage, trace.reward.parts[JUDGE]) == (0.75, 1.0, {"bob": 0.75})
-    lines = [line for line in trace.explain(of).sentences() if "vote on" in line]
-    assert any("quality of ann" in line and "2 of 3 vote for not applicable" in line for line in lines)
-    assert any("quality of bob" in line and "2 of 3 vote for 0.75" in line for line in lines)
+    lines = [line for line in trace_lines(ExplainedTrace(trace, of.decision)) if "vote on" in line]
+    assert any(f"quality of ann: 2 × not applicable, 1 × 0.5; {majority} not applicable" in line for line in lines)
+    assert any(f"quality of bob: 2 × 0.75, 1 × not applicable; {majority} 0.75" in line for line in lines)
 
 
 @pytest.mark.parametrize(("confidence", "value"), [(0.8, 0.5), (0.7999, None), (1.0, 0.5), (0.0, None), (None, 0.5)])

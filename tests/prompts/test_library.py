@@ -33,7 +33,7 @@ VERSIONS = {
     "checklist": ("1", "0f8a7e8b09e6a25b5ad6ed765eefc0b57a45e69defbdfc001fff2e5fde3de343"),
     "comparison": ("1", "1cb45c010db7220b31d182a17c05be9899a5440780730770cee309e6b90c08db"),
     "contrast-check": ("1", "143d414f052acfd5cab8236f6e5ae8bcf37acd7cee0ba512368a8f623ea6ec1c"),
-    "contrast": ("1", "29eec63c40ff4fa0926fc6a9225ef957d7547df6af390033bef40d0d7bd73940"),
+    "contrast": ("2", "6a48992fb914ed04b54b12d5b4dbafeb8e6c4079ae643e9bda4ac27be2725af4"),
     "criteria": ("2", "eee4a8219f76d98b556be43881e91d6c3db672f46559d1b5f2308c7f79bdfdf5"),
     "decomposed": ("1", "31e797875f90e8edc7cee848aabaf798f8a71f255ff0855c1351188d00fe4acb"),
     "dimensions": ("1", "59ae15be16443925099ddaf53f3ca20434ca62f93a28ba0b7d60bbff6afc1d46"),
@@ -130,7 +130,7 @@ FILLED: dict[str, dict[str, Any]] = {
     },
     "comparison": {**COMPARED, "question": "Which is kinder?"},
     "pair": {**COMPARED, "criterion": "How kind?", "compact": False},
-    "contrast": {**SHOWN, "edits": ("number", "step", "answer", "negation", "unit", "entity")},
+    "contrast": {**SHOWN, "edits": ("number", "step", "answer", "entity")},
     "contrast-check": COMPARED,
     "presentation": {
         "response": "Dear Ann",

@@ -7,8 +7,7 @@ import pytest
 
 from jurygraph.agents.extraction import MAX_RECORDS, Extract, Kinds, RecordParams, reply_model
 from jurygraph.errors import ConfigError
-from jurygraph.models.faults import Fault
-from jurygraph.models.request import Reply
+from jurygraph.models.request import Fault, Reply
 from jurygraph.models.structured import answer_schema, parse_reply
 from tests.rows import all_rows
 

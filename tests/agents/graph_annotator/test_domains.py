@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from jurygraph.agents.graph_annotator import DOMAINS, LICENSED, load_domain
-from jurygraph.schema.rubric import Kind, Role
+from jurygraph.schema.task import Kind, Role
 
 EXAMPLE = re.compile(r"- parent, (\w+): “[^”]+” Child, (\w+): “[^”]+” → (\w+): if [^.]+\.")
 

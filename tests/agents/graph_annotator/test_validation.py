@@ -6,7 +6,7 @@ import pytest
 
 from jurygraph.agents.graph_annotator import CriterionPair, EdgeReply, RoleReply, check_edges, check_roles
 from jurygraph.schema import Criterion
-from jurygraph.schema.rubric import Role
+from jurygraph.schema.task import Role
 
 ROLES: dict[str, Role] = {"a": "core", "b": "core", "more": "additional", "bad": "penalty", "if": "applicability"}
 REQUESTED = (CriterionPair("a", "more"), CriterionPair("if", "bad"), CriterionPair("a", "b"))

@@ -10,7 +10,7 @@ from jurygraph.judges.criteria import Criteria, JudgeEvaluator
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.judge_client import JudgeClient
-from jurygraph.models.limiter import Limiter
+from jurygraph.models.limits import Limiter
 from jurygraph.models.request import Reply, Request
 from jurygraph.safety.fence import Fence
 from jurygraph.schema import SafetyConfig

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from jurygraph import EvaluatorInput, Response, Task
-from jurygraph.graphs.planning import view_task
+from jurygraph.graphs.prepare_graph import view_task
 from jurygraph.judges import reviewers
 from jurygraph.judges.examples import Example
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.judge_client import JudgeClient
-from jurygraph.models.limiter import Limiter
+from jurygraph.models.limits import Limiter
 from tests.judges.criteria import scripted_judge
 from tests.judges.few_shot.reviewers import (
     ANY_NUMBER,
