@@ -221,10 +221,3 @@ def test_it_reads_one_question() -> None:
     for name in ("win-share", "rank-share", "bradley-terry"):
         with pytest.raises(PlanError, match="reads the verdicts of one question, not of 2"):
             load_combiner(name).freeze({"e": ComponentInput(questions=("q", "r"), weights=(1.0, 1.0))}, {})
-
-
-def test_pairs_and_listings_are_not_confused() -> None:
-    with pytest.raises(PlanError, match="one on each ordered pair is needed; give it the verdicts of `pairwise`"):
-        combine_group("win-share", lists("abc", "abc"))
-    with pytest.raises(PlanError, match="there are 3 listings"):
-        combine_group("rank-share", by_rank("abc"))
