@@ -14,10 +14,10 @@ from time import perf_counter
 from benchmarks.figure import Figure, at_least, at_most
 from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
 from jurygraph.decision.decide import compute_rewards, group_verdicts_by_response
-from jurygraph.graphs.tracing import group_digest, group_statistics
+from jurygraph.graphs.score_graph import group_digest, group_statistics
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import EvaluatorRecord, Extent, Header
-from jurygraph.runs.store.writer import Writer
+from jurygraph.runs.store.ledger import Writer
 from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import Plan
 from jurygraph.sources import FileDigest

@@ -18,9 +18,8 @@ from pydantic_core import PydanticSerializationError
 from jurygraph.agents.graph_annotator.domains import load_domain
 from jurygraph.agents.registry import check_judges, load_combiners, load_derivers, load_evaluators
 from jurygraph.agents.roles import Deriver, Evaluator
-from jurygraph.agents.user_modules import allow_modules_in_folder
 from jurygraph.concurrency import LoopThread, gather_as_finished, gather_in_order
-from jurygraph.decision.combiner import Combiner
+from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed
 from jurygraph.errors import InputError, TimeLimitExceeded
@@ -28,16 +27,25 @@ from jurygraph.graphs.execution import run_isolated_sync, start_isolated
 from jurygraph.graphs.prepare_graph import plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import score_groups
-from jurygraph.graphs.state import PlannedGroup, RunContext
+from jurygraph.graphs.state import (
+    TASK_HINT,
+    Group,
+    GroupLike,
+    PlannedGroup,
+    RunContext,
+    plan_group,
+    read_groups,
+    split_into_batches,
+)
 from jurygraph.graphs.time_limits import call_within_limit, may_take_long
-from jurygraph.group import TASK_HINT, Group, GroupLike, plan_group, read_groups, split_into_batches
 from jurygraph.messages import require_type
 from jurygraph.models.gateways import NO_GATEWAYS, Gateways
 from jurygraph.safety.redaction import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Response, Task, Trace, digest_of
-from jurygraph.schema.profile import ProfilesLine
-from jurygraph.schema.purpose import permitted_purpose
+from jurygraph.schema.config import permitted_purpose
+from jurygraph.schema.task import ProfilesLine
 from jurygraph.sources import parse_config, read_config
+from jurygraph.sources.user_modules import allow_modules_in_folder
 
 if TYPE_CHECKING:
     from jurygraph.models.gateway import Gateway

@@ -11,7 +11,7 @@ from langgraph.graph import END, START, StateGraph
 import jurygraph as jg
 from jurygraph import EvaluatorInput, Material, Question, Response, Task, TaskView, Verdict
 from jurygraph.conformance import ODD_TEXTS, check_evaluator
-from jurygraph.graphs import planning
+from jurygraph.graphs import prepare_graph
 from tests.models.server import run_server, status
 
 TASK = Task.model_validate(
@@ -229,8 +229,8 @@ def test_a_fault_is_caught_by_its_rule(faulty: Any, message: str) -> None:
 
 def test_an_order_that_the_machine_hides_is_caught_where_the_machine_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """It shows every group in one order, and sorts what a view is about."""
-    monkeypatch.setattr("jurygraph.group.sort_responses", lambda given: tuple(one.strip_metadata() for one in given))
-    monkeypatch.setattr(planning, "sort_by_id", tuple)
+    monkeypatch.setattr("jurygraph.graphs.state.sort_responses", lambda given: tuple(r.strip_metadata() for r in given))
+    monkeypatch.setattr(prepare_graph, "sort_by_id", tuple)
     for faulty, message in (
         (
             AmongOthers(lambda one, others: one.id == others[0].id),

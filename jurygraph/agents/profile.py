@@ -19,16 +19,17 @@ from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText
 from jurygraph.schema import FrozenModel, Stakeholder, Task
-from jurygraph.schema.profile import (
+from jurygraph.schema.task import (
     Profiles,
     ProfilesLine,
     ReadConstraint,
     ReadStakeholder,
     ReadTension,
+    chat_text,
     is_text_only,
+    sort_by_id,
     with_profiles,
 )
-from jurygraph.schema.task import chat_text, sort_by_id
 from jurygraph.sources.profiles import profile_errors
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from jurygraph.agents.registry import load_combiner
-from jurygraph.decision.combiner import Combiner, Combiners
+from jurygraph.decision.combiners import Combiner, Combiners
 from jurygraph.display import Displayed, format_value, html_table
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.explanation.points import Points, PointsLine, count_points

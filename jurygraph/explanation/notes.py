@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedVerdict
 from jurygraph.messages import join_names
 from jurygraph.schema import ExampleUse, Failure, RecordedVerdict, Rubric, Swap, Trace
-from jurygraph.schema.profile import READ_FROM_FILE
+from jurygraph.schema.task import READ_FROM_FILE
 from jurygraph.schema.verdict import Unsupported
 
 

@@ -11,12 +11,12 @@ from typing import Any, Literal
 import numpy as np
 
 from jurygraph.agents.registry import BUILTIN_COMBINERS, installed_plugins, load_combiner
-from jurygraph.decision.combiner import Combiner, Component, Matrices, ScoreMatrix
+from jurygraph.decision.combiners import Combiner, Component, Matrices, ScoreMatrix
 from jurygraph.decision.table import OK, Cells, VerdictTable, calibrate, fill_columns, ok_outcome
 from jurygraph.display import Displayed, is_filled_in
 from jurygraph.messages import format_plain
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, ScoreCalibration, Term, Trace
-from jurygraph.schema.params import PlainParams
+from jurygraph.schema.frozen_model import PlainParams
 from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 
 Effect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from jurygraph.decision.combiner import Combiners
-from jurygraph.decision.decide import compute_rewards, has_independent_rows
-from jurygraph.decision.group_result import ROUNDING
+from jurygraph.decision.combiners import Combiners
+from jurygraph.decision.decide import ROUNDING, compute_rewards, has_independent_rows
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.explanation.terms import ExplainedTrace, ExplainedVerdict
 from jurygraph.messages import format_plain

@@ -26,13 +26,11 @@ from pydantic import AfterValidator, Field, ValidatorFunctionWrapHandler, WrapVa
 from jurygraph import aggregation
 from jurygraph.aggregation.consensus import Consensus
 from jurygraph.arrays import Bools, Floats, Ints
-from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix, weighted_mean
-from jurygraph.decision.combiners import Mean, input_means
+from jurygraph.decision.combiners import Combiner, Component, Mean, ScoreMatrix, input_means, weighted_mean
 from jurygraph.errors import PlanError
 from jurygraph.messages import did_you_mean, format_plain, join_names, quote
 from jurygraph.schema import ComponentInput
-from jurygraph.schema.frozen_model import Flag, Unit
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import Flag, ParamsModel, Unit
 from jurygraph.schema.rating import Confusions, Label
 
 

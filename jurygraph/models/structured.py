@@ -17,7 +17,7 @@ from jurygraph.messages import Problem, describe_validation_error, quote, shorte
 from jurygraph.models.faults import Fault
 from jurygraph.models.request import Reply, Request, encode_json
 from jurygraph.schema import Message
-from jurygraph.schema.strict_json import decode_strictly
+from jurygraph.schema.frozen_model import decode_strictly
 
 T = TypeVar("T", bound=BaseModel)
 

@@ -13,11 +13,9 @@ from typing import Any, NamedTuple
 from jurygraph.graphs.routing import required_material
 from jurygraph.models.request import AnsweredCall, Reply, Request, encode_json
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import LEDGER, PLANNING, discard_planning
-from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.ledger import Draft, Ledger, Writer
 from jurygraph.runs.store.packing import ERASED
-from jurygraph.runs.store.writer import Writer
 from jurygraph.schema import Call, CallUse, RecordedVerdict, SurveyOutline, Trace
 
 

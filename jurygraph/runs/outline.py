@@ -9,7 +9,7 @@ from pydantic_core import from_json
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import Record, record_label
+from jurygraph.runs.store.ledger import Record, record_label
 from jurygraph.runs.store.packing import Body, read_shared_lists, unpack_verdict
 from jurygraph.schema import RecordedVerdict, SurveyOutline
 from jurygraph.schema.verdict import RESPONSE_GATES

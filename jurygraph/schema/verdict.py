@@ -1,13 +1,53 @@
 """The results of evaluators and derivers: verdicts and material, with their evidence, failures and gates."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import pairwise
 from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 
-from pydantic import Field, JsonValue, StringConstraints, model_validator
+from pydantic import Field, JsonValue, ModelWrapValidatorHandler, StringConstraints, model_validator
 
-from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Unit, digest_of
+from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, PositiveInt, Unit, digest_of
 from jurygraph.schema.task import Response
+
+CalibrationMethod = Literal["isotonic", "platt"]
+
+
+class ScoreCalibration(FrozenModel):
+    """A map from a judge's score to the mean label of people, linear between knots and constant outside of them.
+
+    `scores` rise, and their `calibrated` values do not fall. `labels` is the number of responses that it was fitted to.
+    A `digest` beside the fields must be that of the rest.
+    """
+
+    format: Literal["jurygraph-calibration/1"] = "jurygraph-calibration/1"
+    method: CalibrationMethod
+    labels: PositiveInt
+    scores: tuple[Unit, ...] = Field(min_length=1, max_length=1000)
+    calibrated: tuple[Unit, ...]
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _check_digest(cls, value: Any, build: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(value, Mapping) or "digest" not in value:
+            return build(value)
+        built = build({name: content for name, content in value.items() if name != "digest"})
+        if value["digest"] != built.digest:
+            raise ValueError("`digest` is not that of the rest, which was changed; leave it out, or fit it again")
+        return built
+
+    @model_validator(mode="after")
+    def _check_knots(self) -> Self:
+        if len(self.calibrated) != len(self.scores):
+            raise ValueError(
+                f"`calibrated` has {len(self.calibrated)} values for {len(self.scores)} scores; give each one"
+            )
+        if any(left >= right for left, right in pairwise(self.scores)):
+            raise ValueError("`scores` do not rise; write them from low to high, each once")
+        if any(left > right for left, right in pairwise(self.calibrated)):
+            raise ValueError("`calibrated` falls; a higher score never means less")
+        return self
+
 
 Layer = Literal["fact", "check", "model", "residual", "human"]
 Status = Literal["ok", "abstained", "failed", "not_applicable"]
@@ -57,7 +97,7 @@ class Evidence(FrozenModel):
     end: Count | None = None
     source: str = "response"
     verified: Flag = False
-    of: str | None = Field(default=None, exclude_if=lambda of: of is None)
+    of: str | None = None
 
 
 class ExampleUse(FrozenModel):
@@ -70,7 +110,7 @@ class ExampleUse(FrozenModel):
     reviewer: Id
     score: Number
     fingerprint: str
-    dropped: str | None = Field(default=None, exclude_if=lambda dropped: dropped is None)
+    dropped: str | None = None
 
 
 class Swap(FrozenModel):
@@ -93,8 +133,8 @@ class Shrinkage(FrozenModel):
     weight: Unit
     toward: Unit
     call: str | None = None
-    examples: tuple[ExampleUse, ...] = Field(default=(), exclude_if=lambda examples: not examples)
-    swap: Swap | None = Field(default=None, exclude_if=lambda swap: swap is None)
+    examples: tuple[ExampleUse, ...] = ()
+    swap: Swap | None = None
 
 
 class CallUse(FrozenModel):
@@ -135,10 +175,10 @@ class Verdict(FrozenModel):
     reason: str = ""
     evidence: tuple[Evidence, ...] = ()
     call: str | None = None
-    examples: tuple[ExampleUse, ...] = Field(default=(), exclude_if=lambda examples: not examples)
-    shrinkage: Shrinkage | None = Field(default=None, exclude_if=lambda shrinkage: shrinkage is None)
-    swap: Swap | None = Field(default=None, exclude_if=lambda swap: swap is None)
-    unsupported: Unsupported | None = Field(default=None, exclude_if=lambda unsupported: unsupported is None)
+    examples: tuple[ExampleUse, ...] = ()
+    shrinkage: Shrinkage | None = None
+    swap: Swap | None = None
+    unsupported: Unsupported | None = None
 
     @model_validator(mode="after")
     def _check_status(self) -> Self:
@@ -227,7 +267,7 @@ class VerdictIdentity(FrozenModel):
     about: str = ""
     responses: tuple[str, ...] = ()
     sample: Count = 0
-    judge: Id | None = Field(default=None, exclude_if=lambda judge: judge is None)
+    judge: Id | None = None
 
     @property
     def key(self) -> VerdictKey:
@@ -245,9 +285,9 @@ class RecordedVerdict(Verdict, VerdictIdentity):
     """
 
     gated_by: str | None = None
-    superseded: Flag = Field(default=False, exclude_if=lambda superseded: not superseded)
-    calls: tuple[CallUse, ...] = Field(default=(), exclude_if=lambda calls: not calls)
-    steps: tuple[Step, ...] = Field(default=(), exclude_if=lambda steps: not steps)
+    superseded: Flag = False
+    calls: tuple[CallUse, ...] = ()
+    steps: tuple[Step, ...] = ()
 
     @property
     def named_calls(self) -> list[CallUse]:
@@ -288,9 +328,9 @@ class Material(FrozenModel):
     variants: tuple[Variant, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     failure: Failure | None = None
-    note: str = Field(default="", exclude_if=lambda note: not note)
+    note: str = ""
     call: str | None = None
-    calls: tuple[CallUse, ...] = Field(default=(), exclude_if=lambda calls: not calls)
+    calls: tuple[CallUse, ...] = ()
 
     @model_validator(mode="after")
     def _require_failure_exactly_when_failed(self) -> Self:
@@ -321,4 +361,4 @@ class Call(FrozenModel):
     latency: Number | None = None
     cache_hit: Flag = False
     attempts: Count = 1
-    fault: Id | None = Field(default=None, exclude_if=lambda fault: fault is None)
+    fault: Id | None = None

@@ -39,7 +39,7 @@ def score(run: Command, project: Path, out: str, *options: object) -> CommandRes
 def test_the_purpose_is_training_by_default(run: Command, project: Path) -> None:
     assert score(run, project, "train").code == 0
     (trace,) = traces(run, project / "train")
-    assert "purpose" not in trace
+    assert trace["purpose"] is None
     assert "kind: reward" in (project / "train" / "config.yaml").read_text()
 
 

@@ -10,13 +10,17 @@ from hypothesis import strategies as st
 
 from jurygraph.arrays import Floats
 from jurygraph.decision import decide
-from jurygraph.decision.combiner import Combiner, Component, Matrices, ScoreMatrix
-from jurygraph.decision.combiners import Mean
-from jurygraph.decision.decide import GroupVerdicts, compute_rewards, compute_rewards_of_each, is_independent
-from jurygraph.decision.group_result import RewardRow
+from jurygraph.decision.combiners import Combiner, Component, Matrices, Mean, ScoreMatrix
+from jurygraph.decision.decide import (
+    GroupVerdicts,
+    RewardRow,
+    compute_rewards,
+    compute_rewards_of_each,
+    is_independent,
+)
 from jurygraph.errors import PlanError
 from jurygraph.schema import RecordedVerdict, Reward
-from jurygraph.schema.params import PlainParams
+from jurygraph.schema.frozen_model import PlainParams
 from tests.examples import at_most
 from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, Scene, scenes
 from tests.graphs.scripted import (

@@ -23,7 +23,7 @@ from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import PlanError
 from jurygraph.messages import describe_validation_error, did_you_mean, quote
 from jurygraph.schema import Constraint, Evidence, Question, Response, Stakeholder, TaskView, Verdict
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import ParamsModel
 
 
 class Constraints(Evaluator):

@@ -20,8 +20,7 @@ from jurygraph.models.embedding.embedder import CachingEmbedder
 from jurygraph.models.embedding.factory import open_embedder
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict
-from jurygraph.schema.frozen_model import Number
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import Number, ParamsModel
 from jurygraph.schema.task import query_text
 
 MIN_COMPRESSED_CHARACTERS = 200  # the shortest text whose compression is scored

@@ -18,7 +18,7 @@ from jurygraph.agents.roles import Deriver, DeriverInput
 from jurygraph.concurrency import each_answered
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import FrozenModel, Material, TaskView
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import ParamsModel
 from jurygraph.schema.task import query_text
 
 CONTRASTS = "contrasts"

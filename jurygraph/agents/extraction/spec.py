@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, StringConstraints, create_model, model_validator
 
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import Flag, Number
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import Flag, Number, ParamsModel
 
 QUOTE = "quote"
 """The field of every record of a reply that quotes the passage with the record's values."""

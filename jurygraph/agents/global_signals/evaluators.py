@@ -14,8 +14,7 @@ from jurygraph.models.embedding.embedder import BATCH_SIZE, CachingEmbedder
 from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Layer, Verdict
-from jurygraph.schema.frozen_model import Flag
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import Flag, ParamsModel
 from jurygraph.schema.task import query_text
 
 _EMPTY = Verdict(score=0.0, reason="there is nothing in it")

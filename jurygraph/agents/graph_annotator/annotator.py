@@ -24,8 +24,7 @@ from jurygraph.messages import quote, shorten
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Criterion, Rubric, Task, digest_of
-from jurygraph.schema.rubric import Role
-from jurygraph.schema.task import query_text, sort_by_id
+from jurygraph.schema.task import Role, query_text, sort_by_id
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient

@@ -19,8 +19,7 @@ from jurygraph.agents.graph_annotator.validation import (
 )
 from jurygraph.aggregation import gear
 from jurygraph.schema import Annotation, Criterion, Edge, RejectedEdge, Rubric, Task, UnansweredPair, digest_of
-from jurygraph.schema.rubric import Role
-from jurygraph.schema.task import query_text
+from jurygraph.schema.task import Role, query_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pydantic import Field, create_model
 
 from jurygraph.messages import shorten
 from jurygraph.schema import Criterion, FrozenModel
-from jurygraph.schema.rubric import Kind, Role
+from jurygraph.schema.task import Kind, Role
 
 _MAX_ENTRIES = 1024
 

@@ -17,7 +17,7 @@ from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, Criterion, Question, Stakeholder, TaskView
 from jurygraph.schema.frozen_model import Id, Positive, require_unique
-from jurygraph.schema.rubric import require_different_texts
+from jurygraph.schema.task import require_different_texts
 
 _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?")
 

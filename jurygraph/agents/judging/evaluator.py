@@ -16,8 +16,7 @@ from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError
 from jurygraph.prompts import Prompt
 from jurygraph.schema import Layer, Verdict
-from jurygraph.schema.frozen_model import Flag
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import Flag, ParamsModel
 from jurygraph.schema.task import chat_text
 
 T = TypeVar("T")

@@ -17,8 +17,7 @@ from jurygraph.agents.roles import CodeEvaluator, Evaluator, EvaluatorInput
 from jurygraph.agents.worker_pool import WorkerDied, WorkFailed
 from jurygraph.messages import quote
 from jurygraph.schema import Evidence, Verdict
-from jurygraph.schema.frozen_model import Positive, PositiveInt
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import ParamsModel, Positive, PositiveInt
 from jurygraph.schema.task import query_text
 
 _NUMBER_LIMIT = 100  # characters of an answer or a reference that are few, whatever they say

@@ -9,7 +9,6 @@ from math import fsum
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
-from jurygraph.agents.user_modules import modules_named_in
 from jurygraph.cli.render.summary import discarded_lines, possible_reward_line, print_left_out
 from jurygraph.cli.render.text import fit_table, format_component, print_message, print_result_lines, terminal_width
 from jurygraph.display import format_number, is_filled_in
@@ -21,6 +20,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import count_discarded
 from jurygraph.runs.tables import question_scores, to_text
 from jurygraph.schema import Trace
+from jurygraph.sources.user_modules import modules_named_in
 
 T = TypeVar("T")
 _TEXTS: Mapping[str, Callable[[TraceOutline], Any]] = {

@@ -8,7 +8,7 @@ from jurygraph.cli.render.text import escape_line, format_counts, format_table, 
 from jurygraph.display import format_number
 
 if TYPE_CHECKING:
-    from jurygraph.decision.combiner import Combiner
+    from jurygraph.decision.combiners import Combiner
     from jurygraph.runs.reports.estimate import Bill, CallCosts, CallEstimate, Forecast, ReplySource
     from jurygraph.runs.reports.gate import Threshold
     from jurygraph.runs.reports.summary import AgentRow, FailedRewards, Summary

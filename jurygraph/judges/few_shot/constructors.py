@@ -27,8 +27,7 @@ from jurygraph.judges.few_shot.shown_examples import (
 from jurygraph.messages import did_you_mean, join_names, quote
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, Condition, Layer, Question, Shrinkage, TaskView, Verdict
-from jurygraph.schema.frozen_model import Count, Flag, PositiveInt
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import Count, Flag, ParamsModel, PositiveInt
 from jurygraph.schema.task import NonNegative, query_text
 
 MIN_SPARES = 3

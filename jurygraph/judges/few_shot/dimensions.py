@@ -105,7 +105,7 @@ class Dimension(FrozenModel):
     anchors: dict[Id, str] = Field(default_factory=dict)
     above: dict[Id, Number] = Field(default_factory=dict, max_length=1)
     share: Positive = 1.0
-    not_applicable: Number | None = Field(default=None, exclude_if=lambda value: value is None)
+    not_applicable: Number | None = None
 
     @model_validator(mode="after")
     def _steps_lead_up_the_scale(self) -> Self:

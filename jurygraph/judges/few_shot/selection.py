@@ -3,7 +3,6 @@
 Equal seeds and equal examples give the same order on every machine, whatever the order of the input.
 """
 
-import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -15,6 +14,7 @@ from rapidfuzz import fuzz
 from jurygraph.errors import ConfigError
 from jurygraph.judges.few_shot.history import Example
 from jurygraph.schema import digest_of
+from jurygraph.sources.user_modules import import_module
 
 ExampleFields = dict[str, Any]  # an example as selectors see it: the fields of `Example`, and its `digest`
 Selectors = Callable[[Sequence[ExampleFields], int], BaseExampleSelector]
@@ -81,7 +81,7 @@ def load_selector(choice: str) -> Selectors:
         return BUILT_IN[choice]
     module, _, name = choice.rpartition(".")
     try:
-        target = getattr(importlib.import_module(module), name) if module else None
+        target = getattr(import_module(module), name) if module else None
     except Exception as error:  # importing a user's module may raise anything
         raise ConfigError(f"choice: {choice!r} cannot be found ({error}); name {_CHOICES}") from error
     if not callable(target):

@@ -15,10 +15,10 @@ from jurygraph import aggregation
 from jurygraph.aggregation import pairwise
 from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.arrays import Bools, Floats
-from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
+from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.schema import ComponentInput, Question
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import ParamsModel
 
 ComparisonForm = Literal["pairs", "lists"]
 Grid = TypeVar("Grid", Floats, Bools)

@@ -21,7 +21,7 @@ from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText, aread_text
 from jurygraph.schema import Evidence, FrozenModel, Layer, Question, Response, Scope, TaskView, Verdict
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import ParamsModel
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply

@@ -9,8 +9,7 @@ import numpy as np
 
 from jurygraph import aggregation
 from jurygraph.arrays import Bools, Floats
-from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
-from jurygraph.decision.combiners import Mean
+from jurygraph.decision.combiners import Combiner, Component, Mean, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.judges.protocols.protocol import HIGHEST, LOWEST, UTILITY, WEIGHT
 from jurygraph.schema import ComponentInput

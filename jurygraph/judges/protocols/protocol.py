@@ -24,8 +24,7 @@ from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import aread_text
 from jurygraph.schema import Audience, FrozenModel, Question, Stakeholder, TaskView, Verdict
-from jurygraph.schema.frozen_model import Flag, Unit
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import Flag, ParamsModel, Unit
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply

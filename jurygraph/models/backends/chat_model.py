@@ -1,9 +1,9 @@
 """Backend for the user's own langchain-core chat model: an instance, or its name (`package.module.name`)."""
 
 import asyncio
-import pkgutil
 from collections.abc import Mapping
 from contextvars import Context
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
@@ -13,6 +13,7 @@ from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import OUT_OF_FUNDS, exception_chain, kind_of_status
 from jurygraph.models.request import Reply, Request
 from jurygraph.safety.redaction import process_redactor
+from jurygraph.sources.user_modules import import_module
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -85,7 +86,8 @@ class ChatModel(Backend):
 
 def _load_model(path: str) -> Any:
     try:
-        return pkgutil.resolve_name(path)
+        module, _, name = path.rpartition(":" if ":" in path else ".")
+        return attrgetter(name)(import_module(module))
     except Exception as error:  # the user's module may raise anything, such as for a missing key
         problem = process_redactor().redact_text(f"{type(error).__name__}: {error}")
         raise ConfigError(

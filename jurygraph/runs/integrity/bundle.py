@@ -23,8 +23,7 @@ from jurygraph.runs.integrity.verification import check_seal
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import open_replacement
-from jurygraph.runs.store.chain import Text
-from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.ledger import Ledger, Text
 from jurygraph.schema import canonical_json
 
 Member = tuple[str, Iterable[bytes]]

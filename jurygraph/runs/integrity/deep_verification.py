@@ -27,9 +27,9 @@ from jurygraph.models.limiter import Limiter
 from jurygraph.models.request import Reply, Request
 from jurygraph.runs.calls import CallStore
 from jurygraph.runs.run import ProgressCallback, Run, ScoredResponse, is_erased
-from jurygraph.runs.store.chain import Record, record_label
 from jurygraph.runs.store.folder import LEDGER
 from jurygraph.runs.store.header import ModelIdentity
+from jurygraph.runs.store.ledger import Record, record_label
 from jurygraph.safety.redaction import is_possible_source
 from jurygraph.schema import Evidence, Material, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import compact_json

@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
-from jurygraph.decision.combiner import Combiner
-from jurygraph.decision.decide import GroupVerdicts, compute_rewards_of_each
-from jurygraph.decision.group_result import RewardRow
+from jurygraph.decision.combiners import Combiner
+from jurygraph.decision.decide import GroupVerdicts, RewardRow, compute_rewards_of_each
 from jurygraph.decision.table import ABSENT, VerdictTable, build_table, dropped_questions
-from jurygraph.graphs.tracing import group_statistics
+from jurygraph.graphs.score_graph import group_statistics
 from jurygraph.runs.outline import StoredGroup, TraceOutline
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import Body, pack_reward

@@ -22,9 +22,8 @@ from jurygraph.runs.outline import StoredGroup, read_groups
 from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
-from jurygraph.runs.store.chain import FIRST_LINK, MAX_TEXTS, Record, Text, commitment, record_label
 from jurygraph.runs.store.header import changes, format_value
-from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.ledger import FIRST_LINK, MAX_TEXTS, Ledger, Record, Text, commitment, record_label
 from jurygraph.runs.store.packing import Body
 from jurygraph.schema import FrozenModel, canonical_json
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from jurygraph.decision.combiner import Combiner
+from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.decide import GroupVerdicts
 from jurygraph.decision.decide import possible_rewards as possible_of_group
 from jurygraph.runs.outline import read_groups

@@ -26,10 +26,10 @@ from jurygraph.schema import (
     Trace,
 )
 from jurygraph.schema.frozen_model import compact_json
-from jurygraph.schema.profile import Profiles
+from jurygraph.schema.task import Profiles
 
 if TYPE_CHECKING:
-    from jurygraph.decision.group_result import RewardRow
+    from jurygraph.decision.decide import RewardRow
 
 ERASED = "erased"
 """Value in place of an erased text or its digest."""
@@ -96,7 +96,7 @@ def pack_reward(row: "RewardRow") -> Body:
 
 def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
     """Return a reward from its body."""
-    from jurygraph.decision.group_result import RewardRow
+    from jurygraph.decision.decide import RewardRow
 
     value = body["value"]
     terms = body["terms"]

@@ -14,8 +14,8 @@ from jurygraph.messages import did_you_mean
 from jurygraph.models.cache import default_folder, erase_replies
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.atomic_files import REPLACEMENT_NAMES, write_atomically
-from jurygraph.runs.store.chain import MAX_TEXTS, Draft, Record, Text
 from jurygraph.runs.store.folder import discard_planning
+from jurygraph.runs.store.ledger import MAX_TEXTS, Draft, Record, Text
 from jurygraph.runs.store.packing import read_shared_lists, responses_shown
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.schema.frozen_model import iter_strings

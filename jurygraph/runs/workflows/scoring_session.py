@@ -20,7 +20,7 @@ from jurygraph.errors import (
     UnusableRepliesError,
 )
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
-from jurygraph.group import Group
+from jurygraph.graphs.state import Group
 from jurygraph.jury import Jury
 from jurygraph.models.request import CallSink, Request
 from jurygraph.planner import Planner
@@ -36,12 +36,11 @@ from jurygraph.runs.reports.summary import ReadTexts, Summary
 from jurygraph.runs.run import ProgressCallback, Run, ScoredResponse
 from jurygraph.runs.store.folder import PLANNING, relative_folder, shell_quote
 from jurygraph.runs.store.header import Extent, Header, changes, differences, format_value
-from jurygraph.runs.store.ledger import Ledger, close_on_error
-from jurygraph.runs.store.writer import Writer
+from jurygraph.runs.store.ledger import Ledger, Writer, close_on_error
 from jurygraph.runs.workflows.branch import ReusedRun, models_of
 from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import Call, Plan, Response, Task, Trace
-from jurygraph.schema.profile import ProfilesLine
+from jurygraph.schema.task import ProfilesLine
 from jurygraph.sources import TaskSource
 from jurygraph.sources.profiles import ProfilesFile
 

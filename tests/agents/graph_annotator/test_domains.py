@@ -8,7 +8,7 @@ import pytest
 
 from jurygraph.agents.graph_annotator.domains import DOMAINS, load_domain
 from jurygraph.agents.graph_annotator.validation import LICENSED
-from jurygraph.schema.rubric import Kind, Role
+from jurygraph.schema.task import Kind, Role
 
 EXAMPLE = re.compile(r"- parent, (\w+): “[^”]+” Child, (\w+): “[^”]+” → (\w+): if [^.]+\.")
 

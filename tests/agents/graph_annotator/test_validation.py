@@ -13,7 +13,7 @@ from jurygraph.agents.graph_annotator.validation import (
     check_roles,
 )
 from jurygraph.schema import Criterion
-from jurygraph.schema.rubric import Role
+from jurygraph.schema.task import Role
 
 ROLES: dict[str, Role] = {"a": "core", "b": "core", "more": "additional", "bad": "penalty", "if": "applicability"}
 REQUESTED = (CriterionPair("a", "more"), CriterionPair("if", "bad"), CriterionPair("a", "b"))

@@ -190,7 +190,8 @@ def test_a_verdict_has_every_field_of_the_trace(project: Path, run: Command) -> 
         shown = run("show", project / "cold", "--response", f"{name}/a", "--verdict", "criteria@kind").out
         assert {line[2:17].strip() for line in shown.splitlines()[1:]} - {""} == on_question[0].keys()
     bob = run("show", project / "cold", "--response", "bob/a", "--verdict", "criteria@kind").out.splitlines()
-    evidence = '  evidence        {"quote": "Dear Bob,", "start": 0, "end": 9, "source": "response", "verified": true}'
+    place = '"start": 0, "end": 9, "source": "response", "verified": true, "of": null'
+    evidence = f'  evidence        {{"quote": "Dear Bob,", {place}}}'
     assert {"verdict 1 of 1", "  score           0.75", "  gated_by        -", evidence} <= set(bob)
 
 

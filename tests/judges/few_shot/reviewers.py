@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jurygraph import Question, RecordedVerdict, Response, Task, Trace
-from jurygraph.graphs.planning import view_task
+from jurygraph.graphs.prepare_graph import view_task
 from jurygraph.judges.few_shot.constructors import Aggregate, Personalized, ReviewerJudge, ZeroShot
 from jurygraph.judges.few_shot.history import ReviewerHistory
 from jurygraph.schema.rating import Rating

@@ -16,7 +16,7 @@ import pytest
 from langchain_core.example_selectors import BaseExampleSelector
 
 from jurygraph import EvaluatorInput, Response, Task
-from jurygraph.graphs.planning import view_task
+from jurygraph.graphs.prepare_graph import view_task
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.judge_client import JudgeClient
 from jurygraph.models.limiter import Limiter

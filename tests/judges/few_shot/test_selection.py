@@ -264,7 +264,7 @@ def test_candidates_are_the_first_of_the_order_and_known_by_their_digests() -> N
     draws: Any = question.params["own"]
     (stated,) = draws
     assert [one["fingerprint"] for one in stated] == [one.digest for one in first]
-    assert all(one.keys() == {"item", "reviewer", "score", "fingerprint"} for one in stated)  # and no text
+    assert all(one.keys() == {"item", "reviewer", "score", "fingerprint", "dropped"} for one in stated)  # and no text
 
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph import PlanError, ScoreMatrix
-from jurygraph.decision.combiner import Component
-from jurygraph.decision.combiners import Mean
+from jurygraph.decision.combiners import Component, Mean
 from jurygraph.judges.protocols.combiners import AdaptiveSum, ProtocolMean
 from jurygraph.schema import ComponentInput
 from tests.examples import at_most

@@ -8,7 +8,7 @@ from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.integrity.deep_verification import DeepVerification
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import MAX_TEXTS, commitment
+from jurygraph.runs.store.ledger import MAX_TEXTS, commitment
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import Evidence, Verdict
 from tests.graphs.scripted import ScriptedEvaluator

@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import HealthCheck, given, settings
 
-from jurygraph.decision.group_result import RewardRow
+from jurygraph.decision.decide import RewardRow
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.offline_verifier import VerificationError, check_reward
-from jurygraph.runs.store.chain import link_of
+from jurygraph.runs.store.ledger import link_of
 from jurygraph.runs.store.packing import pack_reward
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import canonical_json

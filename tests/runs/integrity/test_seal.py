@@ -12,9 +12,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.integrity.verification import Seal, check_seal
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import LEDGER, SEAL
-from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.ledger import Draft, Ledger
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.writable_run import close_run
 from jurygraph.schema import canonical_json

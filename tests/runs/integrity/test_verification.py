@@ -12,8 +12,7 @@ import pytest
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
-from jurygraph.runs.store.chain import FIRST_LINK, Draft, link_of
-from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.ledger import FIRST_LINK, Draft, Ledger, link_of
 from jurygraph.runs.workflows.erasure import erase
 from tests.runs.sample_runs import rescore_run, score, verify_run
 from tests.runs.store.test_ledger import execute_sql

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.decision.group_result import RewardRow
+from jurygraph.decision.decide import RewardRow
 from jurygraph.runs.reports.summary import FailedRewards, Summary
 from jurygraph.runs.store.packing import pack_reward, pack_trace
 from jurygraph.schema import Counts, Failure, Question, RecordedVerdict, Response, Reward, SurveyOutline, Term, Trace

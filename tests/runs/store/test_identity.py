@@ -13,8 +13,8 @@ import jurygraph as jg
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.integrity.deep_verification import DeepVerification
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import MAX_TEXTS
 from jurygraph.runs.store.header import ModelIdentity
+from jurygraph.runs.store.ledger import MAX_TEXTS
 from jurygraph.runs.workflows.erasure import erase
 from tests.models.server import Server, run_server, status
 from tests.models.tiny_gguf import CHAT, write_tiny

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.decision.group_result import RewardRow
+from jurygraph.decision.decide import RewardRow
 from jurygraph.runs.store.packing import (
     ERASED,
     pack_reward,

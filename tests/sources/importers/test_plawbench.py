@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.schema import Criterion
-from jurygraph.schema.rubric import Part
+from jurygraph.schema.task import Part
 from jurygraph.sources.importers.rubrics import WHOLE, sub_items
 from tests.examples import at_most
 from tests.sources.importers.published import PLAWBENCH, notes_of, tasks

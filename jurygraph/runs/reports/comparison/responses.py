@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import record_label
+from jurygraph.runs.store.ledger import record_label
 from jurygraph.runs.store.packing import ERASED, ResponseIds, read_shared_lists, responses_shown
 from jurygraph.schema import Trace
 from jurygraph.schema.verdict import MET_THRESHOLD
