@@ -5,7 +5,6 @@ The lookup order is: jurygraph's own, those registered by the decorator, install
 """
 
 import copy
-import importlib
 import inspect
 import sys
 import tomllib
@@ -13,16 +12,18 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, adapt, has_own_version, is_runnable, source_version
-from jurygraph.agents.isolation import IsolatedEvaluator
+from jurygraph.agents.isolation import IsolatedEvaluator, open_in_worker
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiners import Combiner
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem, did_you_mean, nearest_name, validate
 from jurygraph.schema import Config, DeriverUse, EvaluatorRecord, EvaluatorUse, FrozenModel, digest_of
 from jurygraph.schema.frozen_model import ParamsModel
+from jurygraph.sources.user_modules import allow_modules_in_folder, import_module
 
 _BUILTINS = tomllib.loads(files("jurygraph.agents").joinpath("registry.toml").read_text("utf-8"))
 BUILTIN_EVALUATORS: Mapping[str, str] = _BUILTINS["evaluators"]
@@ -80,7 +81,15 @@ def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
             f"{use.use!r} cannot be imported by another process, as `isolate` requires: write it in a module, and "
             "name it by its dotted path, as package.module.evaluator"
         )
-    return IsolatedEvaluator(evaluator, use, loader=f"{__name__}:load_evaluator")
+    return IsolatedEvaluator(evaluator, use)
+
+
+def prepare_isolated(setup: dict[str, Any]) -> Callable[[str], Any]:
+    """Load and open an isolated evaluator in its worker process, and return the function that answers requests."""
+    use = EvaluatorUse.model_validate(setup["use"])
+    if setup["folder"] is not None:
+        allow_modules_in_folder(Config(evaluators=(use,)), folder=Path(setup["folder"]))
+    return open_in_worker(load_evaluator(use), setup["open_limit"])
 
 
 def load_deriver(use: DeriverUse) -> Deriver:
@@ -278,7 +287,7 @@ def _import(role: str, path: str, known: Iterable[str]) -> Any:
     if not module_name or not attribute or module_name.startswith("."):
         raise ConfigError(_unknown_message(role, path, known))
     try:
-        module = importlib.import_module(module_name)
+        module = import_module(module_name)
     except (Exception, SystemExit) as error:  # the user's module may raise anything: the config is at fault
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing and f"{module_name}.".startswith(f"{missing}."):

@@ -1,9 +1,9 @@
 """Chat models of langchain-core: the user's own as a backend, and a judge client for graphs that are evaluators."""
 
 import asyncio
-import pkgutil
 from collections.abc import Coroutine, Mapping, Sequence
 from contextvars import Context
+from operator import attrgetter
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -17,6 +17,7 @@ from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.request import OUT_OF_FUNDS, Reply, Request, exception_chain, kind_of_status
 from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import Message
+from jurygraph.sources.user_modules import import_module
 
 _ROLES = {"human": "user", "ai": "assistant", "system": "system"}
 _FINISH_REASONS = {
@@ -84,7 +85,8 @@ class ChatModel(Backend):
 
 def _load_model(path: str) -> Any:
     try:
-        return pkgutil.resolve_name(path)
+        module, _, name = path.rpartition(":" if ":" in path else ".")
+        return attrgetter(name)(import_module(module))
     except Exception as error:  # the user's module may raise anything, such as for a missing key
         problem = process_redactor().redact_text(f"{type(error).__name__}: {error}")
         raise ConfigError(
