@@ -21,8 +21,7 @@ from jurygraph.cli.task_requests import TaskResults, run_each
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.runs.reports.estimate import Estimator
 from jurygraph.schema import AnnotationConfig, Config, Rubric, Task
-from jurygraph.sources.reviewed_graphs import EdgesFile, annotate_line
-from jurygraph.sources.tasks import TaskLines
+from jurygraph.sources.tasks import EdgesFile, TaskLines, annotate_line
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
