@@ -29,7 +29,7 @@ from jurygraph.schema.profile import (
     with_profiles,
 )
 from jurygraph.schema.task import chat_text, sort_by_id
-from jurygraph.sources.profiles import profile_errors
+from jurygraph.sources.tasks import profile_errors
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient

@@ -46,7 +46,7 @@ from jurygraph.schema import Call, Plan, Response, Task, Trace
 from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ProfilesLine, ReadStakeholder, ReadTension
 from jurygraph.schema.verdict import GATED_LAYERS
 from jurygraph.sources import TaskSource
-from jurygraph.sources.profiles import ProfilesFile
+from jurygraph.sources.tasks import ProfilesFile
 
 _MAX_LISTED = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
