@@ -203,15 +203,10 @@ def refuse_unreadable(path: str | Path) -> Iterator[None]:
 
 
 def _missing_file_hint(path: Path) -> str:
-    """Return a hint to the file that a missing path may mean; a hidden file only if the path is hidden too."""
+    names = []
     with suppress(OSError):
-        names = (entry.name for entry in path.parent.iterdir() if entry.is_file())
-        hint = did_you_mean(
-            path.name, (name for name in names if path.name.startswith(".") or not name.startswith("."))
-        )
-        if hint:
-            return hint
-    return "name one that is there"
+        names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
+    return did_you_mean(path.name, names) or "name one that is there"
 
 
 def _chunks(stream: "IO[bytes] | gzip.GzipFile") -> Iterator[bytes]:

@@ -122,12 +122,6 @@ def test_a_missing_file_is_refused_with_the_nearest_name(tmp_path: Path):
     assert refusal(tmp_path / "taks.jsonl").endswith("there is no such file; did you mean tasks.jsonl?")
 
 
-def test_a_hidden_file_is_suggested_only_for_a_hidden_name(tmp_path: Path):
-    (tmp_path / ".tasks.jsonl").write_text(GOOD)
-    assert refusal(tmp_path / "tasks.jsonl").endswith("there is no such file; name one that is there")
-    assert refusal(tmp_path / ".taks.jsonl").endswith("there is no such file; did you mean .tasks.jsonl?")
-
-
 def test_a_line_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(files, "LONGEST_LINE", 100)
     (tmp_path / "tasks.jsonl").write_text(f"{GOOD}\n{GOOD.replace('x', 'x' * 100)}\n")

@@ -26,9 +26,7 @@ from jurygraph.models.request import Fault
 from jurygraph.runs.reports.estimate import CallCosts, Estimator, count_requests
 from jurygraph.schema import AnnotationConfig, Config, Rubric, Task
 from jurygraph.schema.task import Profiles, is_text_only
-from jurygraph.sources.profiles import profiles_line
-from jurygraph.sources.reviewed_graphs import EdgesFile, annotate_line
-from jurygraph.sources.tasks import TaskLines
+from jurygraph.sources.tasks import EdgesFile, TaskLines, annotate_line
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
