@@ -26,7 +26,7 @@ from jurygraph.models.request import Fault
 from jurygraph.runs.reports.estimate import CallCosts, Estimator, count_requests
 from jurygraph.schema import AnnotationConfig, Config, Rubric, Task
 from jurygraph.schema.task import Profiles, is_text_only
-from jurygraph.sources.tasks import EdgesFile, TaskLines, annotate_line
+from jurygraph.sources.tasks import EdgesFile, TaskLines, annotate_line, profiles_line
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -72,8 +72,7 @@ def annotate(
     F gets a copy of TASKS with the annotated graphs. The model sees the query, the rubric and the field of the
     task, never a response. Each criterion gets a role; pairs whose roles allow an edge are sent to the model,
     twelve per request. Edges that are invalid, contradict the roles or close a cycle are rejected, and recorded in
-    F with the reason. Roles and edges given in TASKS are kept. Edit F as you like, and score F itself or pass it to
-    `jurygraph score --edges-from`.
+    F with the reason. Roles and edges given in TASKS are kept. Edit F as you like.
 
     Graphs that F, or the file of --edges-from, already has are kept, and only changes since are sent to the model;
     running the same command again sends nothing. If TASKS changed, choose another F and pass the old one with
