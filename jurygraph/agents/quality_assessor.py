@@ -25,17 +25,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import Field, create_model, model_validator
 
-from jurygraph.agents.judging.ask import ask_model, failed_verdict
-from jurygraph.agents.judging.evaluator import SingleCallEvaluator, shared_prompt_variables
-from jurygraph.agents.judging.forms import Reason
-from jurygraph.agents.judging.quotations import (
+from jurygraph.agents.ask import (
+    Reason,
+    SingleCallEvaluator,
+    ask_model,
     describe_missing_quotes,
     explain_rejected_quote,
+    failed_verdict,
     mark_unsupported,
+    shared_prompt_variables,
 )
 from jurygraph.agents.maths import arithmetic
-from jurygraph.agents.maths.answer import answer_line_start, final_answer, sentence_ends
-from jurygraph.agents.maths.structure import longest_run, reasoning_range, step_markers
+from jurygraph.agents.maths.answer import (
+    answer_line_start,
+    final_answer,
+    longest_run,
+    reasoning_range,
+    sentence_ends,
+    step_markers,
+)
 from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
 from jurygraph.messages import shorten
 from jurygraph.prompts import load_prompt

@@ -30,17 +30,12 @@ from jurygraph.decision.table import (
     ABSTAINED,
     FAILED_BY_INFRASTRUCTURE,
     FAILED_BY_RESPONSE,
-    INAPPLICABLE,
     NO_MODEL,
-    SCORED,
     Scenario,
-    ScoreArrays,
     VerdictTable,
     dropped_questions,
     has_score,
-    judges_of_seats,
     lacks_score,
-    sampled_questions,
     stack_groups,
 )
 from jurygraph.errors import PlanError
@@ -479,34 +474,10 @@ def has_independent_rows(decision: Decision, questions: Sequence[Question], comb
 
 
 def is_independent(decision: Decision, questions: Sequence[Question], combiners: Combiners) -> bool:
-    """Return whether no reward depends on another response of its group, as `decide_scores` requires."""
+    """Return whether no reward depends on another response of its group, so that groups can be decided together."""
     is_per_response = all(q.scope == "response" and q.material == SUBMITTED for q in questions)
     are_batched = all(combiners[spec.combiner].batched for spec in decision.specs)
     return is_per_response and are_batched and decision.group_rule is None
-
-
-def decide_scores(
-    decision: Decision, questions: Sequence[Question], scores: ScoreArrays, combiners: Combiners
-) -> list[RewardRow]:
-    """Return the rewards of responses given by their scores [R, K], whose columns are the seats of each question.
-
-    Requires `is_independent`: their groups and tasks may differ. Raises PlanError as `compute_rewards` does, and if the
-    number of scores does not match the questions.
-    """
-    assert is_independent(decision, questions, combiners), (
-        "a reward that depends on its group is decided with its group"
-    )
-    columns = {}
-    end = 0
-    for question in questions:
-        start = end
-        end = end + question.seats
-        columns[question.id] = ScoreArrays._make(array[:, start:end] for array in scores)
-    rows, width = scores.outcome.shape
-    if width != end:
-        raise PlanError(f"expected {end} scores per response, one for each seat of a question, got {width}")
-    table = VerdictTable(rows, columns, sampled_questions(questions), judges_of_seats(questions))
-    return decide_table(decision, table, _count_each(scores.outcome), [False] * rows, combiners)
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -701,19 +672,6 @@ def _is_failed_by_rule(decision: Decision, table: VerdictTable) -> Bools:
 def _count(verdicts: Sequence[RecordedVerdict]) -> Counts:
     statuses = [v.status for v in verdicts if not v.superseded]
     return _counts(*(statuses.count(status) for status in ("ok", "abstained", "failed", "not_applicable")))
-
-
-def _count_each(outcome: NDArray[np.int8]) -> list[Counts]:
-    """Return the counts of each row's verdicts, from their codes [R, K]."""
-    counted = np.count_nonzero(_COUNTED_AS[outcome][:, None] == np.arange(4)[:, None], axis=2)
-    return [_counts(*row) for row in counted.tolist()]
-
-
-_COUNTED_AS = np.full(10, -1)
-"""The place among the four counts of each outcome, by its code; ABSENT counts nowhere."""
-_UNJUDGED = ((ABSTAINED, NO_MODEL), (FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE))
-for _place, _codes in enumerate((SCORED, *_UNJUDGED, INAPPLICABLE)):
-    _COUNTED_AS[list(_codes)] = _place
 
 
 @lru_cache(maxsize=4096)

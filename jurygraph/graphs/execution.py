@@ -31,8 +31,7 @@ from jurygraph.graphs.routing import DerivationTask, EvaluatorTask, Stamp, make_
 from jurygraph.graphs.state import RunContext
 from jurygraph.graphs.time_limits import CallLimits, Result, clients_of, time_limit
 from jurygraph.messages import first_validation_error
-from jurygraph.models.faults import Fault
-from jurygraph.models.request import DERIVE, CallLog
+from jurygraph.models.request import DERIVE, CallLog, Fault
 from jurygraph.safety.evidence import read_text, search_off_loop
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Cause, Failure, Material, RecordedVerdict, Survey, Verdict
@@ -242,7 +241,7 @@ def _redact(item: Finding, written: bytes, shown: Sequence[str], redactor: Redac
 
     `written` is its JSON, which may be older than `_verify_quotes`: that brings in nothing but quotations that stay.
     """
-    if not redactor.has_secret_in(written):
+    if not redactor.has_secret_in(written.decode()):
         return item
     clean: Any = redactor.redact_json(item.model_dump(mode="json"))
     for evidence, clean_evidence in zip(item.evidence, clean["evidence"], strict=True):

@@ -157,7 +157,7 @@ class ListedCall(NamedTuple):
 def list_calls(run: Run, response: str | None = None) -> Iterator[ListedCall]:
     """Yield every call of a run once, or only those for a response: calls of planning first, then by task, then others.
 
-    Others are those of canaries, and of groups that were cut off.
+    Others are those of groups that were cut off.
     """
     traces = run.traces() if response is None else (trace := run.find_trace(response),)
     shown: set[str] = set()

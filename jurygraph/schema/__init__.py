@@ -3,7 +3,6 @@
 from jurygraph.schema.config import Aggregation as Aggregation
 from jurygraph.schema.config import AnnotationConfig as AnnotationConfig
 from jurygraph.schema.config import CallsConfig as CallsConfig
-from jurygraph.schema.config import CanaryConfig as CanaryConfig
 from jurygraph.schema.config import ComponentConfig as ComponentConfig
 from jurygraph.schema.config import Config as Config
 from jurygraph.schema.config import DeriverUse as DeriverUse
@@ -87,7 +86,6 @@ from jurygraph.schema.verdict import Material as Material
 from jurygraph.schema.verdict import RecordedVerdict as RecordedVerdict
 from jurygraph.schema.verdict import ResponseGate as ResponseGate
 from jurygraph.schema.verdict import ScoreCalibration as ScoreCalibration
-from jurygraph.schema.verdict import Shrinkage as Shrinkage
 from jurygraph.schema.verdict import Status as Status
 from jurygraph.schema.verdict import Step as Step
 from jurygraph.schema.verdict import Swap as Swap

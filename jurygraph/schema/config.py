@@ -22,18 +22,7 @@ from pydantic_core import CoreSchema
 
 from jurygraph.errors import ConfigError
 from jurygraph.messages import describe_value
-from jurygraph.schema.frozen_model import (
-    Count,
-    Flag,
-    FrozenModel,
-    Id,
-    LongId,
-    Number,
-    Positive,
-    PositiveInt,
-    Unit,
-    iter_parts,
-)
+from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit, iter_parts
 from jurygraph.schema.plan import (
     Condition,
     Escalation,
@@ -383,20 +372,6 @@ class FailureConfig(FrozenModel):
     group_rule: GroupRule | None = None
 
 
-class CanaryConfig(FrozenModel):
-    """Known-bad responses mixed into a run, to measure if its judge can be fooled.
-
-    `rate` is the share of tasks that get one, from the attacks of `suite`, chosen by `seed`. The run raises an alarm if
-    more than the share `alert` of the verdicts on them give credit, beyond chance: if the lower end of the share's 95 %
-    interval over tasks is above `alert`.
-    """
-
-    rate: Annotated[float, Field(strict=True, gt=0.0, le=1.0)]
-    suite: Literal[Suite, "all"] = "all"
-    seed: Count = 0
-    alert: Unit = 0.05
-
-
 EvidenceRule = Literal["required", "preferred", "off"]
 
 
@@ -558,7 +533,6 @@ class Config(CodeModel):
     failure: FailureConfig = FailureConfig()
     calls: CallsConfig = CallsConfig()
     safety: SafetyConfig = SafetyConfig()
-    canary: CanaryConfig | None = None
     langsmith: Flag = False
 
     def calls_of(self, judge: str | None) -> CallsConfig:

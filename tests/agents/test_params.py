@@ -20,7 +20,6 @@ REVIEWERS: Mapping[str, tuple[Any, str]] = {
     "columns": ({"item": 3}, "columns.item: is the number 3; write text, in quotes"),
     "shots": (-1, "shots: is the number -1; write a number of 0 or more"),
     "samples": (0, f"samples: {ABOVE_0}"),
-    "counts": ("yes", "counts: is the text 'yes'; write true or false, without quotes"),
     "profile": ("terse", PROFILE[1]),
 }
 EVALUATORS = {
@@ -54,10 +53,8 @@ EVALUATORS = {
     "pairwise": [PROFILE, ({"criterion": " "}, "criterion: is empty; write at least one character")],
     "listwise": [PROFILE, ({"criterion": 3}, "criterion: is the number 3; write text, in quotes")],
     "zero-shot": [({"dimensions": QUALITY, name: bad}, said) for name, (bad, said) in REVIEWERS.items()],
-    "aggregate": [({"dimensions": QUALITY, "shrinkage": 1.0}, "shrinkage: unknown; known here: dimensions")],
-    "personalized": [
-        ({"dimensions": QUALITY, "shrinkage": -1.0}, "shrinkage: is the number -1.0; write a number of 0")
-    ],
+    "aggregate": [({"dimensions": QUALITY, "shot": 1}, "shot: unknown; did you mean shots?")],
+    "personalized": [({"dimensions": QUALITY, "choice": "best"}, "choice: is the text 'best'; write 'random'")],
 }
 DERIVERS = {
     "facts.claims": [({"tools": ["maps"]}, "tools: is a list; write an object")],

@@ -8,7 +8,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
@@ -19,7 +19,7 @@ from jurygraph.agents.facts.tables import FactTable
 from jurygraph.agents.facts.values import is_missing, normalise, number_or_value, to_text
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
-from jurygraph.agents.maths.answer_parser import Number, are_equal_numbers, compare_plainly, parse_answer
+from jurygraph.agents.maths.quantities import Reading, are_equal_numbers, compare_plainly, parse_answer
 from jurygraph.schema import Response, TaskView, Variant
 
 T = TypeVar("T")
@@ -165,10 +165,10 @@ def right_steps(text: str) -> list[arithmetic.CalculationStep]:
 
 
 class CorrectAnswer(NamedTuple):
-    """A text's final answer that equals the reference's: its position, and its value."""
+    """A text's final answer that equals the reference's: its position, and the plain number."""
 
     span: Span
-    number: Number
+    number: Reading
 
 
 def matching_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
@@ -181,13 +181,13 @@ def matching_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
     if reference_text is None:
         return True
     expected = parse_answer(reference_text)
-    if expected is None or expected.number is None:
+    if expected is None or expected.value is None:
         return False
     span = final_answer(text)
     answer = None if span is None else parse_answer(span.text)
-    if span is None or answer is None or answer.number is None:
+    if span is None or answer is None or answer.value is None:
         return False
-    return compare_plainly(answer, expected) is True and CorrectAnswer(span, answer.number)
+    return compare_plainly(answer, expected) is True and CorrectAnswer(span, answer)
 
 
 def wrong_result_edits(text: str) -> Iterator[Edit]:
@@ -233,7 +233,7 @@ def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
     for source in (text[: answer.span.start], query):
         for numeral in _NUMERAL.finditer(source):
             value = _value(numeral[0])
-            if value not in seen and not are_equal_numbers(Number(value, number.percent, True), number):
+            if value not in seen and not are_equal_numbers(replace(number, value=value, decimal=True), number):
                 seen.add(value)
                 yield replace_passage("answer", start, end, numeral[0], f"the answer is {match[1]}, not {numeral[0]}")
 

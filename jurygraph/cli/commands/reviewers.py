@@ -146,7 +146,7 @@ class _Study:
 
     def report(self, folders: Sequence[Path], least: float, embedder: str | None, level: AlphaLevel) -> Report:
         """Compare the judges without a model and those of the runs, whose predictions have the `least` confidence."""
-        from jurygraph.models.embedding.factory import open_embedder
+        from jurygraph.models.embedding import open_embedder
         from jurygraph.studies.reviewers.baselines import predict
         from jurygraph.studies.reviewers.report import report as compare_judges
         from jurygraph.studies.reviewers.runs import join_runs, unrated_notes

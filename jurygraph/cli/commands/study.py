@@ -40,7 +40,7 @@ from jurygraph.cli.render.summary import print_missed_conditions, request_lines
 from jurygraph.cli.render.text import print_message
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
-from jurygraph.runs.reports.gate import parse_threshold, split_conditions
+from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
 from jurygraph.sources import read_tasks
 from jurygraph.sources.ratings import read_ratings
 
@@ -448,9 +448,7 @@ def judge(
     from jurygraph.studies.judge import study as judge_study
 
     output = ReportOutput(json, markdown)
-    text = ",".join(gate) if gate else ""
-    conditions = split_conditions(text) if gate else []
-    thresholds = [parse_threshold(part, text, judge_report.GATE_NAMES, _GATE_EXAMPLE) for part in conditions]
+    thresholds = parse_gate(gate, judge_report.GATE_NAMES, _GATE_EXAMPLE)
     judged = []
     for folder in runs:
         with open_run(folder) as (run, advance):
@@ -460,8 +458,7 @@ def judge(
     output.write(report)
     is_missed = False
     for one in report.figures["judges"]:
-        figures = judge_report.gate_values(one)
-        missed = [(each, figures[each.name]) for each in thresholds if not each.is_met(figures[each.name])]
+        missed = failed_thresholds(thresholds, judge_report.gate_values(one))
         print_missed_conditions(missed, one["judge"])
         is_missed = is_missed or bool(missed)
     raise typer.Exit(ExitCode.SOME_FAILED if is_missed else ExitCode.DONE)

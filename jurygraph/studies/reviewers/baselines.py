@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jurygraph.arrays import Bools, Floats, Ints
-from jurygraph.judges.few_shot.history import rated_text
+from jurygraph.judges.examples import rated_text
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.agreement import ScoredPart
 from jurygraph.studies.reviewers.texts import Vectorizer, cosines, tf_idf

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jurygraph.errors import InputError
-from jurygraph.judges.few_shot.constructors import Personalized, ReviewerJudge
+from jurygraph.judges.reviewers import Personalized, ReviewerJudge
 from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Config, RecordedVerdict
 from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.importers.rated_table import item_to_task
+from jurygraph.sources.importers.votes import item_to_task
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.agreement import ScoredPart
 from jurygraph.studies.judge.study import JUDGED, status_of

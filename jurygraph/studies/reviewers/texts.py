@@ -10,8 +10,8 @@ import numpy as np
 
 from jurygraph.arrays import Floats, Ints
 from jurygraph.errors import InputError
-from jurygraph.models.embedding.embedder import BATCH_SIZE, Embedder
-from jurygraph.models.faults import Fault
+from jurygraph.models.embedding import BATCH_SIZE, Embedder
+from jurygraph.models.request import Fault
 from jurygraph.safety.text_folding import fold_text
 from jurygraph.studies.agreement import LEAST_SHARED
 

@@ -91,28 +91,23 @@ def test_wrong_input_exits_with_2(declining_run: Path, run: Command, options: tu
     assert message in ended.err
 
 
-def tasks_with_labels(*steps: object) -> list[dict]:
+@all_rows(
+    "steps, message",
+    [
+        ([[1] * ROWS, [2] * ROWS, [1] * ROWS], "task 't03': label 'step' is 1 again, after others; order tasks by it"),
+        ([[1] * ROWS, [2] * (ROWS - 1) + [7]], "task 't02': its responses differ in label 'step'"),
+    ],
+)
+def test_labels_that_give_no_order_are_refused(
+    steps: list[list[int]], message: str, tmp_path_factory: pytest.TempPathFactory, run: Command
+) -> None:
     lines = tasks(len(steps))
-    for line, step in zip(lines, steps, strict=True):
-        for response in line["responses"]:
+    for line, labels in zip(lines, steps, strict=True):
+        for response, step in zip(line["responses"], labels, strict=True):
             response["labels"] = {"step": step}
-    return lines
-
-
-def test_labels_that_give_no_order_are_refused(tmp_path: Path, run: Command) -> None:
-    repeated = score_tasks(tmp_path / "repeated", run, tasks_with_labels(1, 2, 1))
-    ended = run("watch", repeated, "--step-label", "step")
+    ended = run("watch", score_tasks(tmp_path_factory.mktemp("labels"), run, lines), "--step-label", "step")
     assert ended.code == 2
-    assert "task 't03': label 'step' is 1 again, after others; order tasks by it" in ended.err
-    assert run("erase", repeated, "--response", "t01/r0").code == 0
-    ended = run("watch", repeated, "--step-label", "epoch")
-    assert ended.code == 2
-    assert "response 't01/r1': has no label 'epoch'; its labels: 'step'" in ended.err
-    lines = tasks_with_labels(1, 2)
-    lines[1]["responses"][3]["labels"] = {"step": 7}
-    ended = run("watch", score_tasks(tmp_path / "two", run, lines), "--step-label", "step")
-    assert ended.code == 2
-    assert "task 't02': its responses differ in label 'step'" in ended.err
+    assert message in ended.err
 
 
 @pytest.mark.landing

@@ -37,7 +37,7 @@ def test_every_verdict_is_recomputed(rich: Path) -> None:
     found = verify_deeply(rich)
     assert found.recomputed == count_verdicts(rich)
     assert found.quotations > 0
-    assert found[2:] == (0, 0, 0, 0)
+    assert not any(found[2:])
 
 
 def test_a_changed_verdict_is_named(rich: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
-from jurygraph.models.embedding.embedder import Embedder
-from jurygraph.models.faults import Fault
+from jurygraph.models.embedding import Embedder
+from jurygraph.models.request import Fault
 from jurygraph.studies.agreement import read_parts
 from jurygraph.studies.reviewers.baselines import predict
 from jurygraph.studies.reviewers.report import report
