@@ -296,7 +296,7 @@ class FittedConsensus:
         if not agents:
             return "no row has an agent"
         if self.settings.subsets == 0:
-            return "no subsets were asked for"
+            return "--subsets is 0"
         if len(agents) == 1:
             return "there is one agent, and a ranking needs two"
         if int(self.settings.fraction * annotators) < 1:

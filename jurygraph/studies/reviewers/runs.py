@@ -165,7 +165,7 @@ def join_runs(
     """Return the predictions for the ratings of each part; those of a judge with equal shots are its seeds.
 
     A rating without a prediction is counted by its reason, that of the first seed. Costs are those of all requests of a
-    judge, as if it had been asked alone: also of replies that came from the cache.
+    judge, as if it had been alone: also of replies that came from the cache.
 
     Raises:
         InputError: two runs with the same judge, shots and seed.
