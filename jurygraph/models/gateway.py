@@ -141,13 +141,13 @@ class Gateway:
         return await asyncio.shield(task)
 
     def reply_source(self, request: Request, sink: CallSink | None = None) -> Literal["sink", "cache"] | None:
-        """Return where the reply is stored, so that nothing is sent; None if the model would be asked."""
+        """Return where the reply is stored, so that nothing is sent; None if the request would be sent."""
         if sink is not None and sink.find(request.digest) is not None:
             return "sink"
         return "cache" if self.cache is not None and self.cache.get(request.digest) is not None else None
 
     def stored_reply(self, request: Request, sink: CallSink | None = None) -> Reply | None:
-        """Return the reply that `sink` or the cache has, None if the model would be asked; nothing is recorded."""
+        """Return the reply that `sink` or the cache has, None if the request would be sent; nothing is recorded."""
         if sink is not None and (answered := sink.find(request.digest)) is not None:
             return answered.reply
         cached = self.cache.get(request.digest) if self.cache else None
