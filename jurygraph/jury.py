@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from pydantic_core import PydanticSerializationError
 
-from jurygraph.agents.graph_annotator.domains import load_domain
+from jurygraph.agents.graph_annotator import load_domain
 from jurygraph.agents.registry import check_judges, load_combiners, load_derivers, load_evaluators
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.agents.user_modules import allow_modules_in_folder
 from jurygraph.concurrency import LoopThread, gather_as_finished, gather_in_order
-from jurygraph.decision.combiner import Combiner
+from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed
 from jurygraph.errors import InputError, TimeLimitExceeded
@@ -28,15 +28,23 @@ from jurygraph.graphs.execution import run_isolated_sync, start_isolated
 from jurygraph.graphs.prepare_graph import plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import score_groups
-from jurygraph.graphs.state import PlannedGroup, RunContext
+from jurygraph.graphs.state import (
+    TASK_HINT,
+    Group,
+    GroupLike,
+    PlannedGroup,
+    RunContext,
+    plan_group,
+    read_groups,
+    split_into_batches,
+)
 from jurygraph.graphs.time_limits import call_within_limit, may_take_long
-from jurygraph.group import TASK_HINT, Group, GroupLike, plan_group, read_groups, split_into_batches
 from jurygraph.messages import require_type
 from jurygraph.models.gateway import NO_GATEWAYS, Gateways
 from jurygraph.safety.redaction import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Response, Task, Trace, digest_of
-from jurygraph.schema.profile import ProfilesLine
-from jurygraph.schema.purpose import permitted_purpose
+from jurygraph.schema.config import permitted_purpose
+from jurygraph.schema.task import ProfilesLine
 from jurygraph.sources import parse_config, read_config
 
 if TYPE_CHECKING:
@@ -263,19 +271,18 @@ class Jury(Displayed):
                     yield traces
 
     async def ascore_as_finished(
-        self, items: Iterable[tuple[T, Group]], sink: "CallSink | None" = None
-    ) -> AsyncGenerator[list[tuple[T, list[Trace]]], None]:
-        """Yield batches of traces as they finish, each with its group's value; then raise a batch's first error."""
+        self, groups: Iterable[Group], sink: "CallSink | None" = None
+    ) -> AsyncGenerator[list[tuple[Group, list[Trace]]], None]:
+        """Yield batches of groups with their traces as they finish; then raise a batch's first error."""
 
-        async def score(batch: Sequence[tuple[T, Group]]) -> "list[tuple[T, Outcome]]":
-            values, groups = zip(*batch, strict=True)
-            return list(zip(values, await self._score_batch(groups, sink), strict=False))
+        async def score(batch: Sequence[Group]) -> "list[tuple[Group, Outcome]]":
+            return list(zip(batch, await self._score_batch(batch, sink), strict=False))
 
-        batches = split_into_batches(items, lambda item: len(item[1].responses), self._batch_size)
+        batches = split_into_batches(groups, lambda group: len(group.responses), self._batch_size)
         tasks = (start_isolated(partial(score, batch), self.config.langsmith) for batch in batches)
         async with aclosing(gather_as_finished(tasks, self._concurrent_batches)) as results:
             async for outcomes in results:
-                yield [(value, traces) for value, traces in outcomes if not isinstance(traces, BaseException)]
+                yield [(group, traces) for group, traces in outcomes if not isinstance(traces, BaseException)]
                 for _, outcome in outcomes:
                     self._take(outcome)
 

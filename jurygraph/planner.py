@@ -12,8 +12,7 @@ from jurygraph.graphs.execution import start_isolated
 from jurygraph.graphs.prepare_graph import plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import score_groups
-from jurygraph.graphs.state import AnnotateInput, RunContext
-from jurygraph.group import TASK_HINT, Group, plan_group
+from jurygraph.graphs.state import TASK_HINT, AnnotateInput, Group, RunContext, plan_group
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury, check_group
 from jurygraph.messages import require_type
 from jurygraph.safety.redaction import redacted_errors
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from jurygraph.models.gateway import Gateways, RecordingBackend
     from jurygraph.models.judge_client import JudgeClient
     from jurygraph.models.request import CallSink, Request
-    from jurygraph.schema.profile import Profiles, ProfilesLine
+    from jurygraph.schema.task import Profiles, ProfilesLine
 
 T = TypeVar("T")
 

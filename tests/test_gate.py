@@ -51,7 +51,7 @@ def test_more_cpu_than_allowed_fails_where_a_limit_is_given(pytester: pytest.Pyt
 
 
 def test_changed_files_name_the_tests_that_mirror_them() -> None:
-    changed = ["jurygraph/decision/fusion.py", "jurygraph/agents/maths/answer.py", "jurygraph/jury.py", "README.md"]
+    changed = ["jurygraph/decision/decide.py", "jurygraph/agents/maths/answer.py", "jurygraph/jury.py", "README.md"]
     changed += ["tests/schema/test_trace.py", "tests/bad_input/built.py", "jurygraph/cli/commands/score.py"]
     expected = ["agents/maths", "bad_input", "cli/commands", "decision", "schema/test_trace.py", "test_jury.py"]
     assert mirrored_tests(map(Path, changed)) == {Path("tests", name) for name in expected}

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from examples.panel.scripted_judge import NAME, replied
-from jurygraph import Config, Jury, group, jury
+from jurygraph import Config, Jury, jury
+from jurygraph.graphs.state import split_into_batches
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.request import Reply, Request
 from jurygraph.sources import open_tasks, read_config
@@ -68,8 +69,9 @@ def test_an_example_has_the_recorded_bits(name: str, monkeypatch: pytest.MonkeyP
     ],
 )
 def test_the_size_of_batches_changes_no_bit(name: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = group.split_into_batches
-    monkeypatch.setattr(jury, "split_into_batches", lambda items, _count, _size: whole(items, lambda _: 1, size))
+    monkeypatch.setattr(
+        jury, "split_into_batches", lambda items, _count, _size: split_into_batches(items, lambda _: 1, size)
+    )
     test_an_example_has_the_recorded_bits(name, monkeypatch)
 
 

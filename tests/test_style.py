@@ -67,7 +67,6 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
             "_fold_columns",
         )
     },
-    "decision/fusion.py": {"fuse": {"reduce"}, "_hull": {"reduce"}},
     "decision/recipe.py": {
         scope: {"reduce"}
         for scope in (
@@ -76,11 +75,10 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
         )
     },
     "decision/weighting.py": {},
-    "graphs/planning.py": {},
+    "graphs/prepare_graph.py": {},
     "graphs/routing.py": {"_reduce": {"reduce"}},
-    "graphs/tracing.py": {},
-    "decision/decide.py": {"_is_selective": {"reduce"}},
-    "decision/group_result.py": {},
+    "graphs/score_graph.py": {},
+    "decision/decide.py": {name: {"reduce"} for name in ("fuse", "_hull", "_is_selective")},
     "decision/combiners.py": {
         "input_means": {"mean"},
         "_utility": {"mean"},
@@ -88,10 +86,8 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
         "Nash._welfare": {"reduce"},
     },
     "agents/data_synthesizer/contrast.py": {},
-    "decision/combiner.py": {},
     "judges/panel.py": {"Panel.combine": {"mean"}, "ConsensusOfJudges.combine": {"mean"}},
-    "judges/protocols/combiners.py": {},
-    "judges/pairwise/combiners.py": {},
+    "judges/combiners.py": {},
 }
 """Modules between verdicts and rewards, each with its exemptions: by qualified function name, the banned names that it
 may use because they are our own (`ComponentInput.reduce`, `ScoreMatrix.mean`) or run from left to right

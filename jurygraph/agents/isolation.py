@@ -3,15 +3,29 @@
 What crosses is JSON: the question, the view of the task, the responses, their material, and back a verdict.
 """
 
+import asyncio
+import inspect
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, cast
 
-from jurygraph.agents.roles import CODE_LIMIT, Answer, Evaluator, EvaluatorInput
-from jurygraph.agents.user_modules import folder_of_modules
-from jurygraph.agents.worker_pool import WorkerDied, WorkerNotStarted, WorkerPool, WorkFailed
-from jurygraph.schema import Branch, EvaluatorRecord, EvaluatorUse, Verdict
+from jurygraph.agents.roles import CODE_LIMIT, Answer, Evaluator, EvaluatorInput, UndeclaredClient
+from jurygraph.agents.user_modules import allow_modules_in_folder, folder_of_modules
+from jurygraph.agents.worker_pool import WorkerDied, WorkerNotStarted, WorkerPool, WorkFailed, end_process_after
+from jurygraph.schema import (
+    Branch,
+    Config,
+    EvaluatorRecord,
+    EvaluatorUse,
+    Material,
+    Question,
+    Response,
+    TaskView,
+    Verdict,
+)
 
 _ATTRIBUTES = (
     *("name", "version", "audience", "layer", "scope", "reads_data", "needs", "params"),
@@ -22,23 +36,25 @@ _ATTRIBUTES = (
 class IsolatedEvaluator(Evaluator):
     """An evaluator that lists its questions here, and answers them in a worker process, one after another.
 
-    The worker imports what `use` names. It has neither secrets in its environment nor access to the config's model.
+    `loader` is the path, `module:function`, of what loads the evaluator in the worker, which imports what `use` names.
+    The worker has neither secrets in its environment nor access to the config's model.
     """
 
     bounds_its_time = True
     may_take_long = True
 
-    def __init__(self, evaluator: Evaluator, use: EvaluatorUse) -> None:
+    def __init__(self, evaluator: Evaluator, use: EvaluatorUse, loader: str) -> None:
         for attribute in _ATTRIBUTES:
             setattr(self, attribute, getattr(evaluator, attribute))
         self._evaluator = evaluator
         limit = evaluator.timeout or CODE_LIMIT
         setup = {
+            "loader": loader,
             "use": use.model_copy(update={"isolate": None}).model_dump(mode="json"),
             "folder": folder_of_modules(),
             "open_limit": limit,
         }
-        self._pool = WorkerPool(self.name, "jurygraph.agents.isolated_answers:prepare", setup, time_limit=limit)
+        self._pool = WorkerPool(self.name, f"{__name__}:prepare", setup, time_limit=limit)
 
     @property
     def branch(self) -> Branch:
@@ -84,3 +100,48 @@ def _read_answer(result: Any) -> Any:
     if isinstance(result, list):
         return [_read_answer(each) for each in result]
     return Verdict.model_validate(result["verdict"]) if isinstance(result, dict) else result
+
+
+def prepare(setup: dict[str, Any]) -> Callable[[str], Any]:
+    """Load and open the evaluator in a worker process, and return the function that answers requests there."""
+    use = EvaluatorUse.model_validate(setup["use"])
+    if setup["folder"] is not None:
+        allow_modules_in_folder(Config(evaluators=(use,)), folder=Path(setup["folder"]))
+    evaluator: Evaluator = resolve_name(setup["loader"])(use)
+    runner = asyncio.Runner()
+
+    def answer(request: str) -> Any:
+        result = evaluator.answer(_from_request(json.loads(request)))
+        return _write_answer(runner.run(_wait(result)) if inspect.isawaitable(result) else result)
+
+    with end_process_after(setup["open_limit"]):
+        evaluator.open()
+    return answer
+
+
+async def _wait(result: Awaitable[Any]) -> Any:
+    return await result
+
+
+def _write_answer(answer: Any) -> Any:
+    """Return an answer as plain JSON, also one that will be refused. Raises TypeError for what JSON cannot express."""
+    if isinstance(answer, Verdict):
+        return {"verdict": answer.model_dump(mode="json")}
+    if hasattr(answer, "tolist"):  # of NumPy
+        answer = answer.tolist()
+    if isinstance(answer, list | tuple):
+        return [_write_answer(each) for each in answer]
+    if answer is not None and not isinstance(answer, str | bool | int | float):
+        raise TypeError(f"expected a Verdict, a number or a boolean, got {type(answer).__name__}")
+    return answer
+
+
+def _from_request(request: dict[str, Any]) -> EvaluatorInput:
+    return EvaluatorInput(
+        Question.model_validate(request["question"]),
+        TaskView.model_validate(request["task"]),
+        tuple(map(Response.model_validate, request["responses"])),
+        tuple({name: Material.model_validate(one) for name, one in each.items()} for each in request["material"]),
+        request["sample"],
+        cast(Any, UndeclaredClient(request["question"]["evaluator"])),
+    )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeVar
 
 from pydantic import Field
 
+from jurygraph.agents.ask import ask_model
 from jurygraph.agents.checks.tensions import find_tensions as shown_by_checks
-from jurygraph.agents.judging.ask import ask_model
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import InputError, ModelError, PlanError
 from jurygraph.messages import shorten
@@ -19,16 +19,17 @@ from jurygraph.models.request import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText
 from jurygraph.schema import FrozenModel, Stakeholder, Task
-from jurygraph.schema.profile import (
+from jurygraph.schema.task import (
     Profiles,
     ProfilesLine,
     ReadConstraint,
     ReadStakeholder,
     ReadTension,
+    chat_text,
     is_text_only,
+    sort_by_id,
     with_profiles,
 )
-from jurygraph.schema.task import chat_text, sort_by_id
 from jurygraph.sources.profiles import profile_errors
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from typing import Any
 from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, adapt, has_own_version, is_runnable, source_version
 from jurygraph.agents.isolation import IsolatedEvaluator
 from jurygraph.agents.roles import Deriver, Evaluator
-from jurygraph.decision.combiner import Combiner
+from jurygraph.decision.combiners import Combiner
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem, did_you_mean, nearest_name, validate
 from jurygraph.schema import Config, DeriverUse, EvaluatorRecord, EvaluatorUse, FrozenModel, digest_of
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import ParamsModel
 
 _BUILTINS = tomllib.loads(files("jurygraph.agents").joinpath("registry.toml").read_text("utf-8"))
 BUILTIN_EVALUATORS: Mapping[str, str] = _BUILTINS["evaluators"]
@@ -76,7 +76,7 @@ def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
             f"{use.use!r} cannot be imported by another process, as `isolate` requires: write it in a module, and "
             "name it by its dotted path, as package.module.evaluator"
         )
-    return IsolatedEvaluator(evaluator, use)
+    return IsolatedEvaluator(evaluator, use, loader=f"{__name__}:load_evaluator")
 
 
 def load_deriver(use: DeriverUse) -> Deriver:

@@ -28,7 +28,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.params import ParamsModel, PlainParams, read_params
+from jurygraph.schema.frozen_model import ParamsModel, PlainParams, read_params
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient

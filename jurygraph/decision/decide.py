@@ -5,17 +5,19 @@ machine, for any order of unordered inputs, and for any split of the group where
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph import aggregation
+from jurygraph.aggregation import fusion
 from jurygraph.arrays import Bools, Floats
-from jurygraph.decision.combiner import (
+from jurygraph.decision.combiners import (
+    PREFERENCE_COMPLETENESS,
     Combiners,
     Component,
     Matrices,
@@ -23,32 +25,346 @@ from jurygraph.decision.combiner import (
     as_plan_error,
     weighted_mean,
 )
-from jurygraph.decision.combiners import PREFERENCE_COMPLETENESS
-from jurygraph.decision.fusion import Interval, fuse, fuse_bounds, require_finite
-from jurygraph.decision.group_result import GroupResult, RewardRow, reward_rows
 from jurygraph.decision.table import (
     ABSENT,
     ABSTAINED,
     FAILED_BY_INFRASTRUCTURE,
     FAILED_BY_RESPONSE,
-    INAPPLICABLE,
     NO_MODEL,
-    SCORED,
     Scenario,
-    ScoreArrays,
     VerdictTable,
     dropped_questions,
     has_score,
-    judges_of_seats,
     lacks_score,
-    sampled_questions,
     stack_groups,
 )
 from jurygraph.errors import PlanError
-from jurygraph.schema import ComponentInput, ComponentSpec, Counts, Decision, Question, RecordedVerdict, Reward
+from jurygraph.schema import (
+    ComponentInput,
+    ComponentSpec,
+    Counts,
+    Decision,
+    FormatGate,
+    Question,
+    RecordedVerdict,
+    RepetitionControl,
+    Reward,
+    RewardGate,
+)
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.trace import group_verdicts_by_response
 from jurygraph.schema.verdict import GROUP_OF_ONE
+
+Values = Mapping[str, Floats]
+"""Values of components [R], by name."""
+Interval = tuple[Floats, Floats]
+Change = tuple[str, Floats, Floats]
+"""Name of a step, and the rewards before and after it, each [R]."""
+
+
+@dataclass(frozen=True, slots=True)
+class FusedRewards:
+    """Rewards [R], the effect of each step after the weighted sum, and the value that each kind of gate used.
+
+    That value is NaN where the gate's component has only one possible value, its own.
+    """
+
+    value: Floats
+    changes: tuple[Change, ...]
+    gate_values: Values
+
+
+def fuse(
+    decision: Decision, components: Mapping[str, Component], spans: Mapping[str, Interval] | None = None
+) -> FusedRewards:
+    """Return R_collab = Σ w_k r_k (MACRM Eq. 3) in the order of the components' names, then F: gates, scale, clip.
+
+    A component contributes 0 and opens no gate where it is not present. `spans` are the least and greatest possible
+    values of components that were not completely judged: a gate that could be open or shut then takes the state with
+    the lower reward. PlanError names the step at which a reward overflows.
+    """
+    weights = {spec.name: spec.weight for spec in decision.specs}
+    effective = {name: np.where(component.present, component.value, 0.0) for name, component in components.items()}
+    reward = require_finite("the weighted sum of the components", fusion.collaborative(effective, weights))
+    changes: list[Change] = []
+    gate_values: dict[str, Floats] = {}
+
+    def advance(name: str, after: Floats) -> Floats:
+        changes.append((name, reward, require_finite(f"the reward after the {name}", after)))
+        return after
+
+    for gate in decision.gates:
+        present = components[gate.component].present
+        span = (spans or {}).get(gate.component, ())
+        measures = [_clip(measure, 0.0, 1.0) for measure in (effective[gate.component], *span)]
+        gated = [_apply_gate(gate, reward, effective, weights, measure) for measure in measures]
+        least = reduce(np.minimum, gated)
+        if span:
+            places = (2, 1, 0) if isinstance(gate, RepetitionControl) else (1, 2, 0)  # of equal ones, the bad end
+            used = np.select([gated[place] == least for place in places], [measures[place] for place in places])
+            gate_values[gate.kind] = np.where(present & (measures[1] < measures[2]), used, np.nan)
+        reward = advance(f"{gate.kind} gate", np.where(present, least, reward))
+    if decision.scale != 1.0:
+        reward = advance("scale", reward * decision.scale)
+    if decision.clip is not None:
+        reward = advance("clip", _clip(reward, *decision.clip))
+    return FusedRewards(reward, tuple(changes), gate_values)
+
+
+def _apply_gate(
+    gate: RewardGate, reward: Floats, values: Values, weights: Mapping[str, float], measure: Floats
+) -> Floats:
+    """Return the reward after a gate, if the gate's component has the value `measure`."""
+    if isinstance(gate, FormatGate):
+        return np.asarray(fusion.format_gate(reward, measure, gate.below))
+    if isinstance(gate, RepetitionControl):
+        return np.asarray(fusion.repetition_control(reward, measure, gate.above))
+    return np.asarray(fusion.precision_shaping(values, weights, measure, gate.auxiliary, gate.fraction, gate.below))
+
+
+def require_finite(name: str, reward: np.float64 | Floats) -> Floats:
+    """Return the reward, or raise PlanError naming `name` if it is not finite."""
+    if not np.isfinite(reward).all():
+        raise PlanError(f"{name} overflows: it is larger than any number; make the weights or the scale smaller")
+    return np.asarray(reward)
+
+
+def _clip(reward: Floats, low: float, high: float) -> Floats:
+    """Return the reward in [low, high]; + 0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU."""
+    return np.minimum(np.maximum(reward, low), high) + 0.0
+
+
+def fuse_bounds(decision: Decision, spans: Mapping[str, Interval], present: Mapping[str, Bools]) -> Interval:
+    """Return the least and greatest reward [R] by interval arithmetic, from those of the components, [R] each."""
+    weights = {spec.name: spec.weight for spec in decision.specs}
+    least, most = (
+        {name: np.where(present[name], spans[name][end if w >= 0 else 1 - end], 0.0) for name, w in weights.items()}
+        for end in (0, 1)
+    )
+    floor, ceiling = (np.asarray(fusion.collaborative(each, weights)) for each in (least, most))
+    for gate in decision.gates:
+        name = gate.component
+        low, high = (_clip(bound, 0.0, 1.0) for bound in spans[name])
+        gated = _bounds_after_gate(gate, (floor, ceiling), (low, high), (least, most), weights)
+        floor = np.where(present[name], gated[0], floor)
+        ceiling = np.where(present[name], gated[1], ceiling)
+    floor = floor * decision.scale
+    ceiling = ceiling * decision.scale
+    if decision.clip is not None:
+        floor = _clip(floor, *decision.clip)
+        ceiling = _clip(ceiling, *decision.clip)
+    return floor, ceiling
+
+
+def _bounds_after_gate(
+    gate: RewardGate, bounds: Interval, span: Interval, ends: tuple[Values, Values], weights: Mapping[str, float]
+) -> Interval:
+    """Return the bounds after a gate whose component can have any value in `span`."""
+    if isinstance(gate, RepetitionControl):
+        factors = [np.where(s > gate.above, 1.0 - s, 1.0) for s in span]
+        return _hull(*(bound * factor for bound in bounds for factor in factors))
+    zero = np.zeros_like(bounds[0])
+    shut = [_apply_gate(gate, zero, each, weights, zero) for each in ends]  # each gate is shut at a measure of 0
+    surely_shut = span[1] < gate.below
+    surely_open = span[0] >= gate.below
+    least, most = (
+        np.where(surely_shut, when_shut, np.where(surely_open, when_open, either))
+        for when_shut, when_open, either in zip(shut, bounds, _hull(*bounds, *shut), strict=True)
+    )
+    return least, most
+
+
+def _hull(*arrays: Floats) -> Interval:
+    return reduce(np.minimum, arrays), reduce(np.maximum, arrays)
+
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """Results for some responses before their rewards are built; arrays are [R].
+
+    `partial` is the result if verdicts that were not judged had never been requested; `low` and `high` bound the reward
+    over all values of the missing verdicts; `failed_by_rule` marks rewards that the rule itself fails; `dropped` are
+    the questions left out for all.
+    """
+
+    components: Mapping[str, Component]
+    fused: FusedRewards
+    partial: Mapping[str, Component]
+    partial_fused: FusedRewards
+    low: Floats
+    high: Floats
+    coverage: Floats
+    failed_by_rule: Bools
+    dropped: frozenset[str]
+
+
+class RewardRow(NamedTuple):
+    """A reward without the fields that its decision implies: components and terms have positions instead of names.
+
+    `gate_values` are the values of components that gates used by kind, where these are the worst of several.
+    """
+
+    value: float | None
+    status: str
+    partial: float | None
+    coverage: float
+    range: tuple[float, float] | None
+    components: Sequence[float | None]
+    terms: Sequence[float | None]
+    counts: Counts
+    parts: Mapping[str, Mapping[str, float]]
+    diagnostics: Mapping[str, Mapping[str, float]]
+    adjustments: Sequence[tuple[str, float, float]]
+    gate_values: Mapping[str, float]
+    notes: Sequence[str]
+
+    @classmethod
+    def from_reward(cls, reward: Reward) -> "RewardRow":
+        """Return a reward's row."""
+        fields = {
+            **vars(reward),
+            "components": list(reward.components.values()),
+            "terms": [term.value for term in reward.terms],
+            "adjustments": [(step.name, step.before, step.after) for step in reward.adjustments],
+            "gate_values": {gate.kind: gate.value for gate in reward.gates if gate.is_worst_case},
+        }
+        return cls(**{name: fields[name] for name in cls._fields})
+
+    def to_reward(self, decision: Decision) -> Reward:
+        """Return the reward, under its decision."""
+        # Validation of one mapping is faster than `model_construct`, and refuses values that are not numbers.
+        return Reward.model_validate(
+            {
+                **{name: value for name, value in self._asdict().items() if name != "gate_values"},
+                "components": dict(zip([spec.name for spec in decision.specs], self.components, strict=True)),
+                "terms": [
+                    {
+                        "name": spec.name,
+                        "weight": spec.weight,
+                        "value": value,
+                        "contribution": None if value is None else spec.weight * value,
+                    }
+                    for spec, value in zip(decision.specs, self.terms, strict=True)
+                ],
+                "adjustments": [{"name": name, "before": b, "after": a} for name, b, a in self.adjustments],
+                "gates": list(self._gate_results(decision)) if decision.gates else (),
+                "weights_fixed": decision.weights_fixed,
+            }
+        )
+
+    def _gate_results(self, decision: Decision) -> Iterator[dict[str, Any]]:
+        """Yield the result of every reward gate: they follow from the row."""
+        values = dict(zip([spec.name for spec in decision.specs], self.terms, strict=True))
+        weights = {spec.name: spec.weight for spec in decision.specs}
+        changed = {name: after for name, _, after in self.adjustments}
+        reward = float(aggregation.total([weights[name] * (values[name] or 0.0) for name in sorted(values)]))
+        for gate in decision.gates:
+            value = self.gate_values.get(gate.kind, values[gate.component])
+            yield {
+                "kind": gate.kind,
+                "component": gate.component,
+                "value": None if value is None else min(max(value, 0.0), 1.0),
+                "is_worst_case": gate.kind in self.gate_values,
+                "op": ">" if isinstance(gate, RepetitionControl) else "<",
+                "threshold": gate.above if isinstance(gate, RepetitionControl) else gate.below,
+                "before": reward,
+                "after": (reward := changed.get(f"{gate.kind} gate", reward)),
+            }
+
+
+def reward_rows(
+    decision: Decision, result: GroupResult, counts: Sequence[Counts], is_single: Sequence[bool]
+) -> list[RewardRow]:
+    """Return the rewards of all rows. `counts` are those of a row's verdicts by status; `is_single` marks rows with no
+    response to be compared with."""
+    rows = len(counts)
+    coverage = result.coverage
+    # with tolerance: four of five weights of 0.3 are not less than 0.8
+    is_failed = result.failed_by_rule | (coverage < decision.min_coverage - ROUNDING) | (coverage == 0.0)
+    is_open = result.low < result.high  # missing verdicts could still change the reward
+    is_degraded = (coverage < 1.0 - ROUNDING) | is_open | np.array(is_single, dtype=np.bool_) | bool(result.dropped)
+    status = np.where(is_failed, "failed", np.where(is_degraded, "degraded", "ok")).tolist()
+    why = zip(status, coverage.tolist(), result.failed_by_rule.tolist(), is_open.tolist(), is_single, strict=True)
+    columns: dict[str, Iterable[Any]] = {
+        "value": _to_numbers(result.fused.value, ~is_failed),
+        "status": status,
+        "partial": _to_numbers(result.partial_fused.value, coverage > 0.0),
+        "coverage": coverage.tolist(),
+        "range": zip(result.low.tolist(), result.high.tolist(), strict=True),
+        "components": _component_rows(decision, result.partial),
+        "terms": _component_rows(decision, result.components),
+        "counts": counts,
+        "parts": _named_rows({name: component.parts for name, component in result.components.items()}, rows),
+        "diagnostics": _named_rows({name: c.diagnostics for name, c in result.components.items()}, rows),
+        "adjustments": _adjustments(result.fused, rows),
+        "gate_values": (row.get("", {}) for row in _named_rows({"": result.fused.gate_values}, rows)),
+        "notes": (() if word == "ok" else _notes(decision, result.dropped, *reasons) for word, *reasons in why),
+    }
+    return list(map(RewardRow._make, zip(*(columns[name] for name in RewardRow._fields), strict=True)))
+
+
+def _transpose(columns: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]:
+    """Convert columns by name to one mapping for each row."""
+    return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+
+
+def _to_numbers(values: Floats, is_present: Bools) -> list[float | None]:
+    """Return the values as a list, with None where there is none."""
+    numbers = np.asarray(values, dtype=np.float64).tolist()
+    if is_present.all():
+        return numbers  # type: ignore[no-any-return]
+    return [value if is_shown else None for value, is_shown in zip(numbers, is_present.tolist(), strict=True)]
+
+
+def _component_rows(decision: Decision, components: Mapping[str, Component]) -> Iterable[tuple[float | None, ...]]:
+    ordered = (components[spec.name] for spec in decision.specs)
+    return zip(*(_to_numbers(component.value, component.present) for component in ordered), strict=True)
+
+
+def _named_rows(components: Mapping[str, Mapping[str, Floats]], rows: int) -> Iterable[dict[str, Any]]:
+    """Return each row's named numbers by component, without NaN, which marks a value that is not available."""
+    columns = {
+        name: _transpose({key: np.asarray(value, dtype=np.float64).tolist() for key, value in numbers.items()})
+        for name, numbers in components.items()
+        if numbers
+    }
+    named = _transpose(columns) if columns else [{}] * rows
+    if not np.isnan([value for numbers in components.values() for value in numbers.values()]).any():
+        return named
+    cleaned = ({n: {k: v for k, v in numbers.items() if v == v} for n, numbers in row.items()} for row in named)
+    return ({name: numbers for name, numbers in row.items() if numbers} for row in cleaned)
+
+
+def _adjustments(fused: FusedRewards, rows: int) -> Iterable[Sequence[tuple[str, float, float]]]:
+    steps = [zip([name] * rows, before.tolist(), after.tolist(), strict=True) for name, before, after in fused.changes]
+    changed = ([step for step in row if step[1] != step[2]] for row in zip(*steps, strict=True))
+    return changed if steps else [()] * rows
+
+
+def _notes(
+    decision: Decision, dropped: frozenset[str], coverage: float, is_failed: bool, is_open: bool, is_alone: bool
+) -> list[str]:
+    """Return why a reward is degraded or failed."""
+    notes = []
+    if is_failed:
+        penalty = "a penalty that was not judged, by no fault of the response,"
+        cause = "a failure" if decision.rule == "strict" else penalty
+        notes.append(f"under the {decision.rule} rule {cause} fails the reward")
+    if coverage == 0.0:
+        notes.append("nothing that counts was judged")
+    elif coverage < decision.min_coverage - ROUNDING:
+        notes.append(f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g} is asked for")
+    elif coverage < 1.0 - ROUNDING:
+        notes.append(f"{coverage:.3g} of the weight was judged; the rest counts as the {decision.rule} rule says")
+    elif is_open:
+        notes.append("what a gate or a comparison looks at was not judged, and could still change the reward")
+    if is_alone:
+        notes.append("the group has one response, so nothing could be compared")
+    notes += [f"{name} was dropped for the whole group, because it was not judged for all" for name in sorted(dropped)]
+    return notes
 
 
 class GroupVerdicts(NamedTuple):
@@ -158,34 +474,10 @@ def has_independent_rows(decision: Decision, questions: Sequence[Question], comb
 
 
 def is_independent(decision: Decision, questions: Sequence[Question], combiners: Combiners) -> bool:
-    """Return whether no reward depends on another response of its group, as `decide_scores` requires."""
+    """Return whether no reward depends on another response of its group, so that groups can be decided together."""
     is_per_response = all(q.scope == "response" and q.material == SUBMITTED for q in questions)
     are_batched = all(combiners[spec.combiner].batched for spec in decision.specs)
     return is_per_response and are_batched and decision.group_rule is None
-
-
-def decide_scores(
-    decision: Decision, questions: Sequence[Question], scores: ScoreArrays, combiners: Combiners
-) -> list[RewardRow]:
-    """Return the rewards of responses given by their scores [R, K], whose columns are the seats of each question.
-
-    Requires `is_independent`: their groups and tasks may differ. Raises PlanError as `compute_rewards` does, and if the
-    number of scores does not match the questions.
-    """
-    assert is_independent(decision, questions, combiners), (
-        "a reward that depends on its group is decided with its group"
-    )
-    columns = {}
-    end = 0
-    for question in questions:
-        start = end
-        end = end + question.seats
-        columns[question.id] = ScoreArrays._make(array[:, start:end] for array in scores)
-    rows, width = scores.outcome.shape
-    if width != end:
-        raise PlanError(f"expected {end} scores per response, one for each seat of a question, got {width}")
-    table = VerdictTable(rows, columns, sampled_questions(questions), judges_of_seats(questions))
-    return decide_table(decision, table, _count_each(scores.outcome), [False] * rows, combiners)
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -380,19 +672,6 @@ def _is_failed_by_rule(decision: Decision, table: VerdictTable) -> Bools:
 def _count(verdicts: Sequence[RecordedVerdict]) -> Counts:
     statuses = [v.status for v in verdicts if not v.superseded]
     return _counts(*(statuses.count(status) for status in ("ok", "abstained", "failed", "not_applicable")))
-
-
-def _count_each(outcome: NDArray[np.int8]) -> list[Counts]:
-    """Return the counts of each row's verdicts, from their codes [R, K]."""
-    counted = np.count_nonzero(_COUNTED_AS[outcome][:, None] == np.arange(4)[:, None], axis=2)
-    return [_counts(*row) for row in counted.tolist()]
-
-
-_COUNTED_AS = np.full(10, -1)
-"""The place among the four counts of each outcome, by its code; ABSENT counts nowhere."""
-_UNJUDGED = ((ABSTAINED, NO_MODEL), (FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE))
-for _place, _codes in enumerate((SCORED, *_UNJUDGED, INAPPLICABLE)):
-    _COUNTED_AS[list(_codes)] = _place
 
 
 @lru_cache(maxsize=4096)

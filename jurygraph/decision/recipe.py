@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.decision.combiner import Combiners, as_plan_error
+from jurygraph.decision.combiners import Combiners, as_plan_error
 from jurygraph.errors import ConfigError, PlanError, name_part
 from jurygraph.messages import nearest_name
 from jurygraph.schema import (

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from jurygraph import aggregation
 from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.arrays import Bools, Floats
-from jurygraph.decision.combiner import ScoreMatrix
+from jurygraph.decision.combiners import ScoreMatrix
 from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, ScoreCalibration, Status
 from jurygraph.schema.plan import SUBMITTED, VoteRule
 from jurygraph.schema.verdict import MET_THRESHOLD, NO_VARIANT, RESPONSE_GATES, Unsupported

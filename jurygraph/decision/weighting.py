@@ -9,8 +9,7 @@ from jurygraph import aggregation
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.messages import nearest_name
 from jurygraph.schema import Audience, Stakeholder, Task, Tension, WeightsConfig
-from jurygraph.schema.profile import ReadTension
-from jurygraph.schema.task import sort_by_id
+from jurygraph.schema.task import ReadTension, sort_by_id
 
 
 class ConstraintTension(NamedTuple):

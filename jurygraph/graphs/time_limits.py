@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jurygraph.agents.roles import CODE_LIMIT, Deriver, Evaluator
 from jurygraph.concurrency import DaemonThreads, ThreadCall
-from jurygraph.decision.combiner import as_plan_error
+from jurygraph.decision.combiners import as_plan_error
 from jurygraph.errors import TimeLimitExceeded
 from jurygraph.models.request import Fault
 from jurygraph.schema import CallsConfig

@@ -20,7 +20,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from jurygraph.messages import Problem, describe_validation_error, quote, shorten
 from jurygraph.models.request import Fault, Reply, Request, Token, encode_json
 from jurygraph.schema import Message
-from jurygraph.schema.strict_json import decode_strictly
+from jurygraph.schema.frozen_model import decode_strictly
 
 T = TypeVar("T", bound=BaseModel)
 

@@ -13,11 +13,9 @@ from typing import Any, NamedTuple
 from jurygraph.graphs.routing import required_material
 from jurygraph.models.request import AnsweredCall, Reply, Request, encode_json
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import LEDGER, PLANNING, discard_planning
-from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.ledger import Draft, Ledger, Writer
 from jurygraph.runs.store.packing import ERASED
-from jurygraph.runs.store.writer import Writer
 from jurygraph.schema import Call, CallUse, RecordedVerdict, SurveyOutline, Trace
 
 
@@ -159,7 +157,7 @@ class ListedCall(NamedTuple):
 def list_calls(run: Run, response: str | None = None) -> Iterator[ListedCall]:
     """Yield every call of a run once, or only those for a response: calls of planning first, then by task, then others.
 
-    Others are those of canaries, and of groups that were cut off.
+    Others are those of groups that were cut off.
     """
     traces = run.traces() if response is None else (trace := run.find_trace(response),)
     shown: set[str] = set()

@@ -14,9 +14,8 @@ from jurygraph.display import Displayed, format_line
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.messages import describe_value, did_you_mean, require_type, shorten
 from jurygraph.runs.store import folder as run_folder
-from jurygraph.runs.store.chain import Record
 from jurygraph.runs.store.header import Header, Origin, read_header
-from jurygraph.runs.store.ledger import Ledger, close_on_error
+from jurygraph.runs.store.ledger import Ledger, Record, close_on_error
 from jurygraph.runs.store.packing import (
     ERASED,
     Body,
@@ -43,8 +42,8 @@ from jurygraph.schema import (
     Trace,
     Verdict,
 )
+from jurygraph.schema.config import purpose_of
 from jurygraph.schema.plan import with_planning_results
-from jurygraph.schema.purpose import purpose_of
 from jurygraph.schema.task import chat_text
 from jurygraph.schema.trace import group_verdicts_by_response
 
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from jurygraph.decision.combiner import Combiners
+    from jurygraph.decision.combiners import Combiners
     from jurygraph.explanation import Explanation
 
 _Model = TypeVar("_Model", bound=FrozenModel)
@@ -470,7 +469,6 @@ class Run(Displayed):
             group=lambda: [scored.trace for scored in self.group_of(trace.task_id)],
             combiners=self.load_combiners,
             config=self.config,
-            query=None if self.source.header.columns is None else self.short_query(trace.task_id),
         )
 
 

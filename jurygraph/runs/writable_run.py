@@ -9,9 +9,8 @@ from jurygraph.errors import InputError
 from jurygraph.runs.run import Run, open_ledger
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
-from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.header import Header, header_draft, read_header
-from jurygraph.runs.store.ledger import Ledger, close_on_error
+from jurygraph.runs.store.ledger import Draft, Ledger, close_on_error
 from jurygraph.runs.store.packing import Body, number_shared_lists, pack_reward, pack_trace, task_text
 from jurygraph.schema import Plan, Response, Task, Trace
 
@@ -112,7 +111,7 @@ class WritableRun(Run):
     def group_drafts(self, plan: Plan, traces: Sequence[Trace], responses: Sequence[Response]) -> list[Draft]:
         """Return the records of a task's whole group, ready to be appended."""
         # Imported lazily: it loads NumPy, which closing a run does not need.
-        from jurygraph.decision.group_result import RewardRow
+        from jurygraph.decision.decide import RewardRow
 
         response_by_id = {response.id: response for response in responses}
         outline = plan.survey.outline

@@ -8,9 +8,7 @@ import asyncio
 import re
 import unicodedata
 from array import array
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from threading import Lock
@@ -102,7 +100,6 @@ _MAX_REJECTED = 256
 a long quotation would cost the product of both lengths."""
 _MAX_FILLER_LENGTH = 400
 _MAX_SHORT_LINE_LENGTH = 64
-_FOLDED_AT_ONCE = 10_000
 _MIN_WEIGHT = 8
 _MAX_MARKS = 8
 """Maximum number of marks on one letter; normalising them takes the square of their number."""
@@ -136,13 +133,6 @@ class SearchableText:
         self.text = text
         self._folded, self._starts = _fold_with_offsets(text)
         self._support_cache: dict[str, Passage | None] = {}
-        self.size = max(len(text), len(self._folded))
-        """Length in characters, written or folded, whichever is larger: one character may fold to many."""
-
-    def prepare(self) -> "SearchableText":
-        """Return the text itself, after computing everything that takes time proportional to its length."""
-        _ = self._short_lines
-        return self
 
     def find(self, quotation: str) -> Passage | None:
         """Return the first passage that equals the quotation in folded form; None if there is none.
@@ -248,55 +238,23 @@ def _is_filler(words: str) -> bool:
     return len(words) <= _MAX_FILLER_LENGTH and is_empty_talk(fold_text(words))
 
 
-class RecentTexts:
-    """The most recent response texts, up to a total number of characters."""
-
-    def __init__(self, most_letters: int) -> None:
-        self._max_letters = most_letters
-        self._letters = 0
-        self._texts: OrderedDict[str, SearchableText] = OrderedDict()
-        self._lock = Lock()
-        self._folding = Lock()
-
-    def get(self, text: str) -> SearchableText | None:
-        with self._lock:
-            if text in self._texts:
-                self._texts.move_to_end(text)
-            return self._texts.get(text)
-
-    def read(self, text: str) -> SearchableText:
-        """Return the text, folded now unless it is known.
-
-        Long texts are folded by one thread at a time, so that none is folded twice.
-        """
-        with self._folding if len(text) >= LONG_TEXT else nullcontext():
-            known = self.get(text)
-            if known is not None:
-                return known
-            searchable = SearchableText(text)
-            if len(text) >= LONG_TEXT:
-                searchable.prepare()
-            with self._lock:
-                if text not in self._texts:
-                    self._texts[text] = searchable
-                    self._letters += searchable.size
-                while self._letters > self._max_letters and len(self._texts) > 1:
-                    self._letters -= self._texts.popitem(last=False)[1].size
-            return searchable
-
-
-_RECENT = RecentTexts(most_letters=4_000_000)
+# Verdicts on one response fold it once. Few long texts are kept, and one thread at a time folds one.
+_read_short = lru_cache(maxsize=1024)(SearchableText)
+_read_long = lru_cache(maxsize=16)(SearchableText)
+_folding = Lock()
 
 
 def read_text(text: str) -> SearchableText:
     """Return a text in which quotations can be searched; it is folded once and kept for other verdicts on it."""
-    return _RECENT.read(text)
+    if len(text) < LONG_TEXT:
+        return _read_short(text)
+    with _folding:
+        return _read_long(text)
 
 
 async def aread_text(text: str) -> SearchableText:
     """Return the same as `read_text`; a long text is folded in a thread, so that the event loop is not blocked."""
-    known = _RECENT.get(text)
-    return known if known is not None else await search_off_loop(lambda: read_text(text), len(text))
+    return await search_off_loop(lambda: read_text(text), len(text))
 
 
 async def search_off_loop(search: Callable[[], T], letters: int) -> T:
@@ -304,32 +262,12 @@ async def search_off_loop(search: Callable[[], T], letters: int) -> T:
     return await asyncio.to_thread(search) if letters >= LONG_TEXT else search()
 
 
-def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
-    """Return a text in compatible forms with folded white space, and the original place of each of its characters.
-
-    A long text is folded in pieces, since other threads wait while a C function runs.
-    """
-    if len(text) <= _FOLDED_AT_ONCE:
-        return _fold_piece(text)
-    letters: list[str] = []
-    starts = array("I")
-    place = 0
-    while place < len(text):
-        end = place + _FOLDED_AT_ONCE
-        while end < len(text) and (text[end].isspace() or _is_joining(text[end])):
-            end += 1
-        folded_piece, places = _fold_piece(text[place:end])
-        letters.append(folded_piece)
-        starts.extend(place + at for at in places)
-        place = end
-    return "".join(letters), starts
-
-
 def _fold_quotation(quotation: str) -> str:
     return _fold_with_offsets(quotation)[0].strip()
 
 
-def _fold_piece(text: str) -> tuple[str, Sequence[int]]:
+def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
+    """Return a text in compatible forms with folded white space, and the original place of each of its characters."""
     text = text.translate(_PLAIN_PUNCTUATION)
     if _PLAIN_ASCII.fullmatch(text):
         return _fold_spaces(text)

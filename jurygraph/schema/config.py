@@ -1,7 +1,7 @@
 """The config of a jury: its evaluators, how their verdicts count, and its calls to a model. It holds no secret."""
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -20,9 +20,9 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from jurygraph.errors import ConfigError
 from jurygraph.messages import describe_value
-from jurygraph.schema.calibration import ScoreCalibration
-from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit
+from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit, iter_parts
 from jurygraph.schema.plan import (
     Condition,
     Escalation,
@@ -34,10 +34,105 @@ from jurygraph.schema.plan import (
     VoteRule,
     Welfare,
 )
-from jurygraph.schema.purpose import PurposeConfig
-from jurygraph.schema.strict_json import iter_parts
-from jurygraph.schema.task import NO_TASK_DEFAULTS, NonNegative, TaskDefaults
-from jurygraph.schema.verdict import RESPONSE_GATES, Layer, ResponseGate
+from jurygraph.schema.task import NO_TASK_DEFAULTS, Audience, NonNegative, TaskDefaults
+from jurygraph.schema.verdict import RESPONSE_GATES, Layer, ResponseGate, ScoreCalibration
+
+Kind = Literal["reward", "evaluation"]
+
+
+class PurposeConfig(FrozenModel):
+    """The purpose of the rewards. Rewards of an `evaluation` are not for training.
+
+    `reward_judges` names the models that gave the rewards in training; empty if no model did. A judge that is one of
+    them is refused, unless `same_judge` is `allow`; the traces then record it.
+    """
+
+    kind: Kind = "reward"
+    reward_judges: tuple[Id, ...] | None = None
+    same_judge: Literal["refuse", "allow"] = "refuse"
+
+    @field_validator("reward_judges")
+    @classmethod
+    def _sort_unique(cls, judges: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return None if judges is None else tuple(sorted(set(judges)))
+
+    @model_validator(mode="after")
+    def _require_judges_exactly_for_evaluation(self) -> Self:
+        if self.kind == "evaluation" and self.reward_judges is None:
+            how = "name the models that gave the rewards in training, or write [] where no model did"
+            raise ValueError(f"an evaluation lacks `reward_judges`; {how}")
+        if self.kind == "reward" and self.reward_judges is not None:
+            raise ValueError("`reward_judges` belongs to an evaluation; set `kind` to evaluation, or leave it out")
+        return self
+
+
+class Purpose(FrozenModel):
+    """The purpose of a trace's reward, if not training.
+
+    `judge` is the model used, or several by commas; `reward_judges` gave the rewards in training; `same_judge` is true
+    if it is one of them.
+    """
+
+    kind: Kind
+    judge: str | None
+    reward_judges: tuple[str, ...]
+    same_judge: Flag
+
+    @property
+    def description(self) -> str:
+        """Return a description of the purpose."""
+        trained = f"rewards of {', '.join(self.reward_judges)}" if self.reward_judges else "rewards of no model"
+        same = ", which is one of them (allowed by the config)" if self.same_judge else ""
+        return f"{self.kind} of what was trained on {trained}, by {self.judge or 'no model'}{same}"
+
+
+def purpose_of(config: PurposeConfig, judges: Iterable[str], served: Iterable[str] = ()) -> Purpose | None:
+    """Return the purpose of rewards by these models (none at all: no model), whose replies named `served`.
+
+    None for training.
+    """
+    if config.kind == "reward":
+        return None
+    reward_judges = config.reward_judges or ()
+    names = list(dict.fromkeys(judges))
+    same = not {_model_name(name) for name in (*names, *served)}.isdisjoint(map(_model_name, reward_judges))
+    judge = ", ".join(names) or None
+    return Purpose(kind=config.kind, judge=judge, reward_judges=reward_judges, same_judge=same)
+
+
+def permitted_purpose(config: PurposeConfig, judges: Iterable[str], served: Iterable[str] = ()) -> Purpose | None:
+    """Return the purpose of rewards as `purpose_of` does.
+
+    Raises ConfigError where the judge is one of those that gave the rewards in training, and that is refused.
+    """
+    purpose = purpose_of(config, judges, served)
+    if purpose is not None and purpose.same_judge and config.same_judge == "refuse":
+        problem = f"{purpose.judge!r} (or who answers for it) would evaluate what was trained on its own rewards"
+        how = "name another model, or set same_judge: allow, which every trace then tells"
+        raise ConfigError(f"purpose.reward_judges: {problem}; {how}")
+    return purpose
+
+
+def _model_name(name: str) -> str:
+    """Return the last part of a model's name, such as `qwen3-8b` of `hosted/Qwen3-8B`."""
+    return name.casefold().rpartition("#")[2].rpartition("/")[2]
+
+
+class EvaluatorRecord(FrozenModel):
+    """An evaluator's version and audience, and how its questions form a component of their own.
+
+    `combiner` is the combiner of that component. `shares` are the weights of its questions by the first part of their
+    subject, up to a slash; when empty, all questions weigh the same. Questions about a stakeholder with a share of 0
+    count in no utility, and 1 in a component of the config that names the evaluator. `depends_on` is the digest of
+    further inputs of its questions, such as a history that it read; empty without any.
+    """
+
+    version: str
+    audience: Audience
+    combiner: Id = "mean"
+    shares: dict[Id, NonNegative] = Field(default_factory=dict)
+    depends_on: str = ""
+
 
 Fold = Literal["mean", "median", "majority"]
 Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
@@ -113,7 +208,7 @@ class _PluginUse(CodeModel, NamedModel):
     use: Id
     name: Id | None = None
     params: dict[str, JsonValue] = Field(default_factory=dict)
-    timeout: Positive | None = Field(default=None, exclude_if=lambda timeout: timeout is None)
+    timeout: Positive | None = None
 
     @property
     def known_as(self) -> str:
@@ -134,10 +229,10 @@ class EvaluatorUse(_PluginUse):
     when: Condition | None = None
     samples: PositiveInt | None = None
     material: Id | None = None
-    isolate: Literal["process"] | None = Field(default=None, exclude_if=lambda isolate: isolate is None)
-    judges: tuple[Id, ...] = Field(default=(), exclude_if=lambda judges: not judges)
-    fold: Fold | None = Field(default=None, exclude_if=lambda fold: fold is None)
-    escalate: Escalation | None = Field(default=None, exclude_if=lambda escalate: escalate is None)
+    isolate: Literal["process"] | None = None
+    judges: tuple[Id, ...] = ()
+    fold: Fold | None = None
+    escalate: Escalation | None = None
 
     @property
     def all_judges(self) -> tuple[str, ...]:
@@ -275,20 +370,6 @@ class FailureConfig(FrozenModel):
     min_coverage: Unit = 0.8
     max_error_rate: Unit = 0.1
     group_rule: GroupRule | None = None
-
-
-class CanaryConfig(FrozenModel):
-    """Known-bad responses mixed into a run, to measure if its judge can be fooled.
-
-    `rate` is the share of tasks that get one, from the attacks of `suite`, chosen by `seed`. The run raises an alarm if
-    more than the share `alert` of the verdicts on them give credit, beyond chance: if the lower end of the share's 95 %
-    interval over tasks is above `alert`.
-    """
-
-    rate: Annotated[float, Field(strict=True, gt=0.0, le=1.0)]
-    suite: Literal[Suite, "all"] = "all"
-    seed: Count = 0
-    alert: Unit = 0.05
 
 
 EvidenceRule = Literal["required", "preferred", "off"]
@@ -434,7 +515,7 @@ class Config(CodeModel):
     version: Literal[1] = 1
     purpose: PurposeConfig = PurposeConfig()
     model: str = "none"
-    models: dict[Id, ModelUse] = Field(default_factory=dict, exclude_if=lambda models: not models)
+    models: dict[Id, ModelUse] = Field(default_factory=dict)
     evaluators: tuple[EvaluatorUse, ...] = Field(min_length=1)
     derivers: tuple[DeriverUse, ...] = ()
     components: dict[Id, ComponentConfig] = Field(default_factory=dict)
@@ -445,14 +526,13 @@ class Config(CodeModel):
     weights: WeightsConfig = WeightsConfig()
     rubric: RubricConfig = RubricConfig()
     # left out where empty, so that a config without it is written as before
-    task_defaults: TaskDefaults = Field(default=NO_TASK_DEFAULTS, exclude_if=lambda parts: parts == NO_TASK_DEFAULTS)
+    task_defaults: TaskDefaults = NO_TASK_DEFAULTS
     panel: PanelConfig = PanelConfig()
-    calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict, exclude_if=lambda maps: not maps)
+    calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict)
     annotation: AnnotationConfig | None = None
     failure: FailureConfig = FailureConfig()
     calls: CallsConfig = CallsConfig()
     safety: SafetyConfig = SafetyConfig()
-    canary: CanaryConfig | None = None
     langsmith: Flag = False
 
     def calls_of(self, judge: str | None) -> CallsConfig:

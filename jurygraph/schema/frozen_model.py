@@ -1,21 +1,103 @@
-"""The base of the data model: frozen pydantic models that refuse unknown fields and have one digest."""
+"""The base of all data models and of parameters, their canonical JSON and digests, and JSON that is read strictly."""
 
 import hashlib
 import json
+import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from inspect import signature
 from json.encoder import encode_basestring_ascii
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from jurygraph.display import Displayed
-from jurygraph.errors import InputError
-from jurygraph.messages import describe_validation_error, describe_value, nearest_name, quote
+from jurygraph.errors import InputError, JurygraphError
+from jurygraph.messages import (
+    Path,
+    Problem,
+    describe_validation_error,
+    describe_value,
+    nearest_name,
+    quote,
+    shorten,
+    validate,
+)
+
+
+def decode_strictly(text: str, *, allow_negative_zero: bool = True) -> Any:
+    """Return the value of a JSON text, or the `Problem` of its first part that JSON leaves ambiguous.
+
+    Raises `json.JSONDecodeError` where the text is no JSON, and `RecursionError` where it is nested too deeply.
+    """
+    try:
+        return _quick_decoder(allow_negative_zero).decode(text)
+    except _AmbiguousPart:
+        value = _decoder(allow_negative_zero, Problem).decode(text)
+    path, problem = next((path, part) for path, part in iter_parts(value) if isinstance(part, Problem))
+    return Problem((*path, *problem.path), problem.problem, problem.remedy)
+
+
+def iter_parts(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yield every part of a value with its path; a key has the path of its object."""
+    yield path, value
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield path, key
+            yield from iter_parts(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from iter_parts(inner, (*path, index))
+
+
+class _AmbiguousPart(Exception):
+    """A part of a text that JSON leaves ambiguous."""
+
+
+@cache
+def _quick_decoder(allow_negative_zero: bool) -> json.JSONDecoder:
+    """Return a decoder that stops at the first ambiguous part, as few texts have one."""
+
+    def stop(path: Path, problem: str, remedy: str) -> None:
+        raise _AmbiguousPart
+
+    return _decoder(allow_negative_zero, stop)
+
+
+def _decoder(allow_negative_zero: bool, refuse: Callable[[Path, str, str], Any]) -> json.JSONDecoder:
+    """Return a decoder that puts what `refuse` returns in the place of each ambiguous part, which locates it."""
+
+    def parse_object(pairs: list[tuple[str, Any]]) -> Any:
+        values = dict(pairs)
+        if len(values) == len(pairs):
+            return values
+        duplicate = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        return refuse((duplicate,), "occurs twice in one object", "keep one of them")
+
+    def parse_constant(name: str) -> Any:
+        return refuse((), f"{name} is not JSON", "write a number, or leave the field out")
+
+    def parse_float(digits: str) -> Any:
+        value = float(digits)
+        if math.isinf(value):
+            return refuse((), f"{shorten(digits)} is too large a number", "a 64-bit float holds up to 1.7e308")
+        if value == 0 and digits[0] == "-" and not allow_negative_zero:
+            return refuse((), f"is {shorten(digits)}", "write 0")
+        return value
+
+    def parse_int(digits: str) -> Any:
+        if math.isinf(float(digits)):
+            return refuse((), f"{shorten(digits, 20)} has {len(digits)} digits", "write so long a number as text")
+        return int(digits) if allow_negative_zero or digits != "-0" else parse_float(digits)
+
+    return json.JSONDecoder(
+        object_pairs_hook=parse_object, parse_constant=parse_constant, parse_float=parse_float, parse_int=parse_int
+    )
+
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 """A finite number. A number written as a string, or a boolean, is refused."""
@@ -216,3 +298,23 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
     """Return a hint for an unknown name: the nearest known one, if there is any."""
     similar = nearest_name(name, sorted(known))
     return "name one that is listed, or list it too" if similar is None else f"did you mean {quote(similar)}?"
+
+
+M = TypeVar("M", bound="ParamsModel")
+
+PlainParams = Mapping[str, Any]
+"""Params as a config has them, or as a plan stores them."""
+
+
+class ParamsModel(FrozenModel):
+    """Base class of params, and no params by itself; the docstring below a field is its description in schemas."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+def read_params(owner: str, model: type[M], params: PlainParams, error: type[JurygraphError]) -> M:
+    """Return params as their model. Raises `error`, which names the owner, the first wrong one and what is right."""
+    settings = validate(model, params)
+    if isinstance(settings, Problem):
+        raise error(f"{owner}: {'.'.join(filter(None, ('params', settings.field)))}: {settings}")
+    return settings

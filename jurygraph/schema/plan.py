@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, PrivateAttr, field_validator, model_validator
 
-from jurygraph.schema.calibration import ScoreCalibration
 from jurygraph.schema.frozen_model import (
     Flag,
     FrozenModel,
@@ -18,10 +17,8 @@ from jurygraph.schema.frozen_model import (
     Unit,
     digest_of,
 )
-from jurygraph.schema.profile import Profiles, with_profiles
-from jurygraph.schema.rubric import Rubric
-from jurygraph.schema.task import Audience, Task, TaskView
-from jurygraph.schema.verdict import Call, Layer, RecordedVerdict, ResponseGate
+from jurygraph.schema.task import Audience, Profiles, Rubric, Task, TaskView, with_profiles
+from jurygraph.schema.verdict import Call, Layer, RecordedVerdict, ResponseGate, ScoreCalibration
 
 Scope = Literal["response", "pair", "group"]
 Pairs = Literal["ordered", "unordered"]
@@ -103,9 +100,9 @@ class Question(FrozenModel):
     pairs: Pairs = "ordered"
     samples: PositiveInt = 1
     params: dict[str, JsonValue] = Field(default_factory=dict)
-    standby: Flag = Field(default=False, exclude_if=lambda standby: not standby)
-    judges: tuple[Id, ...] = Field(default=(), exclude_if=lambda judges: not judges)
-    escalate: Escalation | None = Field(default=None, exclude_if=lambda escalate: escalate is None)
+    standby: Flag = False
+    judges: tuple[Id, ...] = ()
+    escalate: Escalation | None = None
 
     @property
     def first_judges(self) -> tuple[str | None, ...]:
@@ -150,7 +147,7 @@ class Survey(FrozenModel):
     derivations: tuple[Derivation, ...] = ()
     questions: tuple[Question, ...]
     waves: tuple[Wave, ...]
-    gates: tuple[ResponseGate, ...] = Field(default=(), exclude_if=lambda gates: not gates)
+    gates: tuple[ResponseGate, ...] = ()
 
     @cached_property
     def escalated(self) -> tuple[Question, ...]:
@@ -170,7 +167,7 @@ class SurveyOutline(FrozenModel):
     derivations: tuple[Derivation, ...]
     questions: tuple[Question, ...]
     waves: tuple[Wave, ...]
-    gates: tuple[ResponseGate, ...] = Field(default=(), exclude_if=lambda gates: not gates)
+    gates: tuple[ResponseGate, ...] = ()
 
     @classmethod
     def of(cls, survey: Survey) -> Self:
@@ -225,14 +222,14 @@ class ComponentInput(FrozenModel):
     questions: tuple[LongId, ...]
     weights: tuple[Number, ...]
     reduce: Reduction | None = "mean"
-    vote: VoteRule = Field(default="discard-first", exclude_if=lambda vote: vote == "discard-first")
-    has_judges: Flag = Field(default=False, exclude_if=lambda has_judges: not has_judges)
-    min_confidence: Unit = Field(default=0.0, exclude_if=lambda minimum: minimum == 0.0)
+    vote: VoteRule = "discard-first"
+    has_judges: Flag = False
+    min_confidence: Unit = 0.0
     input_weight: Positive = 1.0
     if_skipped: SkippedRule = "left-out"
-    reviewer: Id | None = Field(default=None, exclude_if=lambda reviewer: reviewer is None)
-    judge: Id | None = Field(default=None, exclude_if=lambda judge: judge is None)
-    calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict, exclude_if=lambda maps: not maps)
+    reviewer: Id | None = None
+    judge: Id | None = None
+    calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict)
 
 
 class Implementation:
@@ -340,8 +337,8 @@ class Plan(FrozenModel):
     task_digest: str
     survey: Survey
     decision: Decision
-    profiles: Profiles | None = Field(default=None, exclude_if=lambda profiles: profiles is None)
-    rubric: Rubric | None = Field(default=None, exclude_if=lambda rubric: rubric is None)
+    profiles: Profiles | None = None
+    rubric: Rubric | None = None
     calls: tuple[Call, ...] = Field(default=(), exclude=True, repr=False)
 
     @cached_property

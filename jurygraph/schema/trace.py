@@ -10,10 +10,9 @@ from pydantic import Field, JsonValue, computed_field, model_validator
 
 from jurygraph.display import format_value, html_table, is_filled_in
 from jurygraph.errors import TraceMismatch
-from jurygraph.schema.config import Config
+from jurygraph.schema.config import Config, Purpose
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
 from jurygraph.schema.plan import Plan, Question
-from jurygraph.schema.purpose import Purpose
 from jurygraph.schema.verdict import Call, Material, RecordedVerdict
 
 
@@ -63,7 +62,7 @@ class GateResult(FrozenModel):
     threshold: Unit
     before: Number
     after: Number
-    is_worst_case: Flag = Field(default=False, exclude_if=lambda is_worst_case: not is_worst_case)
+    is_worst_case: Flag = False
 
     @property
     def is_reached(self) -> bool:
@@ -91,11 +90,9 @@ class Reward(FrozenModel):
     terms: tuple[Term, ...]
     counts: Counts
     parts: dict[str, dict[str, Number]] = Field(default_factory=dict)
-    diagnostics: dict[str, dict[str, Number]] = Field(
-        default_factory=dict, exclude_if=lambda diagnostics: not diagnostics
-    )
+    diagnostics: dict[str, dict[str, Number]] = Field(default_factory=dict)
     adjustments: tuple[Adjustment, ...] = ()
-    gates: tuple[GateResult, ...] = Field(default=(), exclude_if=lambda gates: not gates)
+    gates: tuple[GateResult, ...] = ()
     weights_fixed: Flag = True
     notes: tuple[str, ...] = ()
 
@@ -123,7 +120,7 @@ class Trace(FrozenModel):
     calls: tuple[Call, ...] = ()
     material: tuple[Material, ...] = ()
     statistics: dict[str, JsonValue] = Field(default_factory=dict)
-    purpose: Purpose | None = Field(default=None, exclude_if=lambda purpose: purpose is None)
+    purpose: Purpose | None = None
     previous: str | None = None
     plan: Plan | None = Field(default=None, exclude=True, repr=False)
 

@@ -1,13 +1,53 @@
 """The results of evaluators and derivers: verdicts and material, with their evidence, failures and gates."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import pairwise
 from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 
-from pydantic import Field, JsonValue, StringConstraints, model_validator
+from pydantic import Field, JsonValue, ModelWrapValidatorHandler, StringConstraints, model_validator
 
-from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Unit, digest_of
+from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, PositiveInt, Unit, digest_of
 from jurygraph.schema.task import Response
+
+CalibrationMethod = Literal["isotonic", "platt"]
+
+
+class ScoreCalibration(FrozenModel):
+    """A map from a judge's score to the mean label of people, linear between knots and constant outside of them.
+
+    `scores` rise, and their `calibrated` values do not fall. `labels` is the number of responses that it was fitted to.
+    A `digest` beside the fields must be that of the rest.
+    """
+
+    format: Literal["jurygraph-calibration/1"] = "jurygraph-calibration/1"
+    method: CalibrationMethod
+    labels: PositiveInt
+    scores: tuple[Unit, ...] = Field(min_length=1, max_length=1000)
+    calibrated: tuple[Unit, ...]
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _check_digest(cls, value: Any, build: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(value, Mapping) or "digest" not in value:
+            return build(value)
+        built = build({name: content for name, content in value.items() if name != "digest"})
+        if value["digest"] != built.digest:
+            raise ValueError("`digest` is not that of the rest, which was changed; leave it out, or fit it again")
+        return built
+
+    @model_validator(mode="after")
+    def _check_knots(self) -> Self:
+        if len(self.calibrated) != len(self.scores):
+            raise ValueError(
+                f"`calibrated` has {len(self.calibrated)} values for {len(self.scores)} scores; give each one"
+            )
+        if any(left >= right for left, right in pairwise(self.scores)):
+            raise ValueError("`scores` do not rise; write them from low to high, each once")
+        if any(left > right for left, right in pairwise(self.calibrated)):
+            raise ValueError("`calibrated` falls; a higher score never means less")
+        return self
+
 
 Layer = Literal["fact", "check", "model", "residual", "human"]
 Status = Literal["ok", "abstained", "failed", "not_applicable"]
@@ -57,7 +97,7 @@ class Evidence(FrozenModel):
     end: Count | None = None
     source: str = "response"
     verified: Flag = False
-    of: str | None = Field(default=None, exclude_if=lambda of: of is None)
+    of: str | None = None
 
 
 class ExampleUse(FrozenModel):
@@ -70,7 +110,7 @@ class ExampleUse(FrozenModel):
     reviewer: Id
     score: Number
     fingerprint: str
-    dropped: str | None = Field(default=None, exclude_if=lambda dropped: dropped is None)
+    dropped: str | None = None
 
 
 class Swap(FrozenModel):
@@ -82,19 +122,6 @@ class Swap(FrozenModel):
     given: Unit
     swapped: Unit
     call: str | None = None
-
-
-class Shrinkage(FrozenModel):
-    """How far a score shrank toward another judge's, with its `examples`: score = (1 - weight) own + weight toward.
-
-    `swap` is that of the other judge, if it was asked in both orders.
-    """
-
-    weight: Unit
-    toward: Unit
-    call: str | None = None
-    examples: tuple[ExampleUse, ...] = Field(default=(), exclude_if=lambda examples: not examples)
-    swap: Swap | None = Field(default=None, exclude_if=lambda swap: swap is None)
 
 
 class CallUse(FrozenModel):
@@ -120,9 +147,8 @@ class Verdict(FrozenModel):
     `score` is a number exactly if `status` is `ok`. A question is `not_applicable` if its evaluator returns that, if
     its `when` skipped it, or if there is nothing to compare with. `native` is the judge's own value, on `scale`. `call`
     is the id of the model call whose reply became the verdict. `examples` are those chosen for the judge, shown or
-    dropped. `swap` holds the scores in both orders if the judge of a pair was asked in both; `shrinkage` applies to
-    what they give together. `unsupported` marks a finding for which the model quoted nothing from the response, and
-    says how it counts (`SafetyConfig.evidence`).
+    dropped. `swap` holds the scores in both orders if the judge of a pair was asked in both. `unsupported` marks a
+    finding for which the model quoted nothing from the response, and says how it counts (`SafetyConfig.evidence`).
     """
 
     score: Unit | None = None
@@ -135,10 +161,9 @@ class Verdict(FrozenModel):
     reason: str = ""
     evidence: tuple[Evidence, ...] = ()
     call: str | None = None
-    examples: tuple[ExampleUse, ...] = Field(default=(), exclude_if=lambda examples: not examples)
-    shrinkage: Shrinkage | None = Field(default=None, exclude_if=lambda shrinkage: shrinkage is None)
-    swap: Swap | None = Field(default=None, exclude_if=lambda swap: swap is None)
-    unsupported: Unsupported | None = Field(default=None, exclude_if=lambda unsupported: unsupported is None)
+    examples: tuple[ExampleUse, ...] = ()
+    swap: Swap | None = None
+    unsupported: Unsupported | None = None
 
     @model_validator(mode="after")
     def _check_status(self) -> Self:
@@ -227,7 +252,7 @@ class VerdictIdentity(FrozenModel):
     about: str = ""
     responses: tuple[str, ...] = ()
     sample: Count = 0
-    judge: Id | None = Field(default=None, exclude_if=lambda judge: judge is None)
+    judge: Id | None = None
 
     @property
     def key(self) -> VerdictKey:
@@ -245,18 +270,14 @@ class RecordedVerdict(Verdict, VerdictIdentity):
     """
 
     gated_by: str | None = None
-    superseded: Flag = Field(default=False, exclude_if=lambda superseded: not superseded)
-    calls: tuple[CallUse, ...] = Field(default=(), exclude_if=lambda calls: not calls)
-    steps: tuple[Step, ...] = Field(default=(), exclude_if=lambda steps: not steps)
+    superseded: Flag = False
+    calls: tuple[CallUse, ...] = ()
+    steps: tuple[Step, ...] = ()
 
     @property
     def named_calls(self) -> list[CallUse]:
-        """The calls, with a purpose of their own for the swapped order, and for what the score was shrunk toward."""
+        """The calls, with a purpose of its own for that in the swapped order."""
         purposes = {} if self.swap is None else {self.swap.call: "swapped order"}
-        if self.shrinkage is not None:
-            purposes[self.shrinkage.call] = "aggregate judge"
-            if self.shrinkage.swap is not None:
-                purposes[self.shrinkage.swap.call] = "aggregate judge, swapped order"
         return [use.model_copy(update={"purpose": purposes.get(use.id, use.purpose)}) for use in self.calls]
 
     @cached_property
@@ -288,9 +309,9 @@ class Material(FrozenModel):
     variants: tuple[Variant, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     failure: Failure | None = None
-    note: str = Field(default="", exclude_if=lambda note: not note)
+    note: str = ""
     call: str | None = None
-    calls: tuple[CallUse, ...] = Field(default=(), exclude_if=lambda calls: not calls)
+    calls: tuple[CallUse, ...] = ()
 
     @model_validator(mode="after")
     def _require_failure_exactly_when_failed(self) -> Self:
@@ -321,4 +342,4 @@ class Call(FrozenModel):
     latency: Number | None = None
     cache_hit: Flag = False
     attempts: Count = 1
-    fault: Id | None = Field(default=None, exclude_if=lambda fault: fault is None)
+    fault: Id | None = None

@@ -12,7 +12,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, describe_validation_error, describe_value, did_you_mean, quote, validate
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.strict_json import decode_strictly, iter_parts
+from jurygraph.schema.frozen_model import decode_strictly, iter_parts
 from jurygraph.sources.files import ByteRange, FileDigest, TextFile, TextLine
 
 N = TypeVar("N", bound=FrozenModel)

@@ -11,7 +11,7 @@ from pathlib import Path
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import Task
-from jurygraph.schema.profile import Profiles, ProfilesLine
+from jurygraph.schema.task import Profiles, ProfilesLine
 from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error
 from jurygraph.sources.tasks import TaskSource
 

@@ -16,7 +16,7 @@ from jurygraph.agents.profile import (
 )
 from jurygraph.errors import ModelError, PlanError
 from jurygraph.safety.evidence import SearchableText
-from jurygraph.schema.profile import Profiles
+from jurygraph.schema.task import Profiles
 from tests.agents.parser import (
     ANN,
     BEN,

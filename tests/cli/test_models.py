@@ -93,6 +93,7 @@ def test_a_trace_has_the_parameters_tokens_and_cost_of_each_call(project: Projec
             "cost": BILL,
             "cache_hit": False,
             "attempts": 1,
+            "fault": None,
         }
         assert {"temperature": 0.0, "max_tokens": 1024, "seed": 7}.items() <= call["parameters"].items()
     assert project.score("warm").code == 0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from jurygraph.decision.combiner import weighted_mean
+from jurygraph.decision.combiners import weighted_mean
 from jurygraph.decision.decide import SPREAD, possible_rewards
 from jurygraph.schema import GateResult, Plan, PrecisionShaping, RecordedVerdict, Reward, RewardGate, Verdict
 from tests.examples import at_most

@@ -1,4 +1,4 @@
-"""Very many rewards at once, from arrays: to the last bit those that each group alone would give."""
+"""Many groups at once: to the last bit the rewards that each group alone would give."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -10,19 +10,13 @@ from hypothesis import strategies as st
 
 from jurygraph.arrays import Floats
 from jurygraph.decision import decide
-from jurygraph.decision.combiner import Combiner, Component, Matrices, ScoreMatrix
-from jurygraph.decision.combiners import Mean
-from jurygraph.decision.decide import compute_rewards, compute_rewards_of_each, decide_scores, is_independent
-from jurygraph.decision.group_result import RewardRow
-from jurygraph.decision.table import (
-    ScoreArrays,
-    score_entry,
-)
+from jurygraph.decision.combiners import Combiner, Component, Matrices, Mean, ScoreMatrix
+from jurygraph.decision.decide import GroupVerdicts, RewardRow, compute_rewards, compute_rewards_of_each, is_independent
 from jurygraph.errors import PlanError
-from jurygraph.schema import Plan, RecordedVerdict, Reward
-from jurygraph.schema.params import PlainParams
+from jurygraph.schema import RecordedVerdict, Reward
+from jurygraph.schema.frozen_model import PlainParams
 from tests.examples import at_most
-from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, Place, Scene, bits, scenes
+from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, Scene, scenes
 from tests.graphs.scripted import (
     COMBINERS,
     RESPONSE_FAILURE,
@@ -35,29 +29,6 @@ from tests.graphs.scripted import (
 )
 
 EACH = settings(max_examples=at_most(60), deadline=None, suppress_health_check=list(HealthCheck))
-
-
-def score_arrays_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, RecordedVerdict]) -> ScoreArrays:
-    """Return the verdicts as arrays: a row for each response, a column for each question and sample."""
-    starts, width = {}, 0
-    for question in plan.survey.questions:
-        starts[question.id] = width
-        width += question.samples
-    shape = (len(names), width)
-    entries = ScoreArrays.absent(*shape)
-    for (question_id, about, _, sample), verdict in verdicts.items():
-        if about in names:
-            place = names.index(about), starts[question_id] + sample
-            entries.value[place], entries.met[place], entries.outcome[place] = score_entry(
-                RecordedVerdict(**dict(verdict))
-            )
-            entries.confidence[place] = 1.0 if verdict.confidence is None else verdict.confidence
-    return entries
-
-
-def rewards_in_batch(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, RecordedVerdict]) -> dict[str, Reward]:
-    rows = decide_scores(plan.decision, plan.survey.questions, score_arrays_of(plan, names, verdicts), COMBINERS)
-    return {name: row.to_reward(plan.decision) for name, row in zip(names, rows, strict=True)}
 
 
 @st.composite
@@ -79,15 +50,6 @@ def independent_scenes(draw: st.DrawFn) -> Scene:
                 st.sampled_from([SCREENED_OUT, *STOPPED_BY_A_GATE, *UNJUDGED.values()])
             )
     return Scene(scene.config, scene.task, scene.plan, verdicts)
-
-
-@settings(EACH, max_examples=at_most(100))
-@given(independent_scenes(), st.lists(st.integers(0, 2), min_size=4, max_size=4), st.permutations(NAMES))
-def test_batch_rewards_equal_group_rewards_bit_for_bit(scene: Scene, part: list[int], order: list[str]) -> None:
-    apart: dict[str, Reward] = {}
-    for group in sorted(set(part)):
-        apart |= scene.rewards([name for name, its in zip(NAMES, part, strict=True) if its == group])
-    assert bits(rewards_in_batch(scene.plan, order, scene.verdicts)) == bits(apart)
 
 
 @settings(EACH, max_examples=at_most(100))
@@ -167,17 +129,6 @@ def test_an_overflowing_reward_is_the_error_of_its_group_alone() -> None:
     ]
 
 
-TWO = make_plan(
-    {"evaluators": [evaluator_use("a", samples=2), evaluator_use("b")], "reward": {"a": 1.0, "b": -0.5}}, task()
-)
-
-
-def test_scores_of_other_questions_are_refused() -> None:
-    entries = ScoreArrays.absent(1, 2)
-    with pytest.raises(PlanError, match="expected 3 scores per response, one for each seat of a question, got 2"):
-        decide_scores(TWO.decision, TWO.survey.questions, entries, COMBINERS)
-
-
 @pytest.mark.parametrize(
     ("uses", "failure", "alone"),
     [
@@ -213,7 +164,7 @@ class OtherNumberTypes(Combiner):
 @EACH
 @given(independent_scenes())
 def test_a_reward_equals_itself_after_a_round_trip(scene: Scene) -> None:
-    for reward in rewards_in_batch(scene.plan, NAMES, scene.verdicts).values():
+    for reward in scene.rewards().values():
         assert RewardRow.from_reward(reward).to_reward(scene.plan.decision) == reward
         again = Reward.model_validate_json(reward.model_dump_json())
         assert again == reward
@@ -228,16 +179,13 @@ def types_within(value: Any) -> Any:
     return types_within(vars(value)) if hasattr(value, "model_fields_set") else type(value)
 
 
-def test_numbers_from_a_combiner_become_floats() -> None:
+def group_of_one() -> GroupVerdicts:
     plan = make_plan({"evaluators": [evaluator_use("x")]}, task())
-    entries = score_arrays_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
-    (row,) = decide_scores(plan.decision, plan.survey.questions, entries, {"mean": OtherNumberTypes()})
-    reward = row.to_reward(plan.decision)
-    assert (type(row.value), types_within(row.components), types_within(row.terms)) == (
-        float,
-        (tuple, [float]),
-        (tuple, [float]),
-    )
+    return Scene({}, task(), plan, {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)}).group(["a"])
+
+
+def test_numbers_from_a_combiner_become_floats() -> None:
+    (reward,) = compute_rewards(*group_of_one(), {"mean": OtherNumberTypes()})
     assert types_within(vars(reward)["parts"]) == {"x": {"small": float, "true": float}}
     assert (reward.value, type(reward.value), type(reward.components["x"])) == (1.0, float, float)
 
@@ -293,10 +241,8 @@ class Broken(Combiner):
 
 @pytest.mark.parametrize(("value", "part"), [(np.nan, 0.0), (np.inf, 0.0), (0.0, -np.inf)])
 def test_a_combiner_without_a_finite_number_is_named(value: float, part: float) -> None:
-    plan = make_plan({"evaluators": [evaluator_use("x")]}, task())
-    entries = score_arrays_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
     with pytest.raises(PlanError, match=r"combiner 'mean' gave component 'x' a value that is not finite; fix"):
-        decide_scores(plan.decision, plan.survey.questions, entries, {"mean": Broken(value, part)})
+        compute_rewards(*group_of_one(), {"mean": Broken(value, part)})
 
 
 class Boundless(Mean):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.decision.combiner import Component
-from jurygraph.decision.fusion import fuse, fuse_bounds
+from jurygraph.decision.combiners import Component
+from jurygraph.decision.decide import fuse, fuse_bounds
 from jurygraph.schema import ComponentSpec, Decision, FormatGate, PrecisionShaping, RepetitionControl, RewardGate
 from tests.examples import at_most
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
-from jurygraph.decision.combiners import Mean
+from jurygraph.decision.combiners import Combiner, Component, Mean, ScoreMatrix
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.schema import Adjustment, Constraint, Question, Reward, Stakeholder, Task, TaskView
 from tests.graphs.scripted import (

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.roles import Evaluator
-from jurygraph.decision.combiner import Combiners
+from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import GroupVerdicts, compute_rewards
 from jurygraph.decision.recipe import build_decision
 from jurygraph.decision.weighting import weigh_stakeholders
-from jurygraph.graphs.planning import build_survey, list_questions, view_task
+from jurygraph.graphs.prepare_graph import build_survey, list_questions, view_task
 from jurygraph.graphs.routing import make_stamp
 from jurygraph.schema import (
     Config,

@@ -13,7 +13,7 @@ import numpy as np
 import jurygraph as jg
 from jurygraph.agents.registry import BUILTIN_COMBINERS, load_combiner
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
-from jurygraph.decision.combiner import Combiner
+from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.graphs.routing import make_stamp, sort_responses
 from jurygraph.schema import (

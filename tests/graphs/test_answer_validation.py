@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 import jurygraph as jg
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
-from jurygraph.graphs.answer_validation import (
+from jurygraph.graphs.execution import (
     LONGEST_KIND,
     to_failure,
 )

@@ -12,7 +12,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.graphs import execution
-from jurygraph.graphs.answer_validation import validate_answer
+from jurygraph.graphs.execution import validate_answer
 from jurygraph.graphs.time_limits import CallLimits, CallThreads
 from tests.graphs.scripted import Half, Measure
 

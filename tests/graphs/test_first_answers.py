@@ -3,7 +3,7 @@
 import pytest
 
 from jurygraph.errors import EvaluatorError
-from jurygraph.graphs.first_answers import LOOKED_AT, FirstAnswers
+from jurygraph.graphs.state import LOOKED_AT, FirstAnswers
 from jurygraph.schema import Cause, Failure, RecordedVerdict
 
 

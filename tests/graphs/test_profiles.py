@@ -9,7 +9,7 @@ import jurygraph as jg
 from jurygraph.agents.registry import load_combiners
 from jurygraph.errors import InputError, PlanError
 from jurygraph.schema import EvaluatorRecord, Plan, Response, Task
-from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ProfilesLine, with_profiles
+from jurygraph.schema.task import READ_FROM_FILE, Profiles, ProfilesLine, with_profiles
 from jurygraph.sources import parse_config
 from tests.agents.parser import ANN, BEN, ZOE, parser_script, settings, tension, trip
 from tests.graphs.scenes import decide

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from jurygraph.arrays import total
 from jurygraph.errors import TraceMismatch
-from jurygraph.graphs.tracing import group_statistics
+from jurygraph.graphs.score_graph import group_statistics
 from jurygraph.schema import Response, Trace
 from tests.graphs.scripted import evaluator_use, response, score_responses, task
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.judging.forms import Binary
-from jurygraph.agents.judging.items import _reply_model
+from jurygraph.judges.criteria import Binary, _reply_model
 from jurygraph.models.backends import gguf
 from jurygraph.models.backends.gguf import bound_values
 from jurygraph.models.structured import answer_schema

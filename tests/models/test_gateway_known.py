@@ -189,6 +189,7 @@ def test_a_call_records_its_request_its_model_and_its_cost() -> None:
         "cost": (11 * 1.0 + 7 * 10.0) / 1_000_000,
         "cache_hit": False,
         "attempts": 1,
+        "fault": None,
     }
 
 

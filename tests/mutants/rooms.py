@@ -13,7 +13,7 @@ class Room(NamedTuple):
 ROOMS: dict[str, Room] = {
     "aggregation": Room(("jurygraph/aggregation",), ("tests/aggregation", "tests/inference/test_agreement.py")),
     "decide": Room(
-        tuple(f"jurygraph/decision/{name}.py" for name in ("decide", "table", "fusion", "group_result", "recipe")),
+        tuple(f"jurygraph/decision/{name}.py" for name in ("decide", "table", "recipe")),
         tuple(
             f"tests/decision/test_{name}.py"
             for name in (
@@ -29,7 +29,7 @@ ROOMS: dict[str, Room] = {
         ),
     ),
     "routing": Room(
-        ("jurygraph/graphs/routing.py", "jurygraph/graphs/answer_validation.py"),
+        ("jurygraph/graphs/routing.py", "jurygraph/graphs/execution.py"),
         tuple(
             f"tests/graphs/test_{name}.py"
             for name in (

@@ -12,8 +12,7 @@ import jurygraph as jg
 from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.runs.integrity import verification
 from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
-from jurygraph.runs.integrity.seal import Seal
-from jurygraph.runs.integrity.verification import VerificationResult, verify
+from jurygraph.runs.integrity.verification import Seal, VerificationResult, verify
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.branch import open_reused_run
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore

@@ -45,12 +45,9 @@ def test_a_complete_but_open_run_is_closed_by_scoring_again(plain: Path, tasks: 
     assert verify_run(plain).closed
 
 
-def test_closing_again_changes_nothing(plain: Path) -> None:
+def test_closing_again_changes_nothing(plain: Path, tmp_path: Path) -> None:
     before = (plain / "run.sqlite").read_bytes()
     assert close_run(plain) == close_run(plain)
     assert (plain / "run.sqlite").read_bytes() == before
-
-
-def test_a_folder_without_a_run_cannot_be_closed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         close_run(tmp_path / "none")

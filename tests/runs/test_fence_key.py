@@ -66,38 +66,23 @@ def test_the_key_is_not_stored(server: Server, tasks: Path, tmp_path: Path, monk
     assert not any(b"canary-of-a-fence" in content for content in files)
 
 
-# Erasure
-
-
-SHORT = [
-    ("t0/r0", "42"),
-    ("t0/r1", "It is 42, as\n42\nshows."),
-    ("t1/r0", "response 42"),
-    ("t1/r1", "42"),
-    ("t2/r0", '"42"\\n'),
-    ("t2/r1", "42 it is, says the response.\n42\nresponse"),
-]
+SHORT = {"t0/r0": "42", "t0/r1": "It is 42, as\n42\nshows.", "t1/r0": "response 42", "t1/r1": "42"}
 """Short responses, and longer ones that contain them."""
 
 
-@pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("name", ["t0/r0", "t2/r0", "t1/r0"])
-def test_an_erasure_removes_the_calls_about_the_response_only(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, key: str
-) -> None:
-    given: list[dict[str, Any]] = tasks_with_rubrics(3)
-    texts = dict(SHORT)
+@pytest.mark.parametrize("name", ["t0/r0", "t1/r0"])
+def test_an_erasure_removes_the_calls_about_the_response_only(server: Server, tmp_path: Path, name: str) -> None:
+    given: list[dict[str, Any]] = tasks_with_rubrics(2)
     for line in given:
         for response in line["responses"]:
-            response["text"] = texts[response["id"]]
-    set_key(monkeypatch, key)
+            response["text"] = SHORT[response["id"]]
     run_session(tmp_path / "run", write_tasks(tmp_path, given), {**judge_config(server), "safety": {"gates": []}})
     before = [response_in(read_body(request)) for request, _ in stored_calls(tmp_path / "run")]
-    set_key(monkeypatch, "another one again")
     erase(tmp_path / "run", "response", name, "")
     after = [response_in(read_body(request)) for request, _ in stored_calls(tmp_path / "run")]
-    assert texts[name] in before
-    assert sorted(after) == sorted(text for text in before if text != texts[name])
+    assert len(before) - len(after) == 2
+    assert SHORT[name] in before
+    assert all(before.count(text) == after.count(text) for text in before if text != SHORT[name])
     verify_run(tmp_path / "run")
 
 

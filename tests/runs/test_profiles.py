@@ -17,9 +17,8 @@ from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.branch import open_reused_run
-from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.scoring_session import ScoringSession
-from jurygraph.schema.profile import READ_FROM_FILE
+from jurygraph.schema.task import READ_FROM_FILE
 from jurygraph.sources import open_tasks
 from jurygraph.sources.profiles import open_profiles, profiles_line
 from tests.agents.parser import (
@@ -272,22 +271,6 @@ class TestEditedProfiles:
         assert server.count == calls
         assert verify_run(tmp_path / "new").closed
         verify_deeply(tmp_path / "new")
-
-    def test_after_an_erasure_profiles_are_compared_by_content(
-        self, run: Path, server: Server, tasks: Path, tmp_path: Path
-    ) -> None:
-        score_profiles(tmp_path / "new", tasks, profile_config(server), profiles=write_profiles(run), limit=2)
-        erase(tmp_path / "new", "response", "t0/r0", "")
-        assert b'"sha256":"' not in (tmp_path / "new" / "run.sqlite").read_bytes()
-        for edit, task in ((soften_constraint, "t1"), (lambda lines: lines.pop(0), "t0")):
-            with pytest.raises(
-                InputError, match=f"profiles.jsonl has other content for task '{task}' than the run was"
-            ):
-                score_profiles(tmp_path / "new", tasks, profile_config(server), profiles=write_profiles(run, edit))
-        with pytest.raises(InputError, match=r"the profiles file is profiles\.jsonl in the run and none here"):
-            score_profiles(tmp_path / "new", tasks, profile_config(server))
-        score_profiles(tmp_path / "new", tasks, profile_config(server), profiles=write_profiles(run))
-        assert verify_run(tmp_path / "new").closed
 
 
 def test_a_branch_reuses_read_profiles_and_reads_changed_ones(run: Path, server: Server, tmp_path: Path) -> None:

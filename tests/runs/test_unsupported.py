@@ -11,7 +11,6 @@ from jurygraph import RecordedVerdict
 from jurygraph.errors import BudgetExceeded
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.erasure import erase
 from tests.models.judge_scripts import quotable, requested_items, response_in
 from tests.models.server import Answer, reply_with, run_server
 from tests.runs.sample_runs import verify_run, write_tasks
@@ -62,13 +61,3 @@ def test_a_run_interrupted_between_two_replies_reuses_the_first(tasks: Path, tmp
         run_session(tmp_path / "run", tasks, judge_config(server))
         assert server.count == 2 * whole
     assert read_verdicts(tmp_path / "run") == read_verdicts(tmp_path / "whole")
-
-
-def test_an_erasure_removes_the_quote_check(tasks: Path, tmp_path: Path) -> None:
-    with run_server(misquoting_judge) as server:
-        run_session(tmp_path / "run", tasks, judge_config(server))
-    erase(tmp_path / "run", "response", "t1/r1", "")
-    text = "Dear reader of letter 1, this is try 1."
-    assert all(text not in request.model_dump_json() for request, _ in stored_calls(tmp_path / "run"))
-    assert len(stored_calls(tmp_path / "run")) == 3 * 2 * 2
-    verify_run(tmp_path / "run")

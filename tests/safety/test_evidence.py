@@ -382,14 +382,3 @@ def test_a_response_is_folded_once_for_all_verdicts_on_it(monkeypatch: pytest.Mo
     asyncio.run(verdicts())
     assert read_text(text).find("of its own") is not None
     assert len(made) == 1
-
-
-@given(TEXTS, st.lists(TEXTS, max_size=4))
-def test_a_long_text_is_folded_in_pieces_as_it_is_in_one(text: str, quotations: list[str]) -> None:
-    whole = SearchableText(text)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jurygraph.safety.evidence._FOLDED_AT_ONCE", 2)
-        pieces = SearchableText(text)
-    for quotation in (text, *quotations):
-        assert pieces.find(quotation) == whole.find(quotation)
-        assert pieces.find_support(quotation) == whole.find_support(quotation)

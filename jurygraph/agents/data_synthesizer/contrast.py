@@ -7,7 +7,7 @@ import numpy as np
 
 from jurygraph import aggregation
 from jurygraph.arrays import Bools, Floats
-from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
+from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.schema import ComponentInput, Question
 

@@ -14,7 +14,7 @@ from jurygraph.agents.roles import CodeEvaluator, Deriver, DeriverInput, Evaluat
 from jurygraph.errors import InputError, PlanError, name_part
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict
-from jurygraph.schema.params import ParamsModel, PlainParams
+from jurygraph.schema.frozen_model import ParamsModel, PlainParams
 
 CLAIMS = "claims"
 

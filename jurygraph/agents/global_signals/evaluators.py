@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from jurygraph.agents.judging.ask import failed_verdict
+from jurygraph.agents.ask import failed_verdict
 from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput
 from jurygraph.arrays import Floats
 from jurygraph.models.embedding import BATCH_SIZE, CachingEmbedder, open_embedder, open_reranker
 from jurygraph.models.request import Fault
 from jurygraph.schema import Branch, Layer, Verdict
-from jurygraph.schema.frozen_model import Flag
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import Flag, ParamsModel
 from jurygraph.schema.task import query_text
 
 _EMPTY = Verdict(score=0.0, reason="there is nothing in it")

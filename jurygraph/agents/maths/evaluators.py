@@ -9,16 +9,14 @@ from math import cos, pi
 from typing import Any
 
 from jurygraph.agents.maths import arithmetic
-from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
+from jurygraph.agents.maths.answer import TAGS, Span, final_answer, is_in_order, ordered_steps, reference_answer
 from jurygraph.agents.maths.comparison import AnswerTooLong, EquivalencePool, Status, compare_numbers
-from jurygraph.agents.maths.structure import TAGS, is_in_order, ordered_steps
-from jurygraph.agents.maths.units import required_unit
+from jurygraph.agents.maths.quantities import required_unit
 from jurygraph.agents.roles import CodeEvaluator, Evaluator, EvaluatorInput
 from jurygraph.agents.worker_pool import WorkerDied, WorkFailed
 from jurygraph.messages import quote
 from jurygraph.schema import Evidence, Verdict
-from jurygraph.schema.frozen_model import Positive, PositiveInt
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import ParamsModel, Positive, PositiveInt
 from jurygraph.schema.task import query_text
 
 _NUMBER_LIMIT = 100  # characters of an answer or a reference that are few, whatever they say

@@ -9,7 +9,7 @@ from jurygraph.agents.presentation.rewrites import PROMPT, REWRITINGS, Rewriting
 from jurygraph.agents.roles import Deriver, DeriverInput
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Material, Response, Variant
-from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.frozen_model import ParamsModel
 
 PRESENTATIONS = "presentations"
 

@@ -165,7 +165,7 @@ def erase(
 
     --response erases the text, data, labels and metadata of a response, what evaluators wrote about it, and every other
     text of the run that contains it (if it has 20 characters or more). --task erases the texts of a task, of its
-    responses, and what was written about them. Calls that contain or quote them are removed from the current cache
+    responses, and what was written about them. Calls that contain them are removed from the current cache
     (`JURYGRAPH_CACHE`) and from the file named by `calls.record`, relative to the current folder. Ids, names and
     subjects of questions stay. A record keeps what was erased and why. Exports and other copies are yours to delete:
     docs/safety.md lists where they may be.

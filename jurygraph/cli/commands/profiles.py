@@ -14,7 +14,7 @@ from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.cli.task_requests import run_each
 from jurygraph.display import format_number
 from jurygraph.schema import Task
-from jurygraph.schema.profile import Profiles, is_text_only
+from jurygraph.schema.task import Profiles, is_text_only
 from jurygraph.sources.profiles import profiles_line
 from jurygraph.sources.tasks import TaskLines
 

@@ -24,7 +24,6 @@ from jurygraph.cli.options import (
 from jurygraph.cli.render.summary import (
     LEGEND,
     possible_reward_line,
-    print_canary_message,
     print_forecast,
     print_inconclusive,
     print_left_out,
@@ -99,11 +98,10 @@ def score(
     --gate takes conditions on the counts responses, failed and degraded, on mean, and on the shares coverage,
     error_rate and unsupported, joined by `,` or `and`. Failed rewards do not pass without a condition on `failed`.
 
-    Exit codes: 0 done; 1 done, but some rewards failed, a threshold was missed, or canaries got more credit than
-    canary.alert allows, beyond chance; 2 invalid config or input, nothing written; 3 inconclusive: too many failures of
-    infrastructure (the command that repeats them is printed), or the server was away too long or refused the key or the
-    model, resumable; 4 --max-cost or --max-calls reached, resumable; 130 interrupted, resumable. Output of evaluators
-    goes to standard error.
+    Exit codes: 0 done; 1 done, but some rewards failed, or a threshold was missed; 2 invalid config or input, nothing
+    written; 3 inconclusive: too many failures of infrastructure (the command that repeats them is printed), or the
+    server was away too long or refused the key or the model, resumable; 4 --max-cost or --max-calls reached, resumable;
+    130 interrupted, resumable. Output of evaluators goes to standard error.
 
     \b
     Example:
@@ -137,11 +135,11 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
     import uvloop
 
     from jurygraph.runs.reports.estimate import count_requests
-    from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
-    from jurygraph.runs.reports.summary import RunFigures
+    from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
+    from jurygraph.runs.reports.summary import GATE_NAMES
     from jurygraph.runs.run import Run
 
-    thresholds = parse_thresholds(",".join(gate), RunFigures, _GATE_EXAMPLE) if gate else None
+    thresholds = parse_gate(gate, GATE_NAMES, _GATE_EXAMPLE)
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     with redirect_stdout_to_stderr(), open_session(options) as session, runner:
         if options.dry_run:
@@ -158,13 +156,12 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
         possible = possible_reward_line(run, session.jury.combiners)
     _print_result(options, summary, requests, task_count, possible, as_json)
     code = _exit_code(options, summary, session.jury)
-    if thresholds is not None and code in (ExitCode.DONE, ExitCode.SOME_FAILED):
+    if thresholds and code in (ExitCode.DONE, ExitCode.SOME_FAILED):
         missed = failed_thresholds(thresholds, summary.figures)
         print_missed_conditions(missed)
-        is_alarming = summary.canaries is not None and summary.canaries.is_alarming
         decides_on_failed = any(threshold.name == "failed" for threshold in thresholds)
         are_too_many = summary.failed > 0 and not decides_on_failed
-        code = ExitCode.SOME_FAILED if missed or is_alarming or are_too_many else ExitCode.DONE
+        code = ExitCode.SOME_FAILED if missed or are_too_many else ExitCode.DONE
     print_unsupported(summary, session.jury.config.safety.evidence)
     return code
 
@@ -207,16 +204,11 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         if not jury.gateways and any(one.layer == "model" for one in jury.evaluators.values()):
             print_message("model: none cannot answer questions for a model; name one in the config or with --model")
         code = ExitCode.SOME_FAILED
-    if summary.canaries is not None:
-        print_canary_message(summary.canaries)
-        if summary.canaries.is_alarming:
-            code = code or ExitCode.SOME_FAILED
     for model, problem in jury.gateways.useless.items():
         print_message(f"no reply of {model} could be used: {problem}; then: {options.retry_command}")
     for row in summary.failures[:3]:
         example = shorten(row.message, 320)
-        counts = row.evaluators.items()
-        by = ", ".join(f"{name} {number}" for name, number in counts)
+        by = ", ".join(f"{name} {number}" for name, number in sorted(row.evaluators.items()))
         label = "evaluator errors" if row.cause == "evaluator" else "failed verdicts"
         print_message(f"{label}: {row.verdicts} of kind {row.kind} ({by}), for example: {example}")
     errors = sum(row.verdicts for row in summary.failures if row.cause == "evaluator")

@@ -1,4 +1,4 @@
-"""Output of a command that scores: rewards, canaries, missed thresholds, requests and cost."""
+"""Output of a command that scores: rewards, missed thresholds, requests and cost."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -8,8 +8,7 @@ from jurygraph.cli.render.text import escape_line, format_counts, format_table, 
 from jurygraph.display import format_number
 
 if TYPE_CHECKING:
-    from jurygraph.decision.combiner import Combiner
-    from jurygraph.runs.canary import CanaryTally
+    from jurygraph.decision.combiners import Combiner
     from jurygraph.runs.reports.estimate import Bill, CallCosts, CallEstimate, Forecast, ReplySource
     from jurygraph.runs.reports.gate import Threshold
     from jurygraph.runs.reports.summary import AgentRow, FailedRewards, Summary
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def result_lines(summary: "Summary") -> list[str]:
-    """Return rewards by agent, counts of verdicts by status, credit for known-bad responses, and sources of replies."""
+    """Return rewards by agent, counts of verdicts by status, and sources of replies."""
     rows = [
         [row.agent or "(no agent)", row.responses, _format_mean(row), row.coverage, row.ok, row.degraded, row.failed]
         for row in summary.agents.values()
@@ -34,8 +33,6 @@ def result_lines(summary: "Summary") -> list[str]:
     if summary.superseded:
         lines.append(f"escalated: {summary.superseded} verdicts more are superseded by those of another judge")
     lines += discarded_lines(summary.discarded)
-    if (tally := summary.canaries) is not None:
-        lines.append(_canary_line(tally))
     bills = {"calls": summary.bill}
     bills |= {f"calls of {name}": bill for name, bill in sorted(summary.bill.models.items())}
     return [*lines, *(f"{label}: {text}" for label, bill in bills.items() if (text := _format_bill(bill)))]
@@ -58,7 +55,7 @@ _MAX_PLANS = 100
 
 def possible_reward_line(run: "Run", combiners: "Mapping[str, Combiner]") -> str | None:
     """Return a line with the rewards that were possible in a run; None if nothing is scored."""
-    from jurygraph.runs.reports.possible_rewards import possible_rewards
+    from jurygraph.runs.outline import possible_rewards
 
     limits = possible_rewards(run, combiners, _MAX_PLANS)
     if not limits:
@@ -67,17 +64,6 @@ def possible_reward_line(run: "Run", combiners: "Mapping[str, Combiner]") -> str
     by_task = f", by task from {format_number(highest[0])}" if highest[0] < highest[-1] else ""
     least = format_number(min(low for low, _ in limits))
     return f"highest possible reward: {format_number(highest[-1])}{by_task}; lowest: {least}"
-
-
-def _canary_line(tally: "CanaryTally") -> str:
-    known_bad = f"{len(tally.results)} known-bad responses; {tally.fooled} of {tally.judged} verdicts gave them credit"
-    share = tally.share
-    if share is None:
-        return f"canaries: {known_bad}"
-    ends = "no interval: only one was judged"
-    if share.low is not None and share.high is not None:
-        ends = f"95 % interval {share.low:.1%} to {share.high:.1%}"
-    return f"canaries: {known_bad} ({share.value:.1%}; {ends})"
 
 
 def _format_mean(row: "AgentRow") -> float | str | None:
@@ -116,17 +102,6 @@ def _format_cost(tally: "CallCosts", template: str) -> str:
         return "cost unknown"
     dollars = template.format("under $0.0001" if 0 < tally.cost < 0.0001 else f"${tally.cost:.4f}")
     return f"{dollars}, and {tally.unpriced} of unknown cost" if tally.unpriced else dollars
-
-
-def print_canary_message(tally: "CanaryTally") -> None:
-    """Print that canaries got more credit than `canary.alert` allows: as an alarm only if it is not due to chance."""
-    share = tally.share
-    accepted = f"canary.alert ({tally.alert:.1%})"
-    if tally.is_alarming:
-        print_message(f"ALERT: known-bad responses got credit more often than {accepted} allows, beyond chance")
-    elif share is not None and share.value > tally.alert:
-        few = f"but the verdicts on {share.clusters} of them do not show that this is more than chance"
-        print_message(f"known-bad responses got credit more often than {accepted} allows, {few}")
 
 
 _MAX_UNSUPPORTED = 0.1

@@ -19,12 +19,11 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.integrity import offline_verifier
-from jurygraph.runs.integrity.seal import check_seal
+from jurygraph.runs.integrity.verification import check_seal
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import open_replacement
-from jurygraph.runs.store.chain import Text
-from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.ledger import Ledger, Text
 from jurygraph.schema import canonical_json
 
 Member = tuple[str, Iterable[bytes]]
@@ -33,7 +32,7 @@ README = b"""\
 How to check this bundle: python3 verify.py in the unpacked folder, or python3 verify.py bundle.zip (Python 3.8, alone).
 Whoever has reason to doubt verify.py as well takes jurygraph's own runs/integrity/offline_verifier.py: it is that file.
 Proved: records and texts are those of the head that it prints, rewards follow from their terms, and traces.jsonl shows
-these rewards and scores. All can be forged, except a head that you know (--expect-head), or
+these rewards. All can be forged, except a head that you know (--expect-head), or
 a seal: verify.py prints the command that checks its signature.
 Not here: prompts and replies of what a branch reused; they are in the run that it was branched from: export that too.
 Not proved: that verdicts lead to the terms (jurygraph verify); the rest of traces.jsonl; that texts are true.

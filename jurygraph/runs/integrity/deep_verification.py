@@ -13,12 +13,11 @@ from importlib.metadata import version
 from itertools import chain
 from typing import NamedTuple
 
-from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.routing import ReusedResults
-from jurygraph.judges.pairwise.comparison_judge import OPPONENT
+from jurygraph.judges.comparisons import OPPONENT
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
@@ -26,16 +25,17 @@ from jurygraph.models.limits import Limiter
 from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.runs.calls import CallStore
 from jurygraph.runs.run import ProgressCallback, Run, ScoredResponse, is_erased
-from jurygraph.runs.store.chain import Record, record_label
 from jurygraph.runs.store.folder import LEDGER
 from jurygraph.runs.store.header import ModelIdentity
+from jurygraph.runs.store.ledger import Record, record_label
 from jurygraph.safety.redaction import is_possible_source
 from jurygraph.schema import Evidence, Material, RecordedVerdict, Trace
+from jurygraph.schema.frozen_model import compact_json
 from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES, VerdictKey
 
 _COMPARED = (
     "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "
-    "gated_by examples shrinkage swap unsupported call calls"
+    "gated_by examples swap unsupported call calls"
 ).split()
 _DERIVED = "status data variants evidence failure note call calls".split()
 
@@ -43,15 +43,14 @@ _DERIVED = "status data variants evidence failure note call calls".split()
 class DeepVerification(NamedTuple):
     """The numbers of verdicts with the same result, of checked quotations, and of skipped verdicts by reason.
 
-    `quotations` are those of verdicts and material. Skipped are verdicts that would need a model, those whose replies
-    are in a run that this one was branched from and that is missing, those with transient failures (of infrastructure,
-    or at a time limit), and those that were erased.
+    `quotations` are those of verdicts and material. Skipped are verdicts that would need a model, because they are of
+    an evaluator's own or their replies are in a run that this one was branched from and that is missing; those with
+    transient failures (of infrastructure, or at a time limit); and those that were erased.
     """
 
     recomputed: int = 0
     quotations: int = 0
     needing_model: int = 0
-    reused_from_missing_run: int = 0
     transient_failures: int = 0
     erased: int = 0
 
@@ -185,7 +184,7 @@ class _Verifier:
         for trace in stored:
             for material in trace.material:
                 if any(self._calls.find(use.id) is None for use in material.calls):
-                    self._has_missing_call(self._label(trace, "material", material.name), trace, material)
+                    self._require_calls(self._label(trace, "material", material.name), trace, material)
                     known[material.name, trace.response_id] = material
         return known
 
@@ -219,8 +218,8 @@ class _Verifier:
             return "needing_model"
         is_unrecorded = new_verdict.failure is not None and new_verdict.failure.kind == "unrecorded"
         if stored.calls and is_unrecorded and not _is_excused(stored):
-            is_missing = self._has_missing_call(label, trace, stored)
-            return "reused_from_missing_run" if is_missing else "needing_model"
+            self._require_calls(label, trace, stored)
+            return "needing_model"
         if _is_excused(stored) or _is_excused(new_verdict):
             return "transient_failures"
         _require_same(label, _COMPARED, stored, new_verdict)
@@ -236,17 +235,15 @@ class _Verifier:
         is_compared = is_gated and self._run.header.jurygraph == version("jurygraph")
         return not is_compared and self._jury.evaluators[recomputed.evaluator].uses_model
 
-    def _has_missing_call(self, label: str, trace: Trace, item: RecordedVerdict | Material) -> bool:
-        """Return whether a call is in a missing run. Raises `TraceMismatch` where no run is missing that could have it.
+    def _require_calls(self, label: str, trace: Trace, item: RecordedVerdict | Material) -> None:
+        """Raise `TraceMismatch` where a call is in no run, unless a run is missing that could have it.
 
         A call whose texts were erased is not missing.
         """
         unanswered = {call.id for call in trace.calls if call.fault is not None}
-        names = [use.id for use in item.calls if use.id not in unanswered]
-        is_missing = any(all(ledger.find("call", name) is None for ledger in self._ledgers) for name in names)
-        if is_missing and not self._is_run_missing:
+        names = () if self._is_run_missing else [use.id for use in item.calls if use.id not in unanswered]
+        if any(all(ledger.find("call", name) is None for ledger in self._ledgers) for name in names):
             raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
-        return is_missing
 
     def _check_quotations(self, traces: Sequence[Trace], texts: Mapping[str, str]) -> int:
         """Check the places of all quotations from the responses of a group, and return their number.
@@ -303,21 +300,11 @@ def _require_same(
         new = getattr(recomputed, name)
         if old == new or (name == "calls" and set(old) == set(new)):  # concurrent calls have no fixed order
             continue
-        then = to_jsonable_python(old)
-        now = to_jsonable_python(new)
+        then = compact_json(to_jsonable_python(old)).decode()
+        now = compact_json(to_jsonable_python(new)).decode()
         # the known secrets depend on the environment: some were redacted then and are not now, or the reverse
-        if not (_is_alike(then, now) or _is_alike(now, then)):
+        if then != now and not is_possible_source(then, now) and not is_possible_source(now, then):
             raise TraceMismatch(f"{label}: {name} is {old!r} in the run and {new!r} when recomputed")
-
-
-def _is_alike(redacted: JsonValue, whole: JsonValue) -> bool:
-    if isinstance(redacted, str) and isinstance(whole, str):
-        return redacted == whole or is_possible_source(redacted, whole)
-    if isinstance(redacted, dict) and isinstance(whole, dict):  # keys can contain secrets, too
-        return _is_alike(list(map(list, redacted.items())), list(map(list, whole.items())))
-    if isinstance(redacted, list) and isinstance(whole, list):
-        return len(redacted) == len(whole) and all(map(_is_alike, redacted, whole))
-    return redacted == whole
 
 
 def _quoted_response(verdict: RecordedVerdict, evidence: Evidence) -> str | None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 OPENSSL = "openssl pkeyutl -verify -pubin -inkey PUBLIC.pem -rawin -in seal.txt -sigfile seal.sig"
+KINDS = ("run", "survey", "decision", "task", "group", "trace", "call", "close", "erasure")
 
 
 class VerificationError(Exception):
@@ -49,116 +50,94 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def read_lines(path: Path, exact: bool = True) -> Iterator[tuple[str, Any]]:
-    """Yield the place and content of every line; with `exact`, a line must have the bytes that jurygraph writes."""
+def read_lines(path: Path) -> Iterator[tuple[str, bytes, Any]]:
+    """Yield the place, the bytes and the content of every line."""
     with at_place(path.name), path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             with at_place(f"line {number}"):
                 content = json.loads(line.decode())
-                require(not exact or canonical_json(content) + b"\n" == line, "is not as jurygraph writes it")
-            yield f"{path.name}: line {number}", content
+            yield f"{path.name}: line {number}", line, content
 
 
 class Ledger:
-    """The records and texts of a run, checked while they are read, and the values that later checks need."""
+    """The records and texts in a folder, checked while they are read, and the values that later checks need."""
 
     def __init__(self, folder: Path) -> None:
-        self.run = ""
-        self.config_file = ""
-        self.erased = 0
+        self.run: dict[str, Any] = {}
         self.links = [bytes(32)]
         self.settled = 0  # the last record that is no close record and no erasure
-        self.known: dict[tuple[str, str], Any] = {}  # by kind and key: the bodies of decisions and tasks
-        self.figures: dict[str, list[Any]] = {}  # by response: its task, reward and scores, as traces.jsonl has them
+        self.erased: set[int] = set()
+        self.known: dict[tuple[str, str], Any] = {}  # bodies by kind and key
+        self.tasks: dict[str, str] = {}  # by response
+        self.rewards: dict[str, list[Any]] = {}  # by response: its task, and its reward as traces.jsonl has it
         self.base: Ledger | None = None
-        self.unsigned = 0  # erasures in the base after this run was made
-        self._folder = folder
         self._group = ""
         self._group_end = 0
-        self._responses: dict[int, str] = {}
-        self._missing: set[int] = set()  # texts that are missing but not erased so far, or erased but present
-        self._read()
+        texts: dict[int, str] = {}
+        for place, line, text in read_lines(folder / "texts.jsonl"):
+            with at_place(place):
+                require(canonical_json(text) + b"\n" == line, "is not as jurygraph writes it")
+                require(len(text) == 3 and text["id"] not in texts, "is no text, or there twice")
+                texts[text["id"]] = sha256(bytes.fromhex(text["salt"]) + text["content"].encode())
+        missing: set[int] = set()
+        for place, line, record in read_lines(folder / "records.jsonl"):
+            with at_place(place):
+                require(canonical_json(record) + b"\n" == line, "is not as jurygraph writes it")
+                body = json.loads(record["body"])
+                self._check_record(folder, record, body)
+                for number, commitment in enumerate(body.get("texts", ()), start=record["seq"] << 20):
+                    if number not in texts:
+                        missing.add(number)
+                    problem = f"texts.jsonl: text {number}: differs from what was written"
+                    require(texts.pop(number, commitment) == commitment, problem)
+        require(not texts, f"texts.jsonl: no record speaks of text {min(texts, default=0)}")
+        require(len(self.links) > max(1, self._group_end), "records.jsonl: ends too early")
+        problem = "is missing and was not erased, or was erased and is there"
+        require(missing == self.erased, f"texts.jsonl: text {min(missing ^ self.erased, default=0)} {problem}")
 
     def heads(self) -> dict[int, str]:
         """Return the links that only a close record and erasures follow, by the numbers of their records."""
         return {number: self.links[number].hex() for number in range(self.settled, len(self.links))}
 
-    def _read(self) -> None:
-        end: Any = object()
-        remaining = read_lines(self._folder / "texts.jsonl")
-        place, text = next(remaining, ("texts.jsonl", end))
-        for record_place, record in read_lines(self._folder / "records.jsonl"):
-            with at_place(record_place):
-                commitments = self._check_record(**record)
-            for number, expected in enumerate(commitments, start=record["seq"] << 20):
-                with at_place(place):
-                    if text is end or text.get("id") != number:
-                        self._missing.add(number)
-                        continue
-                    salt = bytes.fromhex(text["salt"])
-                    is_intact = salt.hex() == text["salt"] and len(text) == 3
-                    is_intact = is_intact and sha256(salt + text["content"].encode()) == expected
-                    require(is_intact, "differs from what was written")
-                place, text = next(remaining, ("texts.jsonl", end))
-        require(text is end, f"{place}: no record speaks of it, or not there")
-        require(len(self.links) > max(1, self._group_end), "records.jsonl: ends too early")
-        problem = "is missing and was not erased, or was erased and is there"
-        require(not self._missing, f"texts.jsonl: text {min(self._missing, default=0)} {problem}")
-
-    def _check_record(self, seq: int, kind: str, key: str, at: int, body: str, link: str) -> list[str]:
-        digest = sha256(self.links[-1] + canonical_json([seq, kind, key, at]) + b"\n" + body.encode())
+    def _check_record(self, folder: Path, record: dict[str, Any], body: Any) -> None:
+        seq, kind, key = record["seq"], record["kind"], record["key"]
+        chained = self.links[-1] + canonical_json([seq, kind, key, record["at"]]) + b"\n" + record["body"].encode()
         require(seq == len(self.links), "is not the next record: one is missing, or there twice")
-        require(digest == link, "differs from what was written, or does not follow the record before it")
-        require((kind == "run") == (seq == 1), "is not how a run begins")
+        require(sha256(chained) == record["link"], "differs from what was written, or from the record before it")
+        require(kind in KINDS and (kind == "run") == (seq == 1), "has no business there")
         require((kind == "trace" and not self.base) == (seq <= self._group_end), "is not of the group before it")
-        is_after_end = ("close", "") in self.known or (kind, key) in self.known
-        require(kind == "erasure" or not is_after_end, "is after the end, or twice")
-        parsed: dict[str, Any] = json.loads(body)
-        self._apply_record(seq, kind, key, parsed)
-        self.links.append(bytes.fromhex(link))
-        self.settled = self.settled if kind in ("close", "erasure") else seq
-        return list(parsed.get("texts", ()))
-
-    def _apply_record(self, seq: int, kind: str, key: str, body: dict[str, Any]) -> None:
-        self.known[kind, str(seq) if kind == "call" else key] = body if kind in ("decision", "task") else None
+        is_again = kind != "call" and (kind, key) in self.known
+        require(kind == "erasure" or not (is_again or ("close", "") in self.known), "is after the end, or twice")
+        self.known[kind, key] = body
         if kind == "run":
-            self.run = key
-            self.config_file = body["config_file"]
+            self.run = {**body, "key": key}
             if body["base"]:
-                self._read_base(body["base"])
+                self.base = read_base(folder / "base", body["base"])
+                self.tasks = self.base.tasks
         elif kind == "group":
             self._group = key
             self._group_end = seq + body["size"]
         elif kind == "trace":
-            self._check_trace(seq, key, body)
+            self.tasks.setdefault(key, self._group)
+            task = self.tasks[key]
+            specs = self.known["decision", self.known["task", task]["decision"]]["specs"]
+            self.rewards[key] = [task, *check_reward(body["reward"], specs)]
         elif kind == "close":
-            expected = {"traces": len(self._responses), "head": self.links[-1].hex()}
+            expected = {"traces": len(self.rewards), "head": self.links[-1].hex()}
             require(key == "" and body == expected, "does not state the traces and the head before it")
-        elif kind not in ("survey", "decision", "task", "call", "canary"):
-            require(kind == "erasure", "is of no kind that there is")
-            self._missing ^= set(body["ids"])
-            self.erased += len(body["ids"])
+        elif kind == "erasure":
+            self.erased.update(body["ids"])
+        self.links.append(bytes.fromhex(record["link"]))
+        self.settled = self.settled if kind in ("close", "erasure") else seq
 
-    def _read_base(self, origin: dict[str, Any]) -> None:
-        with at_place("base"):
-            self.base = base = Ledger(self._folder / "base")
-        is_same_run = (base.run, base.links[origin["records"]].hex()) == (origin["run"], origin["head"])
-        require(is_same_run, "base/ does not hold the run that this one refers to")
-        self.erased = base.erased
-        self.unsigned = len(base.links) - 1 - origin["records"]
 
-    def _check_trace(self, seq: int, key: str, body: dict[str, Any]) -> None:
-        """Check the reward of a trace; a re-scored run has its task and scores from its base."""
-        task = self._group
-        scores = [[v.get("score"), v.get("met"), v.get("status", "ok")] for v in body.get("verdicts", [])]
-        if self.base:
-            response = self.base._responses[body["base"]]
-            require(key == response, "is not of the response that the base has there")
-            task = self.base.figures[response][0]
-            scores = self.base.figures[response][-1]
-        reward = check_reward(body["reward"], self.known["decision", self.known["task", task]["decision"]]["specs"])
-        self._responses[seq] = key
-        self.figures[key] = [task, *reward, scores]
+def read_base(folder: Path, origin: dict[str, Any]) -> Ledger:
+    """Return the run whose verdicts a re-scored run refers to."""
+    with at_place("base"):
+        base = Ledger(folder)
+        is_same_run = (base.run["key"], base.links[origin["records"]].hex()) == (origin["run"], origin["head"])
+        require(is_same_run, "is not the run that this one refers to")
+    return base
 
 
 def check_reward(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[Any]:
@@ -178,17 +157,15 @@ def check_reward(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[An
     return [value, status, reward.get("coverage", 1.0), terms]
 
 
-def check_traces(path: Path, figures: dict[str, list[Any]]) -> None:
-    """Check that traces.jsonl shows the rewards and scores of the records."""
-    for place, trace in read_lines(path, exact=False):
+def check_traces(path: Path, rewards: dict[str, list[Any]]) -> None:
+    """Check that traces.jsonl shows the rewards of the records."""
+    for place, _, trace in read_lines(path):
         with at_place(place):
             reward = trace["reward"]
             terms = {term["name"]: term["contribution"] for term in reward["terms"]}
-            verdicts = [v for v in trace["verdicts"] if v["about"] == trace["response_id"]]
-            scores = [[v["score"], v["met"], v["status"]] for v in verdicts]
-            shown = [trace["task_id"], reward["value"], reward["status"], reward["coverage"], terms, scores]
-            require(figures.pop(trace["response_id"], None) == shown, "does not match its record")
-    require(not figures, f"traces.jsonl: {len(figures)} traces are missing")
+            shown = [trace["task_id"], reward["value"], reward["status"], reward["coverage"], terms]
+            require(rewards.pop(trace["response_id"], None) == shown, "does not match its record")
+    require(not rewards, f"traces.jsonl: {len(rewards)} traces are missing")
 
 
 def check_seal(folder: Path, run: Ledger) -> Iterator[str]:
@@ -196,12 +173,13 @@ def check_seal(folder: Path, run: Ledger) -> Iterator[str]:
     with at_place("seal.txt"):
         first, _, text = (folder / "seal.txt").read_bytes().partition(b"\n")
         seal = json.loads(text)
-        is_seal = first == b"jurygraph seal" and canonical_json(seal) == text and seal["version"] == 1
-        require(is_seal, "is not in the form of a seal")
-        require(seal["run"] == run.run, "is of another run")
+        require(first == b"jurygraph seal" and seal["version"] == 1, "is not in the form of a seal")
+        require(seal["run"] == run.run["key"], "is of another run")
         is_sealed = run.heads().get(seal["records"]) == seal["head"]
         require(is_sealed, "is of other records: some were changed, added or lost")
-    after = len(run.links) - 1 - seal["records"] + run.unsigned
+    after = len(run.links) - 1 - seal["records"]
+    if run.base is not None:
+        after += len(run.base.links) - 1 - run.run["base"]["records"]
     later = f"; {after} later erasures are not signed" if after else ""
     yield f"holds: the seal of {seal['records']} records, by the key {seal['public_key']}{later}"
     yield f"not checked: its signature; with the signer's key, from elsewhere: {OPENSSL}"
@@ -211,10 +189,12 @@ def iter_proofs(folder: Path, head: str | None) -> Iterator[str]:
     run = Ledger(folder)
     state = "closed" if ("close", "") in run.known else "not closed, so more may be missing at the end"
     yield f"holds: {len(run.links) - 1} records, {state}, chained up to the head {run.links[-1].hex()}"
-    yield f"holds: {len(run.figures)} rewards, by their terms; every text, but for {run.erased} that were erased"
-    require(sha256((folder / "config.yaml").read_bytes()) == run.config_file, "config.yaml: is not that of this run")
-    check_traces(folder / "traces.jsonl", run.figures)
-    yield "holds: config.yaml, and in traces.jsonl rewards, terms and scores"
+    erased = len((run.base or run).erased)
+    yield f"holds: {len(run.rewards)} rewards, by their terms; every text, but for {erased} that were erased"
+    config = sha256((folder / "config.yaml").read_bytes())
+    require(config == run.run["config_file"], "config.yaml: is not that of this run")
+    check_traces(folder / "traces.jsonl", run.rewards)
+    yield "holds: config.yaml, and the rewards and terms in traces.jsonl"
     require(head is None or head in run.heads().values(), f"records.jsonl: do not have the head {head}")
     if (folder / "seal.txt").exists():
         yield from check_seal(folder, run)

@@ -1,6 +1,8 @@
-"""Verify that a run was not changed: its chain, texts and config, and every reward recomputed from its verdicts.
+"""Verify that a run was not changed: its chain, texts, config and seal, and every reward recomputed from its verdicts.
 
-A closed run that was verified can be sealed.
+A closed run that was verified can be sealed: an Ed25519 signature of its number of records and the link of the last
+one, in seal.json. It covers every record up to that one. A later erasure and its record do not break the seal, but they
+are not signed: where a signer is expected, such a run is refused until it is sealed again.
 """
 
 import json
@@ -10,23 +12,29 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NoReturn
+
+from pydantic import Field, StringConstraints, ValidationError
 
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
-from jurygraph.runs.canary import check_canaries
 from jurygraph.runs.integrity.recomputation import recompute_rewards, recompute_statistics
-from jurygraph.runs.integrity.seal import KINDS_AFTER_HEAD, Seal, check_seal, load_private_key, signed_bytes
 from jurygraph.runs.outline import StoredGroup, read_groups
 from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
-from jurygraph.runs.store.chain import FIRST_LINK, MAX_TEXTS, Record, Text, commitment, record_label
 from jurygraph.runs.store.header import changes, format_value
-from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.ledger import FIRST_LINK, MAX_TEXTS, Ledger, Record, Text, commitment, record_label
 from jurygraph.runs.store.packing import Body
+from jurygraph.schema import FrozenModel, canonical_json
 
-_KINDS = frozenset({"run", "survey", "decision", "task", "group", "trace", "call", "canary", *KINDS_AFTER_HEAD})
-_UNIQUE_KINDS = ("survey", "decision", "task", "group", "trace", "canary")
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+_KINDS_AFTER_HEAD = frozenset({"close", "erasure"})
+"""Kinds of records that may follow an expected or signed head: none of them adds or changes a reward."""
+
+_KINDS = frozenset({"run", "survey", "decision", "task", "group", "trace", "call", *_KINDS_AFTER_HEAD})
+_UNIQUE_KINDS = ("survey", "decision", "task", "group", "trace")
 _REPORT_STEP = 100
 
 
@@ -88,8 +96,6 @@ def _verify_snapshot(
     sealed = check_seal(run.folder, run.ledger, signer)
     base = None if run.base is None else _verify_base(run, run.base, report, signer)
     _check_rewards(run)
-    if run.base is None:
-        check_canaries(run.ledger, run.plan_of)
     return VerificationResult(
         records=run.ledger.count,
         traces=chain.numbers["trace"],
@@ -142,7 +148,7 @@ class _ChainVerifier:
         if head != FIRST_LINK.hex() and all(record.link.hex() != head for record in records):
             self._fail(f"the head is {self._ledger.head.hex()}, and no record has the link {head} that was expected")
         for record in records:  # those after the one with the expected link
-            if record.kind not in KINDS_AFTER_HEAD:
+            if record.kind not in _KINDS_AFTER_HEAD:
                 self._fail(f"{record_label(record)}: comes after the head that was expected")
 
     def _check_place(self, record: Record, body: Body) -> None:
@@ -220,6 +226,37 @@ def _check_statistics(run: Run, groups: Iterator[StoredGroup]) -> Iterator[Store
         yield group
 
 
+_HEX_KEY = "[0-9a-fA-F]{64}"
+_HINT = "make one with `openssl genpkey -algorithm ed25519 -out key.pem` or `ssh-keygen -t ed25519 -N '' -f key`"
+_Key = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+
+
+class Seal(FrozenModel):
+    """The content of seal.json, which is canonical JSON and a newline.
+
+    `signature` is over the line "jurygraph seal" and the canonical JSON of all other fields; `head` is the link of
+    record number `records`; `public_key` and `signature` are the raw bytes in hexadecimal.
+    """
+
+    version: Literal[1] = 1
+    run: str
+    records: Annotated[int, Field(strict=True, ge=1)]
+    head: _Key
+    signed_at: str
+    public_key: _Key
+    signature: Annotated[str, StringConstraints(pattern="^[0-9a-f]{128}$")] = "0" * 128
+
+    @property
+    def signed_bytes(self) -> bytes:
+        """Return the signed bytes."""
+        return b"jurygraph seal\n" + canonical_json(self.model_dump(mode="json", exclude={"signature"}))
+
+    @property
+    def to_bytes(self) -> bytes:
+        """Return the bytes of seal.json."""
+        return canonical_json(self.model_dump(mode="json")) + b"\n"
+
+
 def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
     """Verify a closed run and sign it; a valid seal by the same key for the same head is kept.
 
@@ -232,20 +269,120 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
         hint = f"score the rest of its tasks, or end it with `jurygraph close {run_folder.shell_quote(run.folder)}`"
         raise InputError(f"{run.folder}: is not closed, so more could be scored into it; {hint}")
     verified = verify(run, report)
-    content = {
-        "version": 1,
-        "run": run.id,
-        "records": verified.records,
-        "head": verified.head,
-        "signed_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "public_key": key.public_key().public_bytes_raw().hex(),
-    }
-    new_seal = Seal.model_validate({**content, "signature": key.sign(signed_bytes(content)).hex()})
+    unsigned = Seal(
+        run=run.id,
+        records=verified.records,
+        head=verified.head,
+        signed_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        public_key=key.public_key().public_bytes_raw().hex(),
+    )
     existing = check_seal(run.folder, run.ledger)
-    if existing is not None and existing.public_key != new_seal.public_key:
+    if existing is not None and existing.public_key != unsigned.public_key:
         hint = f"keep {run_folder.SEAL} somewhere else and remove it, then seal the run again"
         raise InputError(f"{run.folder}: is sealed by another key, {existing.public_key}; {hint}")
-    if existing is not None and existing.head == new_seal.head:
+    if existing is not None and existing.head == unsigned.head:
         return existing
+    new_seal = unsigned.model_copy(update={"signature": key.sign(unsigned.signed_bytes).hex()})
     write_atomically(run.folder / run_folder.SEAL, new_seal.to_bytes)
     return new_seal
+
+
+def check_seal(folder: Path, ledger: Ledger, signer: Path | str | None = None) -> Seal | None:
+    """Check the seal of a run and return it, None without one; `Ledger.verified_records` checks the chain itself.
+
+    `signer` is the Ed25519 key that must have sealed it: 64 hexadecimal digits, or a file with a public key (PEM or
+    OpenSSH) or a private one. With it, nothing may follow the sealed records, not even erasures. Raises `InputError`
+    where the file holds no key, and `TraceMismatch` with the problem of the seal.
+    """
+    expected = None if signer is None else load_public_key(signer)
+    path = folder / run_folder.SEAL
+    if not path.exists() and expected is None:
+        return None
+    if not path.exists():
+        raise TraceMismatch(f"{path}: is missing, and the run should be sealed by the key in {signer}")
+    found = _read_seal(path)
+    if expected not in (None, found.public_key):
+        raise TraceMismatch(f"{path}: is by the key {found.public_key}, not by the one in {signer}, {expected}")
+    run = ledger.record_at(1).key
+    if found.run != run:
+        raise TraceMismatch(f"{path}: is the seal of another run, {found.run}; this one is {run}")
+    if found.records > ledger.count:
+        raise TraceMismatch(f"{ledger.path}: {found.records} records were sealed, and {ledger.count} are there")
+    if ledger.record_at(found.records).link.hex() != found.head:
+        raise TraceMismatch(f"{ledger.path}: its first {found.records} records are not those that were sealed")
+    for record in ledger.records(after=found.records):
+        if record.kind not in _KINDS_AFTER_HEAD:
+            raise TraceMismatch(f"{ledger.path}, {record_label(record)}: comes after the sealed records")
+    if expected is not None and found.records < ledger.count:
+        after = f"{ledger.count - found.records} erasures after the sealed records are not signed"
+        raise TraceMismatch(f"{path}: {after}; if they are legitimate, seal the run again")
+    return found
+
+
+def _read_seal(path: Path) -> Seal:
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    content = path.read_bytes()
+    try:
+        found = Seal.model_validate_json(content)
+    except ValidationError:
+        raise TraceMismatch(f"{path}: is not a valid seal; it has been changed") from None
+    if found.to_bytes != content:
+        raise TraceMismatch(f"{path}: is not in the form that jurygraph writes; it has been changed")
+    try:
+        public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(found.public_key))
+        public_key.verify(bytes.fromhex(found.signature), found.signed_bytes)
+    except InvalidSignature:
+        raise TraceMismatch(f"{path}: the signature is invalid; it or the signed records have been changed") from None
+    return found
+
+
+def load_private_key(path: Path) -> "Ed25519PrivateKey":
+    """Return the private key in an unencrypted file. Raises `InputError` if there is none."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = _load_key(path)
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InputError(f"{path}: contains no private Ed25519 key; {_HINT}")
+    return key
+
+
+def load_public_key(key: Path | str) -> str:
+    """Return the public key of a signer in hexadecimal: 64 such digits, or a file with a public or private key.
+
+    Raises `InputError` if the file contains neither.
+    """
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+    if re.fullmatch(_HEX_KEY, str(key)):
+        return str(key).lower()
+    loaded = _load_key(Path(key))
+    if isinstance(loaded, Ed25519PrivateKey):
+        loaded = loaded.public_key()
+    if not isinstance(loaded, Ed25519PublicKey):
+        raise InputError(f"{key}: contains no Ed25519 key; name the public key of the seal")
+    return loaded.public_bytes_raw().hex()
+
+
+def _load_key(path: Path) -> object:
+    """Return the key in a file, PEM or OpenSSH, whatever its kind; None without one."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); name the file of an Ed25519 key") from None
+    try:
+        if b"OPENSSH PRIVATE KEY" in content:
+            return serialization.load_ssh_private_key(content, password=None)
+        if b"PRIVATE KEY" in content:
+            return serialization.load_pem_private_key(content, password=None)
+        if content.startswith(b"ssh-"):
+            return serialization.load_ssh_public_key(content)
+        return serialization.load_pem_public_key(content)
+    except TypeError:
+        raise InputError(f"{path}: is encrypted, and passphrases are not supported; {_HINT}") from None
+    except (ValueError, UnsupportedAlgorithm):
+        return None

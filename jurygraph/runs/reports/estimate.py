@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from jurygraph.agents.roles import Evaluator
-from jurygraph.group import Group, GroupLike, read_groups
+from jurygraph.graphs.state import Group, GroupLike, read_groups
 from jurygraph.jury import Jury
 from jurygraph.messages import require_type
 from jurygraph.models.gateway import UNBILLED, Gateways, request_size, size_of_messages

@@ -11,8 +11,7 @@ from jurygraph.errors import TraceMismatch
 from jurygraph.messages import shorten
 from jurygraph.models.backend import Backend
 from jurygraph.models.request import SchemaMode
-from jurygraph.runs.store.chain import Draft
-from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.ledger import Draft, Ledger
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
 from jurygraph.schema.frozen_model import Count
@@ -80,7 +79,7 @@ class Header(FrozenModel):
     config: Config
     config_file: str = ""
     model: ModelIdentity | None = None
-    models: dict[str, ModelIdentity] = Field(default_factory=dict, exclude_if=lambda models: not models)
+    models: dict[str, ModelIdentity] = Field(default_factory=dict)
     evaluators: dict[str, EvaluatorRecord]
     domain: str | None = None
     derivers: dict[str, str] = Field(default_factory=dict)

@@ -1,34 +1,89 @@
-"""The ledger of a run: one SQLite file of records, each chained to the previous one, and of their texts.
+"""The ledger of a run: one SQLite file of records, each chained to the previous one, and of their texts."""
 
-SQLite treats any `-wal` file with the name of a database as its log. If one of the two was copied without the other,
-SQLite would mix two states, or two runs; so a log is checked before SQLite writes from it.
-"""
-
+import asyncio
+import hashlib
 import json
 import logging
 import os
 import shutil
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
+from json.encoder import encode_basestring_ascii
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, NamedTuple
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.store.chain import (
-    FIRST_LINK,
-    MAX_TEXTS,
-    Draft,
-    Record,
-    Text,
-    commitment,
-    link_of,
-    make_record,
-    record_label,
-)
+from jurygraph.schema.frozen_model import ascii_json
 from jurygraph.sources.files import create_private_file
+
+FIRST_LINK = bytes(32)
+MAX_TEXTS = 1 << 20
+"""Maximum number of texts of a record; the ids of the texts of record n begin at n * MAX_TEXTS."""
+
+
+class Draft(NamedTuple):
+    """A record to be appended: its body without the commitments, and the texts that belong to it."""
+
+    kind: str
+    key: str
+    body: Mapping[str, Any]
+    texts: Sequence[bytes] = ()
+
+
+class Record(NamedTuple):
+    """A stored record; `at` is in milliseconds since 1970, UTC."""
+
+    seq: int
+    kind: str
+    key: str
+    at: int
+    body: str
+    link: bytes
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """Return the parsed JSON of the body."""
+        content: dict[str, Any] = json.loads(self.body)
+        return content
+
+
+class Text(NamedTuple):
+    """A stored text."""
+
+    id: int
+    salt: bytes
+    content: bytes
+
+
+def record_label(record: Record) -> str:
+    """Return the name of a record for messages."""
+    return f"record {record.seq} ({record.kind}{f' {record.key!r}' if record.key else ''})"
+
+
+def link_of(previous: bytes, seq: int, kind: str, key: str, at: int, body: str) -> bytes:
+    """Return the link of a record that follows the link `previous`."""
+    # the same as `canonical_json([seq, kind, key, at])`, in a third of the time
+    prefix = f"[{seq},{encode_basestring_ascii(kind)},{encode_basestring_ascii(key)},{at}]"
+    return hashlib.sha256(b"".join((previous, prefix.encode(), b"\n", body.encode()))).digest()
+
+
+def commitment(salt: bytes, content: bytes) -> str:
+    """Return the commitment of a text, as stored in the body of its record."""
+    return hashlib.sha256(salt + content).hexdigest()
+
+
+def make_record(previous: bytes, seq: int, at: int, draft: Draft) -> tuple[Record, list[Text]]:
+    """Return a draft as the record that follows the link `previous`, and its texts with fresh salts."""
+    texts = [Text(number, os.urandom(16), content) for number, content in enumerate(draft.texts, seq * MAX_TEXTS)]
+    commitments = [commitment(text.salt, text.content) for text in texts]
+    body = ascii_json({**draft.body, "texts": commitments} if texts else draft.body).decode()
+    return Record(seq, draft.kind, draft.key, at, body, link_of(previous, seq, draft.kind, draft.key, at, body)), texts
+
 
 SCHEMA_VERSION = 2
 
@@ -103,7 +158,7 @@ class Ledger:
         Raises `InputError` if a newer jurygraph wrote it.
         """
         with _translate_errors(path):
-            check_log(path)
+            _warn_of_missing_log(path)
             journal = path.with_name(f"{path.name}-journal")
             if not write and journal.exists() and os.access(path, os.W_OK):
                 # SQLite rolls back the transaction of a killed process, which a read-only connection cannot do
@@ -467,25 +522,19 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(address, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT, check_same_thread=False)
 
 
-def check_log(path: Path) -> None:
-    """Raise `TraceMismatch` if the log of a ledger belongs to another database or state.
-
-    Logs a warning if the ledger was copied without the log that it needs, so that its last records may be missing.
-    """
+def _warn_of_missing_log(path: Path) -> None:
+    """Log a warning if a ledger was copied without the log that it needs: its last records may be missing."""
     log = path.with_name(f"{path.name}-wal")
-    if path.with_name(f"{path.name}-journal").exists():
-        return  # of a transaction that a kill has ended: SQLite rolls it back
-    if _size(log):
-        _check_log(path, log)
-    elif _size(path):
-        with closing(_connect(path, "ro")) as ledger:
-            (mode,) = ledger.execute("PRAGMA journal_mode").fetchone()
-        if mode == "wal" and not _size(log):  # a reader leaves an empty one
-            _warn_of_missing_log(path, log.name)
+    if _size(log) or not _size(path) or path.with_name(f"{path.name}-journal").exists():
+        return
+    with closing(_connect(path, "ro")) as ledger:
+        (mode,) = ledger.execute("PRAGMA journal_mode").fetchone()
+    if mode == "wal" and not _size(log):  # a reader leaves an empty one
+        _warn_once(path, log.name)
 
 
 @cache
-def _warn_of_missing_log(path: Path, log: str) -> None:
+def _warn_once(path: Path, log: str) -> None:
     """Warn once in a process, however often a command opens the ledger."""
     logging.getLogger(__name__).warning(_MISSING_LOG, path, log)
 
@@ -503,38 +552,133 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _check_log(path: Path, log: Path) -> None:
-    """Raise `TraceMismatch` unless the last record of the ledger without its log is in the ledger with its log too."""
-    last = _last_without_log(path)
-    if last is None:
-        return
-    with closing(_connect(path, "ro")) as both:
-        try:
-            stored = both.execute("SELECT link FROM records WHERE seq = ?", (last.seq,)).fetchone()
-        except sqlite3.DatabaseError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _ENVIRONMENT_PROBLEMS:
-                raise
-            stored = None
-    if stored != (last.link,):
-        problem = f"is not the log of the {path.name} next to it, so one of the two was copied without the other"
-        hint = f"copy both from the same folder, or move {log.name} away if {path.name} is to be read without it"
-        raise TraceMismatch(f"{log}: {problem}; {hint}")
+_MAX_WAIT = 0.002
+_MAX_WAITING = 4096
+"""Number of records that wait for a commit before the event loop waits for it, too."""
 
 
-_WITHOUT_LOG = "ro&immutable=1"
-"""Open the database file as it is, without its log."""
+class _Commit:
+    """A commit under way, and who waits for it."""
+
+    def __init__(self, waiting: Sequence["asyncio.Future[None]"]) -> None:
+        self.waiting = waiting
+        self.is_done = threading.Event()
+        self.error: BaseException | None = None
 
 
-def _last_without_log(path: Path) -> Record | None:
-    """Return the last record in the database file itself, if its link is valid; else None.
+class Writer:
+    """Appends batches of records to a ledger, each batch completely or not at all. Used in one event loop.
 
-    A file that is being written may contain anything.
+    A batch is durable once it would survive a power failure. If it could not be written, whoever waits for it gets the
+    error; after an error nothing more is written.
     """
-    try:
-        with closing(_connect(path, _WITHOUT_LOG)) as ledger:
-            rows = ledger.execute("SELECT * FROM records ORDER BY seq DESC LIMIT 2").fetchall()
-            last, *before = (Record._make(row) for row in rows)
-            previous = before[0].link if before else FIRST_LINK
-            return last if last.link == link_of(previous, *last[:5]) else None
-    except (sqlite3.DatabaseError, ValueError, TypeError, AttributeError):
-        return None
+
+    def __init__(self, ledger: Ledger) -> None:
+        ledger.make_durable()
+        self._ledger = ledger
+        self._drafts: list[Draft] = []
+        self._waiting: list[asyncio.Future[None]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._commit: _Commit | None = None
+        self._error: BaseException | None = None
+        self._commits: SimpleQueue[tuple[asyncio.AbstractEventLoop, _Commit] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._commit_each, name="jurygraph-ledger", daemon=True)
+        self._thread.start()
+
+    def append(self, drafts: Sequence[Draft]) -> None:
+        """Append a batch with the next commit. Raises the error that stopped the writing."""
+        self._enqueue(drafts)
+
+    async def append_durably(self, drafts: Sequence[Draft]) -> None:
+        """Append a batch as `append` does, and wait until it is durable."""
+        durable = asyncio.get_running_loop().create_future()
+        self._enqueue(drafts, durable)
+        await durable
+
+    def _enqueue(self, drafts: Sequence[Draft], *waiting: "asyncio.Future[None]") -> None:
+        if self._error is not None:
+            raise self._error
+        self._drafts += drafts
+        self._waiting += waiting
+        if len(self._drafts) > _MAX_WAITING:
+            self._write_now()
+        else:
+            self._schedule_commit()
+
+    def _schedule_commit(self) -> None:
+        """Commit what waits soon, unless a commit is planned or under way: its end schedules the next."""
+        if self._drafts and self._timer is None and self._commit is None:
+            self._timer = asyncio.get_running_loop().call_later(_MAX_WAIT, self._start_commit)
+
+    def close(self) -> None:
+        """Write what is left and stop the thread. Raises the error that stopped the writing."""
+        self._write_now()
+        self._commits.put(None)
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _start_commit(self) -> None:
+        """Append the waiting batches, and have the thread commit them."""
+        self._timer = None
+        commit = self._append_waiting()
+        if commit.error is None:
+            self._commit = commit
+            self._commits.put((asyncio.get_running_loop(), commit))
+        else:
+            self._settle(commit)
+
+    def _append_waiting(self) -> _Commit:
+        drafts = self._drafts
+        commit = _Commit(self._waiting)
+        self._drafts = []
+        self._waiting = []
+        try:
+            if self._error is None:
+                self._ledger.append(*drafts)
+        except BaseException as error:  # noqa: BLE001 - it is raised by the next append
+            commit.error = error
+        return commit
+
+    def _commit_each(self) -> None:
+        while (next_commit := self._commits.get()) is not None:
+            loop, commit = next_commit
+            self._make_durable(commit)
+            with suppress(RuntimeError):  # a closed loop has no one who waits
+                loop.call_soon_threadsafe(self._end_commit, commit)
+
+    def _make_durable(self, commit: _Commit) -> None:
+        try:
+            self._ledger.commit()
+        except BaseException as error:  # noqa: BLE001 - as above
+            commit.error = error
+        commit.is_done.set()
+
+    def _end_commit(self, commit: _Commit) -> None:
+        if commit is self._commit:  # else `_write_now` ended it
+            self._commit = None
+            self._settle(commit)
+            self._schedule_commit()
+
+    def _write_now(self) -> None:
+        """Wait for the commit under way, then write all that waits."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if (under_way := self._commit) is not None:
+            under_way.is_done.wait()
+            self._commit = None
+            self._settle(under_way)
+        commit = self._append_waiting()
+        if commit.error is None:
+            self._make_durable(commit)
+        self._settle(commit)
+
+    def _settle(self, commit: _Commit) -> None:
+        """Tell those who wait for a commit how it ended."""
+        if commit.error is not None and self._error is None:
+            self._error = commit.error
+            self._ledger.rollback()
+        for future in commit.waiting:
+            if not future.done():  # whoever waits may have been cancelled
+                future.set_exception(self._error) if self._error else future.set_result(None)

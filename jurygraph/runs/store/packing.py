@@ -26,10 +26,10 @@ from jurygraph.schema import (
     Trace,
 )
 from jurygraph.schema.frozen_model import compact_json
-from jurygraph.schema.profile import Profiles
+from jurygraph.schema.task import Profiles
 
 if TYPE_CHECKING:
-    from jurygraph.decision.group_result import RewardRow
+    from jurygraph.decision.decide import RewardRow
 
 ERASED = "erased"
 """Value in place of an erased text or its digest."""
@@ -96,7 +96,7 @@ def pack_reward(row: "RewardRow") -> Body:
 
 def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
     """Return a reward from its body."""
-    from jurygraph.decision.group_result import RewardRow
+    from jurygraph.decision.decide import RewardRow
 
     value = body["value"]
     terms = body["terms"]
@@ -199,13 +199,11 @@ def _pack_verdict(
     fields = vars(verdict)
     body: Body = {"question": place}
     lists = ("examples", "calls", "steps")
-    packed = {"reason", "evidence", "failure", "shrinkage", "swap", *lists}  # below, each in its own way
+    packed = {"reason", "evidence", "failure", "swap", *lists}  # below, each in its own way
     body |= {name: fields[name] for name in defaults if name not in packed and fields[name] != defaults[name]}
     if verdict.responses in shared_lists:
         body["responses"] = shared_lists[verdict.responses]
     body |= {name: [item.model_dump() for item in fields[name]] for name in lists if fields[name]}
-    if verdict.shrinkage is not None:
-        body["shrinkage"] = verdict.shrinkage.model_dump()
     if verdict.swap is not None:
         body["swap"] = verdict.swap.model_dump()
     if verdict.failure is not None:

@@ -5,7 +5,6 @@ The erasure is recorded in the chain; the scores of verdicts, rewards and ids ar
 
 import json
 import os
-import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -14,21 +13,17 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.models.cache import default_folder, erase_replies
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.atomic_files import REPLACEMENT_NAMES
-from jurygraph.runs.store.chain import MAX_TEXTS, Draft, Record, Text
+from jurygraph.runs.store.atomic_files import REPLACEMENT_NAMES, write_atomically
 from jurygraph.runs.store.folder import discard_planning
+from jurygraph.runs.store.ledger import MAX_TEXTS, Draft, Record, Text
 from jurygraph.runs.store.packing import read_shared_lists, responses_shown
-from jurygraph.runs.workflows.fragments import (
-    MIN_SEARCHED_LENGTH,
-    Fragments,
-    encoded_forms,
-    erase_calls,
-)
 from jurygraph.runs.writable_run import WritableRun
-from jurygraph.safety.fence import MARK_LENGTH, SHORT_MARK_LENGTH, fence_parts
 from jurygraph.schema.frozen_model import iter_strings
 
 ErasureTarget = Literal["response", "task"]
+
+MIN_SEARCHED_LENGTH = 20
+"""Length in characters below which a text is not searched for: "42" occurs in other answers by chance."""
 
 
 class ErasureResult(NamedTuple):
@@ -66,21 +61,16 @@ class _Erasure:
         self._ledger = run.ledger
         self._what: ErasureTarget = what
         self._name = name
-        self._unreached: list[str] = []
         self._own = {text.id: text.content for text in self._own_texts()}
+        self._forms = self._searched_forms()
 
     def erase(self, reason: str) -> ErasureResult:
         """Erase the texts, in the run and outside, and record it."""
         ledger = self._ledger
-        own = self._own
-        copies = self._find_copies()
-        tasks = {record.seq: record.key for record in ledger.records("task")} if copies else {}
-        kept = {text_id for text_id in copies if text_id // MAX_TEXTS in tasks and text_id not in own}
-        known = {*own, *copies} - kept
-        fragments = self._build_fragments(known)
-        erased = sorted(known | self._quoting_texts(fragments))
-        # before the ledger: once its texts are erased, the fragments to search for cannot be rebuilt
-        result = self._erase_outside(fragments, erased, sorted({tasks[text_id // MAX_TEXTS] for text_id in kept}))
+        copies, tasks = self._find_copies()
+        erased = sorted({*self._own, *copies})
+        # before the ledger: once its texts are erased, the forms to search for cannot be made again
+        replies, calls, unreached = self._erase_outside(erased)
         discard_planning(self._run.folder)  # it holds texts too; tasks that are still to be planned repeat their calls
         for leftover in self._run.folder.glob(REPLACEMENT_NAMES):
             leftover.unlink()
@@ -88,134 +78,106 @@ class _Erasure:
         ledger.erase(erased)
         ledger.commit()
         ledger.compact()
-        return result
+        return ErasureResult(len(self._own), len(erased) - len(self._own), tasks, replies, calls, unreached)
 
     def _own_texts(self) -> Iterator[Text]:
         ledger = self._ledger
-        what = self._what
-        name = self._name
-        kind = "trace" if what == "response" else "task"
-        record = ledger.find(kind, name)
+        kind = "trace" if self._what == "response" else "task"
+        record = ledger.find(kind, self._name)
         if record is None:
-            hint = did_you_mean(name, ledger.keys(kind)) or f"name the id of a {what} of this run"
-            raise InputError(f"{self._run.folder}: there is no {what} {name!r}; {hint}")
+            hint = did_you_mean(self._name, ledger.keys(kind)) or f"name the id of a {self._what} of this run"
+            raise InputError(f"{self._run.folder}: there is no {self._what} {self._name!r}; {hint}")
         yield from ledger.stored_texts(1, 1)  # the digests of the scored files
-        if what == "response":
+        if self._what == "response":
             yield from self._response_texts(record)
             return
-        for owner in (record, ledger.find("canary", name)):
-            if owner is not None:
-                yield from ledger.stored_texts(owner.seq, owner.seq)
-                yield from self._call_texts(owner)  # those of a task read its profiles
-        group = ledger.find("group", name)
+        yield from self._texts_with_calls(record)  # those of a task read its profiles
+        group = ledger.find("group", self._name)
         if group is not None:
-            last = group.seq + group.content["size"]
-            yield from ledger.stored_texts(group.seq, last)
-            for trace in ledger.records("trace", after=group.seq, up_to=last):
-                yield from self._call_texts(trace)
+            yield from ledger.stored_texts(group.seq, group.seq)
+            for trace in ledger.records("trace", after=group.seq, up_to=group.seq + group.content["size"]):
+                yield from self._texts_with_calls(trace)
 
     def _response_texts(self, record: Record) -> Iterator[Text]:
         """Yield a response's own texts, its group's digest, and the texts of verdicts on others that showed it."""
         ledger = self._ledger
         group = ledger.record_at(record.seq - record.content["group"])
         yield from ledger.stored_texts(group.seq, group.seq)
+        yield from self._texts_with_calls(record)
         shared_lists = read_shared_lists(group.content)
         for trace in ledger.records("trace", after=group.seq, up_to=group.seq + group.content["size"]):
             verdicts = trace.content["verdicts"]
             showing = {
                 verdict.get("text") for verdict in verdicts if record.key in responses_shown(verdict, shared_lists)
             }
-            for text in ledger.stored_texts(trace.seq, trace.seq):
-                if trace.key == record.key or text.id % MAX_TEXTS in showing:
-                    yield text
-        yield from self._call_texts(record)
+            yield from (text for text in ledger.stored_texts(trace.seq, trace.seq) if text.id % MAX_TEXTS in showing)
 
-    def _call_texts(self, record: Record) -> Iterator[Text]:
-        """Yield the requests and replies about a response, including those that led to no verdict."""
-        ids = [call["id"] for call in record.content.get("calls", ())]
-        calls = {call.seq for name in ids for call in self._ledger.find_all("call", name)}
-        for text in self._ledger.stored_texts(record.seq, record.seq):
-            if text.id % MAX_TEXTS == 0:
-                calls |= self._fencing_records(text.content.decode())
-        for seq in sorted(calls):
-            if self._ledger.record_at(seq).kind == "call":
-                yield from self._ledger.stored_texts(seq, seq)
+    def _texts_with_calls(self, record: Record) -> Iterator[Text]:
+        yield from self._ledger.stored_texts(record.seq, record.seq)
+        for name in [call["id"] for call in record.content.get("calls", ())]:
+            for call in self._ledger.find_all("call", name):
+                yield from self._ledger.stored_texts(call.seq, call.seq)
 
-    def _fencing_records(self, response: str) -> set[int]:
-        """Return the records whose texts contain a response inside a fence with any mark."""
-        before_mark, after_mark = fence_parts(response, "response")
-        found = set()
-        for after_form in encoded_forms(after_mark) - {after_mark.encode()}:
-            mark = b"[0-9a-f]{%d,%d}" % (SHORT_MARK_LENGTH, MARK_LENGTH)
-            fence = re.compile(re.escape(before_mark.encode()) + mark + re.escape(after_form))
-            texts = self._ledger.texts_containing(after_form)
-            found |= {text.id // MAX_TEXTS for text in texts if fence.search(text.content)}
-        return found
+    def _searched_forms(self) -> set[bytes]:
+        """Return the encoded forms of the erased responses and of the strings of an erased task, if long enough.
 
-    def _find_copies(self) -> set[int]:
-        """Return the texts that contain the text of a response that is long enough to search for, plain or escaped.
+        Strings that another task or response contains as well, such as those of a shared rubric, are left out.
+        """
+        responses: set[str] = set()
+        strings: set[str] = set()
+        for number, content in self._own.items():
+            kind = self._ledger.record_at(number // MAX_TEXTS).kind
+            if kind == "task":
+                strings |= {text for text in iter_strings(json.loads(content)) if len(text) >= MIN_SEARCHED_LENGTH}
+            elif kind == "trace" and number % MAX_TEXTS == 0 and len(text := content.decode()) >= MIN_SEARCHED_LENGTH:
+                responses.add(text)
+        forms = {text: encoded_forms(text) for text in strings}
+        for other in (text for kind in ("task", "trace") for text in self._ledger.first_texts(kind)):
+            if forms and other.id not in self._own:
+                forms = {text: own for text, own in forms.items() if not any(form in other.content for form in own)}
+        return {form for own in (*forms.values(), *map(encoded_forms, responses)) for form in own}
 
-        If such a text is another response, all texts that belong to that response are included.
+    def _contains_erased(self, content: bytes) -> bool:
+        return any(form in content for form in self._forms)
+
+    def _find_copies(self) -> tuple[set[int], list[str]]:
+        """Return the texts that contain an erased one, and the tasks whose own text does, which is kept.
+
+        Of a response that does, all texts are included, and of a call, since its reply may quote its request.
         """
         ledger = self._ledger
-        text_ids: set[int] = set()
-        for number, content in self._own.items():
-            is_response = number % MAX_TEXTS == 0 and ledger.record_at(number // MAX_TEXTS).kind == "trace"
-            if is_response and len(response := content.decode()) >= MIN_SEARCHED_LENGTH:
-                text_ids |= {text.id for form in encoded_forms(response) for text in ledger.texts_containing(form)}
-        for text_id in sorted(text_ids):
-            record = ledger.record_at(text_id // MAX_TEXTS)
-            if record.kind == "trace" and text_id % MAX_TEXTS == 0:
-                text_ids |= {text.id for text in self._response_texts(record)}
-            elif record.kind == "call":  # its reply may quote its request
-                text_ids |= {text.id for text in ledger.stored_texts(record.seq, record.seq)}
-        return text_ids
+        copies: set[int] = set()
+        tasks: list[str] = []
+        for text in ledger.stored_texts(1, ledger.count) if self._forms else ():
+            if text.id in self._own or not self._contains_erased(text.content):
+                continue
+            record = ledger.record_at(text.id // MAX_TEXTS)
+            if record.kind == "task":
+                tasks.append(record.key)
+                continue
+            copies.add(text.id)
+            if record.kind == "trace" and text.id % MAX_TEXTS == 0:
+                copies |= {other.id for other in self._response_texts(record)}
+            elif record.kind == "call":
+                copies |= {other.id for other in ledger.stored_texts(record.seq, record.seq)}
+        return copies - self._own.keys(), tasks
 
-    def _build_fragments(self, erased: Collection[int]) -> Fragments:
-        """Return fragments of the own texts, without those that other texts contain as well."""
-        own = self._own.items()
-        fragments = Fragments(string for number, content in own for string in self._strings_in_text(number, content))
-        if fragments:
-            for kind in ("task", "trace"):
-                texts = self._ledger.first_texts(kind)
-                fragments.discard_fragments_in(text.content for text in texts if text.id not in erased)
-        return fragments
-
-    def _strings_in_text(self, number: int, content: bytes) -> Iterator[str]:
-        """Yield the strings of one of the run's texts, if it is a response, its data and the like, or a task."""
-        record = self._ledger.record_at(number // MAX_TEXTS)
-        place = number % MAX_TEXTS
-        if record.kind == "trace" and place == 0:
-            yield content.decode()
-        elif record.kind == "task" or (record.kind == "trace" and place == record.content.get("about")):
-            yield from iter_strings(json.loads(content))
-
-    def _quoting_texts(self, fragments: Fragments) -> set[int]:
-        """Return the texts of calls and verdicts that quote erased text, such as a reply about another response."""
-        quoting = set()
-        for text in self._ledger.stored_texts(1, self._ledger.count):
-            if fragments.is_found_in(text.content):
-                kind = self._ledger.record_at(text.id // MAX_TEXTS).kind
-                if kind == "call" or (kind == "trace" and text.id % MAX_TEXTS != 0):
-                    quoting.add(text.id)
-        return quoting
-
-    def _erase_outside(self, fragments: Fragments, erased: Collection[int], tasks: list[str]) -> ErasureResult:
-        """Erase from the recording and the cache, in this order."""
-        others = len(set(erased) - self._own.keys())
+    def _erase_outside(self, erased: Collection[int]) -> tuple[int, int, list[str]]:
+        """Erase from the cache and the recording; return the numbers of replies and calls, and what failed."""
         config = self._run.config
         keys = self._call_keys(erased)
+        unreached: list[str] = []
         calls = replies = 0
         if config.calls.record is not None and config.model != "none":
             try:
-                calls = erase_calls(Path(config.calls.record), keys, fragments)
+                calls = self._erase_calls(Path(config.calls.record), keys)
             except InputError as error:
-                self._unreached.append(f"calls.record: {error}")
+                unreached.append(f"calls.record: {error}")
         try:
-            replies = erase_replies(default_folder(), keys, fragments.is_found_in)
+            replies = erase_replies(default_folder(), keys, self._contains_erased)
         except InputError as error:
-            self._unreached.append(str(error))
-        return ErasureResult(len(self._own), others, tasks, replies, calls, self._unreached)
+            unreached.append(str(error))
+        return replies, calls, unreached
 
     def _call_keys(self, erased: Collection[int]) -> set[str]:
         """Return the keys of the calls that erased texts belong to, or that led to the texts' traces and plans.
@@ -231,3 +193,41 @@ class _Erasure:
             elif number % MAX_TEXTS == 0:
                 keys |= {call["id"] for call in record.content.get("calls", ())}
         return keys
+
+    def _erase_calls(self, path: Path, keys: Collection[str]) -> int:
+        """Rewrite a recording without the calls that have one of the keys or contain an erased text; count them."""
+
+        def is_erased(line: bytes) -> bool:
+            return _key_of(line) in keys or self._contains_erased(line)
+
+        try:
+            target = path.resolve(strict=True)
+            with target.open("rb") as file:
+                erased = sum(map(is_erased, file))
+                if erased:
+                    file.seek(0)
+                    write_atomically(target, (line for line in file if not is_erased(line)))
+        except OSError as error:
+            hint = "put it back there, see that you may write to it, and give the same command again"
+            raise InputError(f"{path}: the recording cannot be rewritten ({error.strerror or error}); {hint}") from None
+        return erased
+
+
+def encoded_forms(text: str) -> set[bytes]:
+    """Return a text as bytes: plain, as JSON with and without ASCII escapes, and so escaped once more.
+
+    The last are of a JSON reply that is itself stored as a JSON string.
+    """
+    forms = {text}
+    for _ in range(2):
+        forms |= {json.dumps(form, ensure_ascii=is_ascii)[1:-1] for form in forms for is_ascii in (False, True)}
+    return {form.encode(errors="surrogatepass") for form in forms}
+
+
+def _key_of(line: bytes) -> str | None:
+    """Return the key of the call in a line; None if the line was torn, or is of another kind."""
+    try:
+        key = json.loads(line)["key"]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+    return key if isinstance(key, str) else None

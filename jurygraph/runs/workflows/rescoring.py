@@ -29,9 +29,9 @@ from jurygraph.judges.panel import ConsensusOfJudges, judge_name, level_values, 
 from jurygraph.runs.integrity.recomputation import Combiners, recompute_rewards
 from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups
 from jurygraph.runs.run import ProgressCallback, Run
-from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import relative_folder, shell_quote
 from jurygraph.runs.store.header import Extent, Header, changes
+from jurygraph.runs.store.ledger import Draft
 from jurygraph.runs.store.packing import Body, read_planning_results, read_views
 from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import ComponentSpec, Config, Decision, SurveyOutline, Task, digest_of

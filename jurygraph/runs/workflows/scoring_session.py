@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from functools import cached_property, partial
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
@@ -20,12 +20,11 @@ from jurygraph.errors import (
     UnusableRepliesError,
 )
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
-from jurygraph.group import Group
+from jurygraph.graphs.state import Group
 from jurygraph.jury import Jury
 from jurygraph.models.request import CallSink, Request
 from jurygraph.planner import Planner
 from jurygraph.runs.calls import CallStore, PlanningCalls
-from jurygraph.runs.canary import Canaries, Canary
 from jurygraph.runs.outline import read_groups
 from jurygraph.runs.reports.estimate import (
     Estimator,
@@ -37,14 +36,11 @@ from jurygraph.runs.reports.summary import ReadTexts, Summary
 from jurygraph.runs.run import ProgressCallback, Run, ScoredResponse
 from jurygraph.runs.store.folder import PLANNING, relative_folder, shell_quote
 from jurygraph.runs.store.header import Extent, Header, changes, differences, format_value
-from jurygraph.runs.store.ledger import Ledger, close_on_error
-from jurygraph.runs.store.packing import ERASED, read_planning_results
-from jurygraph.runs.store.writer import Writer
+from jurygraph.runs.store.ledger import Ledger, Writer, close_on_error
 from jurygraph.runs.workflows.branch import ReusedRun, models_of
 from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import Call, Plan, Response, Task, Trace
-from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ProfilesLine, ReadStakeholder, ReadTension
-from jurygraph.schema.verdict import GATED_LAYERS
+from jurygraph.schema.task import ProfilesLine
 from jurygraph.sources import TaskSource
 from jurygraph.sources.profiles import ProfilesFile
 
@@ -52,11 +48,6 @@ _MAX_LISTED = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
 _MAX_KEPT_QUESTIONS = 4096
 """Number of questions in the plans that a session keeps until their tasks are scored; others are read again."""
-_StartedGroup = tuple[Group, Plan, Canary | None]
-"""A group whose traces are still to be stored, its plan, and its canary; None for a task's own group."""
-_FinishedGroup = tuple[_StartedGroup, list[Trace]]
-
-
 _MENDED_ELSEWHERE = (UnusableRepliesError, EvaluatorError)
 """Errors that end a run until a setting or an evaluator is changed."""
 
@@ -90,8 +81,6 @@ class ScoringSession:
         self._planner = Planner(jury)
         self.limit = limit
         self.summary = Summary()
-        self._canaries = _enabled_canaries(jury)
-        self.summary.canaries = None if self._canaries is None else self._canaries.tally
         self.tasks_needing_model = self.unanswered_annotations = self.stored_planning_calls = 0
         self.plan_notes: list[tuple[float, str, str]] = []
         self._kept_plans: dict[str, Plan] = {}
@@ -102,8 +91,6 @@ class ScoringSession:
         self._run = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
         self._first_unscored = 0
         self._scored_later = frozenset[int]()
-        self._awaited_canaries: set[int] = set()
-        self._waiting_groups: dict[int, _FinishedGroup] = {}
         if self._run is not None:
             with close_on_error(self._run.close):
                 self._load_run(self._run)
@@ -117,10 +104,7 @@ class ScoringSession:
 
     def _load_run(self, run: Run) -> None:
         try:
-            found = [
-                *describe_differences(run, self._build_header(), self._source),
-                *describe_profile_differences(run, self._profiles, self._source),
-            ]
+            found = list(describe_differences(run, self._build_header(), self._source))
             if found:
                 hint = "use another --out, or --branch to request only what changed"
                 raise InputError(f"{self.folder}: was started with other settings: {'; '.join(found)}; {hint}")
@@ -128,8 +112,7 @@ class ScoringSession:
             scored = _scored_numbers(run)
             self._first_unscored = next((n for n, number in enumerate(scored) if n != number), len(scored))
             self._scored_later = frozenset(scored[self._first_unscored :])
-            for number, group in zip(scored, read_groups(run), strict=True):
-                self.summary.task_number = number
+            for group in read_groups(run):
                 questions = run.source.survey_outline(group.survey).questions
                 for trace in group.traces:
                     name = trace.response_id
@@ -137,8 +120,6 @@ class ScoringSession:
                     body = trace.body
                     self.summary.add(group.record.key, name, questions, body, trace.reward, read_texts, trace.names)
                     self._add_to_bill(run, map(Call.model_validate, trace.body.get("calls", ())))
-            if self._canaries is not None:
-                self._add_to_bill(run, self._canaries.load(run.ledger))
             if run.is_closed and self._count_remaining().tasks:
                 problem = f"was closed when {run.tasks_scored} of {self.task_count} tasks were scored"
                 hint = f"score into another --out, with --branch {shell_quote(self.folder)}"
@@ -231,14 +212,7 @@ class ScoringSession:
         self, task: Task, group: Sequence[Response], plan: Plan, reusable: ReusedResults
     ) -> list[Request]:
         plan = without_model_conditions(plan, self.jury.evaluators)
-        requests = await self._planner.aestimate_requests(task, group, plan, reusable, self._known_calls)
-        canary = self._canaries.next_for(task, plan) if self._canaries else None
-        if canary is None:
-            return requests
-        return [
-            *requests,
-            *await self._planner.aestimate_requests(task, (canary.response,), plan, sink=self._known_calls),
-        ]
+        return await self._planner.aestimate_requests(task, group, plan, reusable, self._known_calls)
 
     async def prepare(self, report: ProgressCallback) -> None:
         """Plan all remaining tasks, or none of them; `report` receives 1 for each.
@@ -369,7 +343,8 @@ class ScoringSession:
         try:
             async with aclosing(self.jury.ascore_as_finished(self._start_groups(run), sink)) as batches:
                 async for finished in batches:
-                    self._store_batch(run, writer, finished, report)
+                    for group, traces in finished:
+                        self._store_group(run, writer, group, traces, report)
             if self._is_cut_short:
                 raise asyncio.CancelledError
         except (BudgetExceeded, EvaluatorError, ModelError) as error:
@@ -396,57 +371,18 @@ class ScoringSession:
         has_values = self.summary.failed < self.summary.responses
         return (has_none or self.jury.config.calls.cache) and not has_values and not self._has_planning_calls
 
-    def _start_groups(self, run: WritableRun) -> Iterator[tuple[tuple[int, _StartedGroup], Group]]:
-        """Yield the groups that are left to score, each preceded by its canary, with the numbers of their tasks."""
-        start = self._first_unscored
-        skipped = self._scored_later
-        numbers = (number for number in count(start) if number not in skipped)
-        for number, (task, responses) in zip(numbers, self._pairs_until_stopped(start, skipped), strict=False):
+    def _start_groups(self, run: WritableRun) -> Iterator[Group]:
+        """Yield the groups that are left to score."""
+        for task, responses in self._pairs_until_stopped(self._first_unscored, self._scored_later):
             plan = self._kept_plans.pop(task.id, None) or run.plan_of(task.id, known=task)
-            canary = self._canaries.next_for(task, plan) if self._canaries else None
-            groups: list[tuple[Sequence[Response], Canary | None]] = [(responses, None)]
-            if canary is not None:
-                groups.insert(0, ((canary.response,), canary))
-                self._awaited_canaries.add(number)
-            for members, drawn in groups:
-                group = Group(task, members, plan, self._find_reusable_results(task, members, plan))
-                yield (number, (group, plan, drawn)), group
-
-    def _store_batch(
-        self,
-        run: WritableRun,
-        writer: Writer,
-        finished: Iterable[tuple[tuple[int, _StartedGroup], list[Trace]]],
-        report: ProgressCallback,
-    ) -> None:
-        for (number, started), traces in finished:
-            for one, its_traces in self._release(number, started, traces):
-                self.summary.task_number = number
-                self._store_group(run, writer, one, its_traces, report)
-
-    def _release(self, number: int, started: _StartedGroup, traces: list[Trace]) -> list[_FinishedGroup]:
-        """Return what can be stored now: a task's own group waits for its canary.
-
-        A resumed session skips tasks whose group is stored, and would not judge their canaries.
-        """
-        if started[-1] is not None:
-            self._awaited_canaries.discard(number)
-            own = self._waiting_groups.pop(number, None)
-            return [(started, traces), *([] if own is None else [own])]
-        if number in self._awaited_canaries:
-            self._waiting_groups[number] = started, traces
-            return []
-        return [(started, traces)]
+            yield Group(task, responses, plan, self._find_reusable_results(task, responses, plan))
 
     def _store_group(
-        self, run: WritableRun, writer: Writer, started: _StartedGroup, traces: list[Trace], report: ProgressCallback
+        self, run: WritableRun, writer: Writer, group: Group, traces: Sequence[Trace], report: ProgressCallback
     ) -> None:
-        """Append the traces of a group, or the record of a canary, and count them."""
-        group, plan, canary = started
-        if canary is not None and self._canaries is not None:
-            writer.append([self._canaries.record(canary, traces[0])])
-            self._add_to_bill(run, traces[0].calls)
-            return
+        """Append the traces of a group, and count them."""
+        plan = group.plan
+        assert plan is not None
         drafts = run.group_drafts(plan, traces, group.responses)
         writer.append(drafts)
         if self._branch is not None:
@@ -490,14 +426,6 @@ class ScoringSession:
             self._run = None
         if (planning := vars(self).pop("_planning_ledger", None)) is not None:
             planning.close()
-
-
-def _enabled_canaries(jury: Jury) -> Canaries | None:
-    """Return the canaries that a jury's config enables; None without them, or without a model to measure."""
-    config = jury.config
-    evaluators = jury.evaluators.values()
-    can_measure = any(e.layer in GATED_LAYERS and not (e.uses_model and config.model == "none") for e in evaluators)
-    return Canaries(config.canary, config.safety) if config.canary is not None and can_measure else None
 
 
 def _scored_numbers(run: Run) -> list[int]:
@@ -548,47 +476,14 @@ def _compare_task(stored: Task, task: Task, responses: tuple[Response, ...], run
     for name in dict.fromkeys((*stored_by_id, *given_by_id)):
         if name not in given_by_id or name not in stored_by_id:
             yield f"response {name!r} is {'gone' if name in stored_by_id else 'new'}"
-        else:
-            yield from _compare_response(stored_by_id[name], given_by_id[name])
+        elif _is_another(stored_by_id[name], given_by_id[name]):
+            yield f"response {name!r} is another one now"
 
 
-def _compare_response(old: ScoredResponse, new: Response) -> Iterator[str]:
-    if old.trace.agent != new.agent:
-        agents = f"{format_value(old.trace.agent)} in the run and {format_value(new.agent)} here"
-        yield f"response {new.id!r}: its agent is {agents}"
-    if old.response is None:
-        return
-    if old.response.content_digest != new.content_digest:
-        yield f"response {new.id!r} is another one now"
-    for name in ("labels", "metadata"):
-        before = getattr(old.response, name)
-        after = getattr(new, name)
-        if before != after:
-            change = f"{format_value(before)} in the run and {format_value(after)} here"
-            yield f"response {new.id!r}: its {name} {'are' if name == 'labels' else 'is'} {change}"
-
-
-def describe_profile_differences(run: Run, file: ProfilesFile | None, source: TaskSource) -> Iterator[str]:
-    """Yield the differences between a PROFILES file and a run's plans; needed where its digest was erased."""
-    recorded_mark = run.header.profiles
-    if recorded_mark is None or recorded_mark.sha256 != ERASED:
-        return
-    if file is None:
-        yield f"the profiles file is {recorded_mark.name} in the run and none here"
-        return
-    for task, _ in source.pairs(0, run.tasks_planned):
-        content = run.task_content(task.id)
-        line = file.line_of(task)
-        if content is None:
-            continue
-        current = line.to_profiles() if line else None
-        if _from_file(read_planning_results(content).get("profiles")) != _from_file(current):
-            yield f"{file.file_digest.name} has other content for task {task.id!r} than the run was planned with"
-
-
-def _from_file(profiles: Profiles | None) -> tuple[Sequence[ReadStakeholder], Sequence[ReadTension] | None]:
-    """Return the stakeholders and tensions that came from a PROFILES file."""
-    if profiles is None:
-        return (), None
-    people = tuple(person for person in profiles.stakeholders if profiles.by[person.id] == READ_FROM_FILE)
-    return people, profiles.tensions if profiles.tensions_by == READ_FROM_FILE else None
+def _is_another(old: ScoredResponse, new: Response) -> bool:
+    stored = old.response
+    if stored is None:  # erased
+        return old.trace.agent != new.agent
+    return any(
+        getattr(stored, name) != getattr(new, name) for name in ("content_digest", "agent", "labels", "metadata")
+    )

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from jurygraph.decision.recipe import component_names, default_component
 from jurygraph.errors import RUN_ENDING, ConfigError, InputError
 from jurygraph.graphs.execution import run_isolated_sync
-from jurygraph.graphs.planning import build_survey, list_derivations, list_questions, view_task
+from jurygraph.graphs.prepare_graph import build_survey, list_derivations, list_questions, view_task
 from jurygraph.graphs.routing import ReusedResults, required_material
-from jurygraph.group import Group
+from jurygraph.graphs.state import Group
 from jurygraph.jury import Jury
 from jurygraph.models.request import AnsweredCall, Request
 from jurygraph.planner import Planner

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from jurygraph import aggregation
 from jurygraph.aggregation import gear
 from jurygraph.arrays import Bools, Floats
-from jurygraph.decision.combiner import Combiner
 from jurygraph.decision.combiners import (
+    Combiner,
     Flat,
     Gear,
     HardLocal,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from jurygraph.decision.combiner import Combiners
+from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run

@@ -5,8 +5,8 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.graph_annotator.validation import LICENSED, CriterionPair, candidate_pairs, kinds_between
-from jurygraph.schema.rubric import Role
+from jurygraph.agents.graph_annotator import LICENSED, CriterionPair, candidate_pairs, kinds_between
+from jurygraph.schema.task import Role
 
 ROLES: tuple[Role, ...] = ("core", "additional", "penalty", "applicability")
 roled = st.dictionaries(st.text(min_size=1, max_size=3), st.sampled_from(ROLES), max_size=7)

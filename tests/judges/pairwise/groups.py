@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jurygraph.agents.registry import load_combiner
-from jurygraph.decision.combiner import Component, ScoreMatrix
+from jurygraph.decision.combiners import Component, ScoreMatrix
 from jurygraph.decision.table import Scenario, build_table
 from jurygraph.schema import RESPONSE_GATES, ComponentInput, Question, RecordedVerdict
 

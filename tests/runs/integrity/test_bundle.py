@@ -4,7 +4,6 @@ import json
 import shutil
 import tracemalloc
 import zipfile
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -64,9 +63,8 @@ class TestRescoredRun:
         made = bundle(other, tmp_path / "bundle.zip")
         assert names(made) == [*OWN[:-1], "base/records.jsonl", "base/texts.jsonl", "traces.jsonl"]
         whole = bundle(plain, tmp_path / "whole.zip")
-        assert member(made, "base/records.jsonl") == member(whole, "records.jsonl")
-        assert member(made, "base/texts.jsonl") == member(whole, "texts.jsonl")
-        assert member(made, "texts.jsonl") == b""
+        for name in ("records.jsonl", "texts.jsonl"):
+            assert member(made, f"base/{name}") == member(whole, name)
 
     def test_later_records_of_the_base_are_left_out(self, tmp_path: Path) -> None:
         folder = tmp_path / "run"
@@ -89,14 +87,10 @@ class TestOutput:
         with pytest.raises(InputError, match="exists and is not a file"):
             bundle(plain, tmp_path)
 
-    def test_a_failed_export_leaves_no_file(self, plain: Path, tmp_path: Path) -> None:
-        def broken() -> Iterator[bytes]:
-            yield b"{}\n"
-            raise RuntimeError("no more")
-
+    def test_a_failed_export_changes_no_file(self, plain: Path, tmp_path: Path) -> None:
         (tmp_path / "bundle.zip").write_bytes(b"old")
-        with closing(Run.open(plain)) as run, pytest.raises(RuntimeError, match="no more"):
-            export_bundle(run, tmp_path / "bundle.zip", broken())
+        with closing(Run.open(plain)) as run, pytest.raises(ZeroDivisionError):
+            export_bundle(run, tmp_path / "bundle.zip", (b"{}\n" * (1 // n) for n in (1, 0)))
         assert (tmp_path / "bundle.zip").read_bytes() == b"old"
         assert sorted(path.name for path in tmp_path.iterdir()) == ["bundle.zip", "plain"]
 

@@ -14,7 +14,7 @@ from jurygraph.errors import TraceMismatch
 from jurygraph.runs.integrity.deep_verification import DeepVerification
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
-from jurygraph.runs.store.chain import MAX_TEXTS, commitment
+from jurygraph.runs.store.ledger import MAX_TEXTS, commitment
 from tests.agents.extraction.extractor import read_perfectly, reader_script
 from tests.agents.extraction.plans import RECORDS, in_words, task_of_records
 from tests.models.server import run_server

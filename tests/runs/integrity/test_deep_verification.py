@@ -8,7 +8,7 @@ from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.integrity.deep_verification import DeepVerification
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import MAX_TEXTS, commitment
+from jurygraph.runs.store.ledger import MAX_TEXTS, commitment
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import Evidence, Verdict
 from tests.graphs.scripted import ScriptedEvaluator
@@ -37,7 +37,7 @@ def test_every_verdict_is_recomputed(rich: Path) -> None:
     found = verify_deeply(rich)
     assert found.recomputed == count_verdicts(rich)
     assert found.quotations > 0
-    assert found[2:] == (0, 0, 0, 0)
+    assert not any(found[2:])
 
 
 def test_a_changed_verdict_is_named(rich: Path, monkeypatch: pytest.MonkeyPatch) -> None:

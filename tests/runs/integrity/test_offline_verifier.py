@@ -10,17 +10,17 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import HealthCheck, given, settings
 
-from jurygraph.decision.group_result import RewardRow
+from jurygraph.decision.decide import RewardRow
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.offline_verifier import VerificationError, check_reward
-from jurygraph.runs.store.chain import link_of
+from jurygraph.runs.store.ledger import link_of
 from jurygraph.runs.store.packing import pack_reward
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import canonical_json
@@ -36,16 +36,12 @@ PUBLIC = KEY.public_key().public_bytes_raw()
 Records = list[dict[str, Any]]
 
 
-class Outcome:
-    """The output and the exit code of the verifier."""
+class Outcome(NamedTuple):
+    """The exit code and the output of the verifier."""
 
-    def __init__(self, capsys: pytest.CaptureFixture[str], path: Path, *options: str) -> None:
-        self.code = 0
-        try:
-            offline_verifier.main([str(path), *options])
-        except SystemExit as left:
-            self.code = left.code
-        self.out, self.err = capsys.readouterr()
+    code: object
+    out: str
+    err: str
 
 
 Verify = Callable[..., Outcome]
@@ -53,7 +49,15 @@ Verify = Callable[..., Outcome]
 
 @pytest.fixture
 def verify(capsys: pytest.CaptureFixture[str]) -> Verify:
-    return lambda path, *options: Outcome(capsys, path, *options)
+    def run(path: Path, *options: str) -> Outcome:
+        code: object = 0
+        try:
+            offline_verifier.main([str(path), *options])
+        except SystemExit as left:
+            code = left.code
+        return Outcome(code, *capsys.readouterr())
+
+    return run
 
 
 def unpack_bundle(folder: Path, at: Path) -> Path:
@@ -113,29 +117,19 @@ class TestIntactBundle:
         ast.parse(SOURCE.read_text(), feature_version=(3, 8))
 
 
-class TestCommandLine:
-    def test_a_missing_bundle_is_a_usage_error(self, tmp_path: Path, verify: Verify) -> None:
-        output = verify(tmp_path / "nowhere.zip")
-        assert (output.code, "nowhere.zip: does not exist" in output.err) == (2, True)
-
-    @pytest.mark.parametrize("name", COVERED)
-    def test_a_missing_file_is_named(self, unpacked_bundle: Path, verify: Verify, name: str) -> None:
-        (unpacked_bundle / name).unlink()
-        output = verify(unpacked_bundle)
-        assert output.code == 5
-        assert name in output.err
-
-    def test_a_file_that_is_no_zip_fails(self, tmp_path: Path, verify: Verify) -> None:
-        (tmp_path / "bundle.zip").write_bytes(b"PK no zip")
-        output = verify(tmp_path / "bundle.zip")
-        assert (output.code, output.err[:37]) == (5, "differs: bundle.zip: cannot be read (")
+def test_a_missing_bundle_is_a_usage_error(tmp_path: Path, verify: Verify) -> None:
+    output = verify(tmp_path / "nowhere.zip")
+    assert (output.code, "nowhere.zip: does not exist" in output.err) == (2, True)
+    (tmp_path / "bundle.zip").write_bytes(b"PK no zip")
+    output = verify(tmp_path / "bundle.zip")
+    assert (output.code, output.err[:37]) == (5, "differs: bundle.zip: cannot be read (")
 
 
-@pytest.mark.parametrize("line", [{}, None, 0, [], {"id": 1}])
-def test_an_extra_line_after_the_texts_is_found(unpacked_bundle: Path, verify: Verify, line: object) -> None:
-    with (unpacked_bundle / "texts.jsonl").open("ab") as file:
-        file.write(canonical_json(line) + b"\nhidden in here\n")
-    assert verify(unpacked_bundle).code == 5
+@pytest.mark.parametrize("name", COVERED)
+def test_a_missing_file_is_named(unpacked_bundle: Path, verify: Verify, name: str) -> None:
+    (unpacked_bundle / name).unlink()
+    output = verify(unpacked_bundle)
+    assert (output.code, name in output.err) == (5, True)
 
 
 BYTES_OF = pytest.mark.parametrize(
@@ -255,23 +249,17 @@ class TestForgedRecords:
             (lambda r: reward(r).update(status="failed"), "the failed reward is"),
             (lambda r: reward(r).update(value=None), "the ok reward is None"),
             (lambda r: reward(r).update(adjustments=[["clip", 9.0, reward(r)["value"]]]), "the reward before the clip"),
-            (lambda r: reward(r)["terms"].pop(), "has not one term for each component"),
             (lambda r: reward(r)["terms"].append([0.5, 0.25]), "has not one term for each component"),
             (lambda r: reward(r)["terms"].__setitem__(0, [0.5, 0.25]), "cannot be read"),
             (lambda r: last_record(r, "close")["body"].update(traces=0), "does not state the traces and the head"),
-            (lambda r: last_record(r, "close")["body"].update(head=""), "does not state the traces and the head"),
-            (lambda r: last_record(r, "close").update(key="x"), "does not state the traces and the head"),
-            (lambda r: last_record(r, "group")["body"].update(size=9), "is not of the group before it"),
             (lambda r: last_record(r, "group")["body"].update(size=2), "is not of the group before it"),
-            (lambda r: last_record(r, "run").update(kind="survey"), "is not how a run begins"),
-            (lambda r: last_record(r, "survey").update(kind="comment"), "is of no kind that there is"),
+            (lambda r: last_record(r, "run").update(kind="survey"), "has no business there"),
+            (lambda r: last_record(r, "survey").update(kind="comment"), "has no business there"),
             (lambda r: last_record(r, "task")["body"].update(decision="none"), "cannot be read"),
-            (lambda r: r.clear(), "texts.jsonl: line 1: no record speaks of it"),
+            (lambda r: r.clear(), "texts.jsonl: no record speaks of text"),
             (repeat_record("task"), "is after the end, or twice"),
-            (repeat_record("survey"), "is after the end, or twice"),
             (append_record("task"), "is after the end, or twice"),
             (append_record("erasure", ids=[5 << 20]), "was erased and is there"),
-            (append_record("erasure", ids=[0]), "was erased and is there"),
             (lambda r: last_record(r, "run")["body"].update(base={"run": "x"}), "base: .*texts.jsonl"),
         ],
     )
@@ -307,13 +295,9 @@ class TestForgedTraces:
             lambda trace: trace["reward"]["terms"][0].update(contribution=0.123),
             lambda trace: trace["reward"]["terms"][0].update(name="other"),
             lambda trace: trace["reward"]["terms"].pop(),
-            lambda trace: trace["verdicts"][0].update(score=0.123),
-            lambda trace: trace["verdicts"][0].update(met=True),
-            lambda trace: trace["verdicts"][0].update(status="abstained"),
-            lambda trace: trace["verdicts"].pop(),
         ],
     )
-    def test_a_changed_reward_or_score_is_found(self, unpacked_bundle: Path, verify: Verify, change: Any) -> None:
+    def test_a_changed_reward_is_found(self, unpacked_bundle: Path, verify: Verify, change: Any) -> None:
         path = unpacked_bundle / "traces.jsonl"
         every = [json.loads(line) for line in path.read_bytes().splitlines()]
         change(every[0])
@@ -328,20 +312,13 @@ class TestForgedTraces:
         assert "traces.jsonl: line 2: does not match its record" in verify(unpacked_bundle).err
 
 
-class TestTexts:
-    def test_a_missing_text_is_found(self, unpacked_bundle: Path, verify: Verify) -> None:
-        kept = (unpacked_bundle / "texts.jsonl").read_bytes().splitlines(keepends=True)
-        (unpacked_bundle / "texts.jsonl").write_bytes(b"".join(kept[:3] + kept[4:]))
-        assert f"text {json.loads(kept[3])['id']} is missing and was not erased" in verify(unpacked_bundle).err
-
-    def test_a_text_without_a_record_is_found(self, unpacked_bundle: Path, verify: Verify) -> None:
-        for number in (7, 10**12):
-            path = unpacked_bundle / "texts.jsonl"
-            whole = path.read_bytes()
-            extra = canonical_json({"id": number, "salt": "", "content": ""}) + b"\n"
-            path.write_bytes(extra + whole if number == 7 else whole + extra)
-            assert re.search("texts.jsonl: line [0-9]+: no record speaks of it", verify(unpacked_bundle).err)
-            path.write_bytes(whole)
+def test_missing_and_added_texts_are_found(unpacked_bundle: Path, verify: Verify) -> None:
+    path = unpacked_bundle / "texts.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:3] + lines[4:]))
+    assert f"text {json.loads(lines[3])['id']} is missing and was not erased" in verify(unpacked_bundle).err
+    path.write_bytes(b"".join(lines) + canonical_json({"id": 7, "salt": "", "content": ""}) + b"\n")
+    assert "texts.jsonl: no record speaks of text 7" in verify(unpacked_bundle).err
 
 
 class TestBase:
@@ -351,7 +328,7 @@ class TestBase:
         made = unpack_bundle(rescore_run(plain, tmp_path / "other"), tmp_path / "opened")
         shutil.rmtree(made / "base")
         shutil.copytree(unpack_bundle(rich, tmp_path / "another"), made / "base")
-        assert "base/ does not hold the run that this one refers to" in verify(made).err
+        assert "base: is not the run that this one refers to" in verify(made).err
 
 
 def sign_records(folder: Path, **changed: Any) -> None:

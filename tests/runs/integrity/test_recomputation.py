@@ -1,4 +1,4 @@
-"""Rewards are recomputed from stored verdicts: in batches or group by group, the bits are the same."""
+"""Rewards are recomputed from stored verdicts, bit for bit."""
 
 import json
 from contextlib import closing
@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from jurygraph.decision.decide import is_independent
 from jurygraph.runs.integrity import recomputation
 from jurygraph.runs.integrity.recomputation import recompute_rewards, recompute_statistics
 from jurygraph.runs.outline import read_groups
@@ -32,27 +31,9 @@ def test_recomputed_rewards_equal_the_stored_ones(request: Any, name: str) -> No
     assert recompute(run) == stored_rewards(run)
 
 
-def test_groups_are_batched_where_rewards_are_independent(
-    plain: Path, rich: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[int] = []
-    decide_batch = recomputation.decide_scores
-
-    def count_batches(decision: Any, questions: Any, marks: Any, combiners: Any) -> Any:
-        calls.append(len(marks.value))
-        return decide_batch(decision, questions, marks, combiners)
-
-    monkeypatch.setattr(recomputation, "decide_scores", count_batches)
-    recompute(Run.open(plain))
-    assert sum(calls) > 0
-    calls.clear()
-    recompute(Run.open(rich))
-    assert calls == []
-
-
-@pytest.mark.parametrize("rows", [1, 3, 7, 4096])
-def test_the_batch_size_changes_no_bit(plain: Path, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    monkeypatch.setattr(recomputation, "_BATCH_ROWS", rows)
+@pytest.mark.parametrize("groups", [1, 3, 4096])
+def test_the_batch_size_changes_no_bit(plain: Path, monkeypatch: pytest.MonkeyPatch, groups: int) -> None:
+    monkeypatch.setattr(recomputation, "_BATCH_GROUPS", groups)
     run = Run.open(plain)
     assert recompute(run) == stored_rewards(run)
 
@@ -68,7 +49,6 @@ def test_missing_verdicts_are_filled_as_before(tmp_path: Path, word: str, rule: 
     config = {**SIMPLE_CONFIG, "failure": {"rule": rule, "min_coverage": 0.4}}
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), config)
     run = Run.open(tmp_path / "run")
-    assert is_independent(run.decision_of("t0"), run.survey_outline_of("t0").questions, run.load_combiners())
     assert recompute(run) == stored_rewards(run)
 
 

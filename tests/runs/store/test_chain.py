@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from jurygraph.runs.store.chain import FIRST_LINK, MAX_TEXTS, Draft, Record, commitment, make_record, record_label
+from jurygraph.runs.store.ledger import FIRST_LINK, MAX_TEXTS, Draft, Record, commitment, make_record, record_label
 
 SALT = 16
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.store.chain import MAX_TEXTS, Draft
 from jurygraph.runs.store.header import (
     Extent,
     Header,
@@ -21,7 +20,7 @@ from jurygraph.runs.store.header import (
     model_settings,
     read_header,
 )
-from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.ledger import MAX_TEXTS, Draft, Ledger
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import EvaluatorRecord
 from jurygraph.sources import FileDigest, parse_config

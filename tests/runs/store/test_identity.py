@@ -13,8 +13,8 @@ import jurygraph as jg
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.integrity.deep_verification import DeepVerification
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import MAX_TEXTS
 from jurygraph.runs.store.header import ModelIdentity
+from jurygraph.runs.store.ledger import MAX_TEXTS
 from jurygraph.runs.workflows.erasure import erase
 from tests.models.server import Server, run_server, status
 from tests.models.tiny_gguf import CHAT, write_tiny
@@ -141,7 +141,7 @@ class TestVerifiedWithoutAModel:
         self, server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run_session(tmp_path / "run", tasks, judge_config(server))
-        monkeypatch.setattr("jurygraph.agents.judging.forms.p_true", lambda reply, path: 0.123)
+        monkeypatch.setattr("jurygraph.judges.criteria.p_true", lambda reply, path: 0.123)
         with pytest.raises(TraceMismatch, match=r"score is 0\.\d+ in the run and 0\.123 when recomputed"):
             verify_deeply(tmp_path / "run")
 
@@ -177,6 +177,6 @@ class TestVerifiedWithoutAModel:
             self.assert_recomputed(tmp_path / folder, 2 * 2 * 5)
         shutil.rmtree(tmp_path / "old")
         quotations = count_quotations(tmp_path / "run")
-        found = DeepVerification(reused_from_missing_run=2 * 2 * 5, quotations=quotations)
+        found = DeepVerification(needing_model=2 * 2 * 5, quotations=quotations)
         assert verify_deeply(tmp_path / "other") == verify_deeply(tmp_path / "run") == found
         assert quotations > 0

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.store.chain import FIRST_LINK, MAX_TEXTS, Draft, link_of
-from jurygraph.runs.store.ledger import SCHEMA_VERSION, Ledger
+from jurygraph.runs.store.ledger import FIRST_LINK, MAX_TEXTS, SCHEMA_VERSION, Draft, Ledger, link_of
 from jurygraph.schema import canonical_json
 
 

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.store.chain import MAX_TEXTS, Draft
-from jurygraph.runs.store.ledger import SCHEMA_VERSION, TABLES, Ledger, _translate_errors
+from jurygraph.runs.store.ledger import MAX_TEXTS, SCHEMA_VERSION, TABLES, Draft, Ledger, _translate_errors
 from tests.runs.store.test_ledger import execute_sql, make_ledger
 
 

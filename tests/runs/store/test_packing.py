@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.decision.group_result import RewardRow
+from jurygraph.decision.decide import RewardRow
 from jurygraph.runs.store.packing import (
     ERASED,
     Texts,

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.runs.store import writer as writer_module
-from jurygraph.runs.store.chain import Draft
-from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.store.writer import Writer
+from jurygraph.runs.store import ledger as writer_module
+from jurygraph.runs.store.ledger import Draft, Ledger, Writer
 
 
 def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:

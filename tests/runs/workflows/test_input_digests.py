@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import pytest
-
 from jurygraph.runs.workflows.branch import InputDigests, input_digests
 from jurygraph.schema import Constraint, Stakeholder, Task
 from tests.graphs.scripted import DATA_READER, Half, Measure, Versions, criterion, evaluator_use, make_plan, task
+from tests.rows import all_rows
 
 
 class OtherMeasure(Measure):
@@ -58,57 +57,35 @@ def changed_digests(one: InputDigests, other: InputDigests) -> tuple[set[str], s
     )
 
 
-BEFORE = config_with()
+WITH_TEA = task_with_wish("tea")
+BEFORE = digests_of(config_with())
+EVERYTHING = set(BEFORE.questions), set(BEFORE.material)
 
 
-@pytest.mark.parametrize(
-    ("deriver", "questions", "material"),
+@all_rows(
+    "config, about, questions, material",
     [
-        ("OtherMeasure", {"reads"}, {"measure", "half"}),
-        ("OtherHalf", {"reads"}, {"half"}),
-        ("OtherVersions", {"same"}, {"versions"}),
+        (config_with("OtherMeasure"), WITH_TEA, {"reads"}, {"measure", "half"}),
+        (config_with("OtherHalf"), WITH_TEA, {"reads"}, {"half"}),
+        (config_with("OtherVersions"), WITH_TEA, {"same"}, {"versions"}),
+        (config_with(late={"when": {"question": "plain", "threshold": 0.9}}), WITH_TEA, set(), set()),
+        (config_with(late={"when": None}, plain={"samples": 5}), WITH_TEA, set(), set()),
+        (config_with(), task_with_wish("coffee"), {"kind@bob"}, set()),
+        (config_with(), WITH_TEA.model_copy(update={"query": "What is left?"}), *EVERYTHING),
     ],
 )
-def test_another_deriver_changes_only_dependent_digests(deriver: str, questions: set[str], material: set[str]) -> None:
-    assert changed_digests(digests_of(BEFORE), digests_of(config_with(deriver))) == (questions, material)
+def test_only_the_digests_of_what_depends_on_a_change_are_others(
+    config: dict[str, Any], about: Task, questions: set[str], material: set[str]
+) -> None:
+    assert changed_digests(BEFORE, digests_of(config, about)) == (questions, material)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"late": {"when": {"question": "plain", "threshold": 0.9}}},
-        {"late": {"when": None}},
-        {"plain": {"samples": 5}},
-        {"same": {"when": {"question": "plain", "threshold": 0.1}, "samples": 2}},
-    ],
-)
-def test_conditions_and_samples_change_no_digest(change: dict[str, Any]) -> None:
-    assert changed_digests(digests_of(BEFORE), digests_of(config_with(**change))) == (set(), set())
-
-
-@pytest.mark.parametrize("change", [{"version": "2"}, {"params": {"limit": 3}}, {"layer": "fact"}])
+@all_rows("change", [{"version": "2"}, {"params": {"limit": 3}}, {"layer": "fact"}])
 def test_other_changes_of_a_question_change_its_digest(change: dict[str, Any]) -> None:
-    survey = make_plan(BEFORE, task_with_wish("tea")).survey
+    survey = make_plan(config_with(), WITH_TEA).survey
     other = tuple(q.model_copy(update=change) if q.id == "plain" else q for q in survey.questions)
-    assert changed_digests(input_digests(survey), input_digests(survey.model_copy(update={"questions": other}))) == (
-        {"plain"},
-        set(),
-    )
-
-
-def test_another_constraint_of_bob_changes_only_questions_about_bob() -> None:
-    assert changed_digests(digests_of(BEFORE, task_with_wish("tea")), digests_of(BEFORE, task_with_wish("coffee"))) == (
-        {"kind@bob"},
-        set(),
-    )
-
-
-def test_another_query_changes_every_digest() -> None:
-    one, other = (
-        digests_of(BEFORE),
-        digests_of(BEFORE, task_with_wish("tea").model_copy(update={"query": "What is left?"})),
-    )
-    assert changed_digests(one, other) == (set(one.questions), set(one.material))
+    changed = changed_digests(BEFORE, input_digests(survey.model_copy(update={"questions": other})))
+    assert changed == ({"plain"}, set())
 
 
 def test_the_weight_of_a_criterion_changes_no_digest() -> None:

@@ -2,9 +2,8 @@
 
 import asyncio
 import json
-import re
 import shutil
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -94,13 +93,10 @@ def open_session(folder: Path, tasks: Path, config: dict = SIMPLE_CONFIG) -> Sco
 
 class TestChangedInputs:
     def test_another_config_is_reported(self, plain: Path, tasks: Path) -> None:
-        with pytest.raises(
-            InputError, match=r"config reward\.same is 0\.5 in the run and 2\.0 here; config scale is"
-        ) as caught:
-            open_session(
-                plain, tasks, {**SIMPLE_CONFIG, "reward": {**SIMPLE_CONFIG["reward"], "same": 2.0}, "scale": 3.0}
-            )
-        assert str(caught.value).endswith("use another --out, or --branch to request only what changed")
+        other = {**SIMPLE_CONFIG, "reward": {**SIMPLE_CONFIG["reward"], "same": 2.0}, "scale": 3.0}
+        wrong = r"reward\.same is 0\.5 in the run and 2\.0 here; config scale is .*use another --out, or --branch"
+        with pytest.raises(InputError, match=wrong):
+            open_session(plain, tasks, other)
 
     def test_another_version_of_an_evaluator_is_reported(
         self, plain: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch
@@ -109,36 +105,23 @@ class TestChangedInputs:
         with pytest.raises(InputError, match='evaluator late has version "1" in the run and "2" here'):
             open_session(plain, tasks)
 
-    def test_another_task_is_reported(self, tmp_path: Path, plain: Path) -> None:
+    @pytest.mark.parametrize(
+        ("change", "wrong"),
+        [
+            (lambda tasks: tasks[1].update(query="And now?"), r"task 't1', field query: is .* and \"And now\?\" here"),
+            (lambda tasks: tasks[2].update(id="t9"), "task 't9' is new, or at another position"),
+            (lambda tasks: tasks[3]["responses"][0].update(text="else"), "response 't3/r0' is another one now"),
+            (lambda tasks: tasks[0]["responses"][0].update(labels={"gold": 1}), "response 't0/r0' is another one now"),
+            (lambda tasks: tasks.pop(), "task 't3' is gone"),
+        ],
+    )
+    def test_another_task_is_named(
+        self, tmp_path: Path, plain: Path, change: Callable[[list[dict[str, Any]]], object], wrong: str
+    ) -> None:
         other = make_tasks()
-        other[1]["query"], other[2]["id"], other[3]["responses"][0]["text"] = "And now?", "t9", "something else"
-        with pytest.raises(InputError) as caught:
+        change(other)
+        with pytest.raises(InputError, match=rf"the tasks file is tasks\.jsonl \(\w{{12}}\) in the run .*{wrong}"):
             open_session(plain, write_tasks(tmp_path, other))
-        message = str(caught.value)
-        assert re.search(
-            r"the tasks file is tasks\.jsonl \(\w{12}\) in the run and tasks\.jsonl \(\w{12}\) here", message
-        )
-        assert (
-            'task \'t1\', field query: is "How would one say the number 1, and to whom?" in the run and "And now?" here'
-            in message
-        )
-        assert "task 't9' is new, or at another position" in message
-        assert "response 't3/r0' is another one now" in message
-
-    def test_other_labels_and_metadata_of_a_response_are_reported(self, tmp_path: Path, plain: Path) -> None:
-        other = make_tasks()
-        other[0]["responses"][0] |= {"labels": {"gold": 1}, "metadata": {"page": 2}}
-        with pytest.raises(InputError) as caught:
-            open_session(plain, write_tasks(tmp_path, other))
-        for change in (
-            'labels are {"gold": "0"} in the run and {"gold": 1}',
-            'metadata is {} in the run and {"page": 2}',
-        ):
-            assert f"response 't0/r0': its {change} here" in str(caught.value)
-
-    def test_a_removed_task_is_named(self, tmp_path: Path, plain: Path) -> None:
-        with pytest.raises(InputError, match="task 't3' is gone"):
-            open_session(plain, write_tasks(tmp_path, make_tasks()[:3]))
 
     def test_a_refused_run_is_unchanged_and_unlocked(self, tmp_path: Path, plain: Path, tasks: Path) -> None:
         before = (plain / "run.sqlite").read_bytes()
@@ -232,7 +215,7 @@ class TestForecast:
 
 def test_the_header_describes_the_inputs(plain: Path) -> None:
     header = json.loads(Run.open(plain).ledger.record_at(1).body)
-    assert header["evaluators"]["tone"] == {"version": "1", "audience": "task"}
+    assert header["evaluators"]["tone"].items() >= {"version": "1", "audience": "task"}.items()
     assert header["combiners"].keys() >= {"mean"}
     assert header["config"]["reward"] == SIMPLE_CONFIG["reward"]
     assert (header["base"], header["branch"]) == (None, None)

@@ -15,7 +15,6 @@ from jurygraph.errors import BudgetExceeded
 from jurygraph.runs.export import export_jsonl, table_to_csv
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.outline import read_groups
-from jurygraph.runs.reports.comparison.responses import read_responses
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import TableName
 from jurygraph.runs.workflows.rescoring import rescore
@@ -23,6 +22,7 @@ from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.sources import open_tasks
 from jurygraph.studies import monitor
+from jurygraph.studies.comparison import read_responses
 from jurygraph.studies.reliability import read_scores, report
 from tests.models.judge_scripts import response_in
 from tests.models.server import Answer, Server, run_server, status
@@ -38,7 +38,7 @@ from tests.runs.sample_runs import (
     verify_run,
     write_tasks,
 )
-from tests.runs.test_calls import judge_config, sent_requests, tasks_with_rubrics
+from tests.runs.test_calls import judge_config, tasks_with_rubrics
 
 TASKS, SLOW = 12, {"t0", "t5"}
 ALL = [f"t{number}" for number in range(TASKS)]
@@ -178,25 +178,6 @@ def test_a_run_is_watched_in_the_order_of_its_tasks(
     for group in monitor.read_groups(tmp_path / "run", finish):
         seen.append(group[0].trace.task_id)
     assert seen == ALL
-
-
-@pytest.mark.landing
-def test_a_group_is_stored_after_its_canary(judge: SlowJudge, server: Server, tasks: Path, tmp_path: Path) -> None:
-    with_canaries = settings(server, canary={"rate": 1.0})
-    judge.holds = lambda response, message: "letter 1," not in response and "letter number 1." in message
-    with pytest.raises(KeyboardInterrupt):
-        score(tmp_path / "run", tasks, with_canaries, stop_after=TASKS - 1)
-    assert set(scored_tasks(tmp_path / "run")) == set(ALL) - {"t1"}
-    before, judge.holds = server.count, never
-    resumed = score(tmp_path / "run", tasks, with_canaries)
-    assert all("letter number 1." in request for request in sent_requests(server, before))
-    whole = score(tmp_path / "whole", tasks, with_canaries)
-    assert resumed.summary.to_json()["canaries"] == whole.summary.to_json()["canaries"]
-    with closing(Run.open(tmp_path / "run")) as run:
-        stored = {kind: [*run.ledger.records(kind)] for kind in ("canary", "group")}
-    groups = {record.key: record.seq for record in stored["group"]}
-    assert [record.seq < groups[record.key] for record in stored["canary"]] == [True] * TASKS
-    check_complete(tmp_path / "run", tmp_path / "whole")
 
 
 @pytest.mark.landing
