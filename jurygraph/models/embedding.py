@@ -440,14 +440,9 @@ def _identify(named: str) -> tuple[str, str]:
 
 def _folder(named: str) -> Path | None:
     """Return the folder of this name, None for a name on the hub, which is `name` or `owner/name`."""
-    try:
-        path = Path(named).expanduser()
-        if path.is_dir():
-            return path
-        exists = path.exists()
-    except (OSError, RuntimeError):
-        problem = "the name is too long for a folder's, or in the home of a user who is not known"
-        raise ConfigError(f"sentence-transformers: {problem}; name a folder that holds a model") from None
-    if exists or path.is_absolute() or named.startswith((".", "~")) or named.count("/") > 1:
+    path = os.path.expanduser(named)
+    if os.path.isdir(path):
+        return Path(path)
+    if os.path.exists(path) or os.path.isabs(path) or named.startswith((".", "~")) or named.count("/") > 1:
         raise ConfigError(f"sentence-transformers: {named}: there is no such folder; name one that holds a model")
     return None
