@@ -254,12 +254,3 @@ def test_a_class_that_raises_on_construction_is_reported(tmp_path: Path) -> None
 def test_params_that_do_not_fit_are_refused(use: str, params: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         evaluator(use, params=params)
-
-
-def test_a_deriver_is_set_up_like_an_evaluator() -> None:
-    made = deriver("mine.mod.Words", name="tokens", params={"of": "data"})
-    assert (made.name, made.gives, made.of, made.params) == ("tokens", "words", "data", {"of": "data"})  # type: ignore[attr-defined]
-    with pytest.raises(ConfigError, match=r"deriver 'mine\.mod\.Words' cannot be made: .*'off'; its params: of"):
-        deriver("mine.mod.Words", params={"off": "data"})
-    with pytest.raises(ConfigError, match=r"deriver 'mine\.mod\.words' is already set up"):
-        deriver("mine.mod.words", params={"of": "data"})
