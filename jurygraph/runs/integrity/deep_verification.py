@@ -10,14 +10,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from importlib.metadata import version
-from itertools import chain
 from typing import NamedTuple
 
 from pydantic_core import to_jsonable_python
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.routing import ReusedResults
-from jurygraph.judges.comparisons import OPPONENT
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
@@ -29,7 +27,7 @@ from jurygraph.runs.store.folder import LEDGER
 from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.runs.store.ledger import Record, record_label
 from jurygraph.safety.redaction import is_possible_source
-from jurygraph.schema import Evidence, Material, RecordedVerdict, Trace
+from jurygraph.schema import Material, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import compact_json
 from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES, VerdictKey
 
@@ -151,7 +149,7 @@ class _Verifier:
         responses = [item.response for item in scored if item.response is not None]
         if task is None or len(responses) < len(scored):
             return {"erased": sum(1 for trace in stored for _ in _own_verdicts(trace))}
-        quotations = self._check_quotations(stored, {response.id: response.text for response in responses})
+        quotations = sum(map(self._check_quotations, stored, [response.text for response in responses]))
         plan = run.plan_of(task.id)
         evaluators = self._jury.evaluators
         own_model = {
@@ -245,29 +243,22 @@ class _Verifier:
         if any(all(ledger.find("call", name) is None for ledger in self._ledgers) for name in names):
             raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
 
-    def _check_quotations(self, traces: Sequence[Trace], texts: Mapping[str, str]) -> int:
-        """Check the places of all quotations from the responses of a group, and return their number.
+    def _check_quotations(self, trace: Trace, text: str) -> int:
+        """Check the places of all quotations from a response, and return their number.
 
-        `texts` are the texts of the responses by id. Raises `TraceMismatch` for a quotation that is not at its place.
+        A verdict on a variant quotes the variant. Raises `TraceMismatch` for a quotation that is not at its place.
         """
-        count = 0
-        for label, evidence, quoted in chain.from_iterable(map(self._quotations, traces)):
-            if evidence.verified and quoted is not None:
-                count += 1
-                if texts[quoted][evidence.start : evidence.end] != evidence.quote:
-                    place = f"characters {evidence.start} to {evidence.end}"
-                    raise TraceMismatch(f"{label}: its quotation is not at {place}")
-        return count
-
-    def _quotations(self, trace: Trace) -> Iterator[tuple[str, Evidence, str | None]]:
-        """Yield labelled quotations, each with the id of the response that must contain it, if any."""
-        for _, verdict in _own_verdicts(trace):
-            for evidence in () if is_erased(verdict) else verdict.evidence:
-                yield self._label(trace, "verdict", verdict.question), evidence, _quoted_response(verdict, evidence)
-        for material in trace.material:
-            for evidence in material.evidence:
-                quoted = trace.response_id if evidence.source == "response" else None
-                yield self._label(trace, "material", material.name), evidence, quoted
+        verdicts = [one for _, one in _own_verdicts(trace) if one.about in one.responses and not is_erased(one)]
+        quoted = [("verdict", verdict.question, evidence) for verdict in verdicts for evidence in verdict.evidence]
+        quoted += [
+            ("material", material.name, evidence) for material in trace.material for evidence in material.evidence
+        ]
+        quoted = [one for one in quoted if one[2].verified and one[2].source == "response"]
+        for part, name, evidence in quoted:
+            if text[evidence.start : evidence.end] != evidence.quote:
+                place = f"characters {evidence.start} to {evidence.end}"
+                raise TraceMismatch(f"{self._label(trace, part, name)}: its quotation is not at {place}")
+        return len(quoted)
 
     def _label(self, trace: Trace, part: str = "", name: str = "") -> str:
         return f"{self._run.ledger.path}, trace {trace.response_id!r}{f', {part} {name!r}' if part else ''}"
@@ -305,18 +296,3 @@ def _require_same(
         # the known secrets depend on the environment: some were redacted then and are not now, or the reverse
         if then != now and not is_possible_source(then, now) and not is_possible_source(now, then):
             raise TraceMismatch(f"{label}: {name} is {old!r} in the run and {new!r} when recomputed")
-
-
-def _quoted_response(verdict: RecordedVerdict, evidence: Evidence) -> str | None:
-    """Return the id of the submitted response that must contain a verdict's quotation; None for another source.
-
-    A verdict on a variant quotes the variant. Only quotations with source `response` are located when a verdict is
-    made, so a quotation from the opponent has a place only if its judge gave one.
-    """
-    if verdict.about not in verdict.responses:
-        return None
-    if evidence.source == "response":
-        return verdict.about
-    others = [name for name in verdict.responses if name != verdict.about]
-    has_place = evidence.source == OPPONENT and evidence.start is not None
-    return others[0] if has_place and len(others) == 1 else None

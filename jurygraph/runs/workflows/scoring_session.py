@@ -22,7 +22,7 @@ from jurygraph.errors import (
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.state import Group
 from jurygraph.jury import Jury
-from jurygraph.models.request import CallSink, Request
+from jurygraph.models.request import CallSink
 from jurygraph.planner import Planner
 from jurygraph.runs.calls import CallStore, PlanningCalls
 from jurygraph.runs.outline import read_groups
@@ -46,8 +46,6 @@ from jurygraph.sources.tasks import ProfilesFile
 
 _MAX_LISTED = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
-_MAX_KEPT_QUESTIONS = 4096
-"""Number of questions in the plans that a session keeps until their tasks are scored; others are read again."""
 _MENDED_ELSEWHERE = (UnusableRepliesError, EvaluatorError)
 """Errors that end a run until a setting or an evaluator is changed."""
 
@@ -83,7 +81,6 @@ class ScoringSession:
         self.summary = Summary()
         self.tasks_needing_model = self.unanswered_annotations = self.stored_planning_calls = 0
         self.plan_notes: list[tuple[float, str, str]] = []
-        self._kept_plans: dict[str, Plan] = {}
         self._source = source
         self._is_stopping = self._is_cut_short = self._has_planning_calls = False
         self._branch = branch
@@ -171,7 +168,9 @@ class ScoringSession:
                 questions = () if plan is None else plan.survey.questions
                 expected.add_group(questions, len(group), self.jury.evaluators, reusable.verdicts.values())
                 if plan is not None and estimator is not None:
-                    estimator.add(await self._dry_run_requests(task, group, plan, reusable))
+                    asked = without_model_conditions(plan, self.jury.evaluators)
+                    sink = self._known_calls
+                    estimator.add(await self._planner.aestimate_requests(task, group, asked, reusable, sink))
                 report(len(group))
         finally:
             await gateways.close()
@@ -207,12 +206,6 @@ class ScoringSession:
         """The calls of a planning that was stopped; None if there are none."""
         path = self.folder / PLANNING
         return Ledger.open(path) if path.exists() else None
-
-    async def _dry_run_requests(
-        self, task: Task, group: Sequence[Response], plan: Plan, reusable: ReusedResults
-    ) -> list[Request]:
-        plan = without_model_conditions(plan, self.jury.evaluators)
-        return await self._planner.aestimate_requests(task, group, plan, reusable, self._known_calls)
 
     async def prepare(self, report: ProgressCallback) -> None:
         """Plan all remaining tasks, or none of them; `report` receives 1 for each.
@@ -253,15 +246,11 @@ class ScoringSession:
 
     async def _plan_tasks(self, run: WritableRun, sink: CallSink | None, report: ProgressCallback) -> None:
         started: deque[Task] = deque()
-        room = _MAX_KEPT_QUESTIONS
         with self._locate_errors(started):
             async for plan in self.jury.aprepare_many(self._start_tasks(run, started), sink):
                 task = started.popleft()
                 run.add_plan(task, plan)
-                room -= len(plan.survey.questions)
                 self._has_planning_calls |= bool(plan.calls)
-                if room >= 0 and not plan.calls:  # which are no part of the stored plan
-                    self._kept_plans[plan.task_id] = plan
                 if task.rubric is not None and (record := task.rubric.annotation) is not None:
                     self.unanswered_annotations += len(record.unanswered) + len(record.unassigned)
                 self.plan_notes += ((plan.checked_share, plan.task_id, note) for note in plan.notes)
@@ -374,7 +363,7 @@ class ScoringSession:
     def _start_groups(self, run: WritableRun) -> Iterator[Group]:
         """Yield the groups that are left to score."""
         for task, responses in self._pairs_until_stopped(self._first_unscored, self._scored_later):
-            plan = self._kept_plans.pop(task.id, None) or run.plan_of(task.id, known=task)
+            plan = run.plan_of(task.id, known=task)
             yield Group(task, responses, plan, self._find_reusable_results(task, responses, plan))
 
     def _store_group(

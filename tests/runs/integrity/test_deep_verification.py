@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.integrity.deep_verification import DeepVerification
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import MAX_TEXTS, commitment
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.schema import Evidence, Verdict
+from jurygraph.schema import Verdict
 from tests.graphs.scripted import ScriptedEvaluator
 from tests.judges.pairwise.comparisons import LONGER, TASK, judge_script, longest
 from tests.models.server import run_server
@@ -150,17 +149,16 @@ def comparison_run(tmp_path: Path) -> Path:
 def test_quotations_of_pairs_and_lists_are_checked(comparison_run: Path) -> None:
     stored = [v for t in Run.open(comparison_run).traces() for v in t.verdicts if v.about == t.response_id]
     sources = [(len(v.responses), e.source) for v in stored for e in v.evidence]
-    assert sources.count((2, "response")) == sources.count((2, "opponent")) == 3
-    assert sources.count((3, "response")) > 0
-    assert verify_deeply(comparison_run) == DeepVerification(recomputed=len(stored), quotations=len(sources))
+    own = [(number, source) for number, source in sources if source == "response"]
+    assert own.count((2, "response")) == 3
+    assert own.count((3, "response")) > 0
+    assert verify_deeply(comparison_run) == DeepVerification(recomputed=len(stored), quotations=len(own))
 
 
 @pytest.mark.parametrize(
     ("key", "kind", "source"), [("c", "pair", "response"), ("a", "pair", "opponent"), ("c", "list", "response")]
 )
 def test_a_misplaced_quotation_of_a_comparison_is_named(comparison_run: Path, key: str, kind: str, source: str) -> None:
-    moved = []
-
     def change(_: str, record: str, content: dict) -> None:
         for verdict in content.get("verdicts", ()):
             is_list = isinstance(verdict["responses"], int)  # its group stores the list
@@ -168,31 +166,11 @@ def test_a_misplaced_quotation_of_a_comparison_is_named(comparison_run: Path, ke
                 for evidence in verdict.get("evidence", ()):
                     if evidence[2] == source:
                         evidence[:2] = [1, 5]
-                        moved.append(evidence)
 
     rewrite_chain(comparison_run, change)
-    assert moved
-    named = rf"trace '{key}', verdict '.*{kind}wise.*': its quotation is not at characters 1 to 5"
-    with pytest.raises(TraceMismatch, match=named):
+    problem = "its quotation is not at characters 1 to 5" if source == "response" else "evidence is .* in the run and"
+    with pytest.raises(TraceMismatch, match=rf"trace '{key}', verdict '.*{kind}wise.*': {problem}"):
         verify_deeply(comparison_run)
-
-
-def test_a_quotation_from_an_opponent_without_a_place_is_not_checked(tmp_path: Path) -> None:
-    given = make_tasks(tasks=1)
-    config = {"evaluators": [{"use": "tests.runs.integrity.test_deep_verification:Cites", "name": "cites"}]}
-    score(tmp_path / "run", write_tasks(tmp_path, given), config)
-    assert verify_deeply(tmp_path / "run").quotations == 0
-
-
-class Cites(ScriptedEvaluator):
-    """An evaluator whose evidence is not a quotation of the other response."""
-
-    version = "1"
-    scope = "pair"
-
-    def answer(self, inputs: EvaluatorInput) -> Verdict:
-        evidence = Evidence(quote="what one hears of it", source="opponent", verified=True)
-        return Verdict(score=0.5, evidence=(evidence,))
 
 
 SECRET = "sk-canary-0123456789abcdef"

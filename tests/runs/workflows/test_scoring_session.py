@@ -15,7 +15,6 @@ from jurygraph.errors import InputError, PlanError
 from jurygraph.graphs import prepare_graph
 from jurygraph.runs.reports.estimate import Forecast
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows import scoring_session
 from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.schema import Question
 from jurygraph.sources import open_tasks
@@ -56,15 +55,6 @@ def test_an_interrupted_run_continues_where_it_stopped(tmp_path: Path, config: d
     assert session.summary.to_json() == whole.summary.to_json()
     assert session.summary.lowest == whole.summary.lowest
     assert verify_run(tmp_path / "run").traces == 12
-
-
-@pytest.mark.parametrize("most", [0, 5])
-def test_plans_that_are_read_again_score_like_those_that_were_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rich: Path, tasks: Path, most: int
-) -> None:
-    monkeypatch.setattr(scoring_session, "_MAX_KEPT_QUESTIONS", most)
-    score(tmp_path / "run", tasks, FULL_CONFIG)
-    assert trace_contents(tmp_path / "run") == trace_contents(rich)
 
 
 def test_a_complete_run_is_unchanged(plain: Path, tasks: Path) -> None:
