@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import Estimate, ratio_interval
+from jurygraph.inference.clusters import ratio_interval
 from jurygraph.runs.run import Run
 from jurygraph.studies import credit, reliability
 from jurygraph.studies.judge import report as judge_report
 from jurygraph.studies.judge.study import join_labels, read_judgements, read_labels
 from jurygraph.studies.report import Report, ReportTable, as_interval, format_cell
-from jurygraph.studies.stability.report import StabilityStudy, variance_digits
-from jurygraph.studies.stability.rows import OpenRun, read_sources
+from jurygraph.studies.stability.report import measure_stability, variance_digits
+from jurygraph.studies.stability.rows import ReadRuns, read_sources
 from jurygraph.studies.stability.signal import measure_signal
 
 ATTACKS = "attacks"
@@ -53,13 +53,15 @@ class CertifiedFigure(NamedTuple):
 
 
 Figures = Iterator[CertifiedFigure]
-MeasureRun = Callable[[Run, Callable[[int], None], str], Figures]
+MeasureRun = Callable[[Run, Callable[[int], None]], Figures]
 
 
-def _figure(subject: str, name: str, found: object, n: int, command: str) -> CertifiedFigure:
+def _figure(
+    subject: str, name: str, found: object, n: int, command: str, why: str = "not defined for these scores"
+) -> CertifiedFigure:
     estimate = as_interval(found)
     if estimate is None or estimate.value is None:
-        return _missing(subject, name, command, "not defined for these scores")
+        return _missing(subject, name, _NEW_RUNS if subject == "wording" else command, why)
     return CertifiedFigure(subject, name, *estimate, n, command)
 
 
@@ -67,23 +69,24 @@ def _missing(subject: str, name: str, command: str, why: str) -> CertifiedFigure
     return CertifiedFigure(subject, name, None, None, None, None, command, why)
 
 
-def certify(runs: Sequence[Path], open_run: OpenRun, labels: str | None = None, attacks: Path | None = None) -> Report:
+def certify(runs: Sequence[Path], read: ReadRuns, labels: str | None = None, attacks: Path | None = None) -> Report:
     """Return the page about runs of one judge, with `figures`, a list of `CertifiedFigure`s.
 
     `labels` are as for `study judge`, and `attacks` is a file with the output of `jurygraph attack --json`. Raises
     InputError for a run that cannot be read, or labels or attacks of another form.
     """
-    judges = _judges(runs, open_run)  # a run that cannot be read is an error, and no figure that is missing
+    # A run that cannot be read is an error, and no figure that is missing.
+    judges = dict.fromkeys(name for names in read(runs, lambda run, _: run.judges or ["none"]) for name in names)
     given = {subject for subject, source in ((PEOPLE, labels), (ATTACKS, attacks)) if source is not None}
     named = " ".join(shlex.quote(str(folder)) for folder in runs)
     parts: list[tuple[str, str, Callable[[], Figures]]] = [
-        ("wording, repeats, drift", _NEW_RUNS, partial(_wording, runs, open_run, named)),
-        ("signs", _NEW_RUNS, partial(_signs, runs, open_run, named)),
-        ("false credit", "", partial(_by_run, runs, open_run, _credit, "false credit", _NEW_GRAPHS)),
+        ("wording, repeats, drift", _NEW_RUNS, partial(_wording, runs, read, named)),
+        ("signs", _NEW_RUNS, partial(_signs, runs, read, named)),
+        ("false credit", "", partial(_by_run, runs, read, _credit, "false credit", _NEW_GRAPHS)),
         (ATTACKS, "jurygraph attack --config F --json", partial(_attacks, attacks)),
-        (PEOPLE, f"jurygraph study judge {named} --labels F", partial(_people, runs, open_run, named, labels)),
-        ("coverage", "", partial(_by_run, runs, open_run, _coverage, "coverage", "jurygraph score TASKS --out F")),
-        ("votes of a jury", "", partial(_by_run, runs, open_run, _votes, "votes of a jury", _JURY)),
+        (PEOPLE, f"jurygraph study judge {named} --labels F", partial(_people, runs, read, named, labels)),
+        ("coverage", "", partial(_by_run, runs, read, _coverage, "coverage", "jurygraph score TASKS --out F")),
+        ("votes of a jury", "", partial(_by_run, runs, read, _votes, "votes of a jury", _JURY)),
     ]
     figures: list[CertifiedFigure] = []
     sections: list[str | ReportTable] = [f"judge: {', '.join(judges)}; runs: {named}"]
@@ -107,6 +110,10 @@ def _row(one: CertifiedFigure) -> tuple[object, ...]:
     return one.name, format_cell(one, variance_digits([one.value], _DIGITS)), one.n
 
 
+def _quoted(run: Run) -> str:
+    return shlex.quote(str(run.folder))
+
+
 def _missing_table(missing: Sequence[CertifiedFigure]) -> ReportTable:
     """Return what was not measured; what has the same reason and command shares a row."""
     names: dict[tuple[str, str], list[str]] = {}
@@ -116,40 +123,27 @@ def _missing_table(missing: Sequence[CertifiedFigure]) -> ReportTable:
     return ReportTable(("not measured", "because", "what would measure it"), rows, left=3)
 
 
-def _judges(runs: Sequence[Path], open_run: OpenRun) -> list[str]:
-    found: list[str] = []
-    for folder in runs:
-        with open_run(folder) as (run, _):
-            found += run.judges or ["none"]
-    return list(dict.fromkeys(found))
-
-
-def _by_run(runs: Sequence[Path], open_run: OpenRun, measure: MeasureRun, subject: str, command: str) -> Figures:
+def _by_run(runs: Sequence[Path], read: ReadRuns, measure: MeasureRun, subject: str, command: str) -> Figures:
     """Yield the figures of each run; for a run without any, why there is none, and the command that would give one."""
     for folder in runs:
         try:
-            with open_run(folder) as (run, advance):
-                found = list(measure(run, advance, shlex.quote(str(folder))))
+            for found in read([folder], lambda run, advance: list(measure(run, advance))):
+                yield from found
         except InputError as error:
-            found = [_missing(subject, f"{subject}, {folder.name}", command, str(error))]
-        yield from found
+            yield _missing(subject, f"{subject}, {folder.name}", command, str(error))
 
 
-def _wording(runs: Sequence[Path], open_run: OpenRun, named: str) -> Figures:
+def _wording(runs: Sequence[Path], read: ReadRuns, named: str) -> Figures:
     command = f"jurygraph study stability {named}"
-    report = StabilityStudy().report(read_sources(runs, open_run)).figures
+    report = measure_stability(read_sources(runs, read)).figures
     # Where there are several judges or bands of quality, the last row of each protocol is of all.
     of_all = {(one["protocol"], one.get("stakeholders")): one for one in [*report["noise"], *report["ratios"]]}
     for (protocol, size), one in of_all.items():
         label = protocol if size is None else f"{protocol}, {size} stakeholders"
         for measure, (symbol, why) in _MEASURES.items():
             if measure in one:
-                found: Estimate | None = one[measure]
-                name = f"{symbol} of {label}"
-                if found is None:
-                    yield _missing("wording", name, _NEW_RUNS, why)
-                else:
-                    yield _figure("wording", name, found, found.clusters, command)
+                n = one[measure].clusters if one[measure] else 0
+                yield _figure("wording", f"{symbol} of {label}", one[measure], n, command, why)
     for one in report["drift"]:
         label = f"share of drifting weights in σ²_Sem of {one['protocol']}, {one['stakeholders']} stakeholders"
         yield _figure("drift", label, one["explained"], one["variants"], command)
@@ -158,18 +152,18 @@ def _wording(runs: Sequence[Path], open_run: OpenRun, named: str) -> Figures:
         yield _missing("drift", "drift of weights", "use protocols.decomposed-adaptive in the config", why)
 
 
-def _signs(runs: Sequence[Path], open_run: OpenRun, named: str) -> Figures:
-    report = measure_signal(read_sources(runs, open_run)).figures
+def _signs(runs: Sequence[Path], read: ReadRuns, named: str) -> Figures:
+    report = measure_signal(read_sources(runs, read)).figures
     label = f"share of groups with P(correct sign) below {report['correct']:g}, of {report['protocol']}"
     yield _figure("signs", label, report["below"], len(report["groups"]), f"jurygraph study signal {named}")
 
 
-def _credit(run: Run, advance: Callable[[int], None], folder: str) -> Figures:
+def _credit(run: Run, advance: Callable[[int], None]) -> Figures:
     report = credit.report(credit.read_sheets(run, advance), random_graphs=1).figures
     for rule in ("flat", "gear"):
         found = report["methods"][rule]["leakage"]
         name = f"unearned credit by {rule}, {run.folder.name}"
-        yield _figure("false credit", name, found, found["cases"], f"jurygraph study credit {folder}")
+        yield _figure("false credit", name, found, found["cases"], f"jurygraph study credit {_quoted(run)}")
 
 
 def _attacks(file: Path | None) -> Figures:
@@ -186,13 +180,10 @@ def _attacks(file: Path | None) -> Figures:
         raise InputError(f"{file}: is not what `jurygraph attack --json` prints") from None
 
 
-def _people(runs: Sequence[Path], open_run: OpenRun, named: str, labels: str | None) -> Figures:
+def _people(runs: Sequence[Path], read: ReadRuns, named: str, labels: str | None) -> Figures:
     if labels is None:
         raise InputError("no labels of people are given; name them with --labels")
-    judged = []
-    for folder in runs:
-        with open_run(folder) as (run, advance):
-            judged.append(read_judgements(run, advance))
+    judged = read(runs, read_judgements)
     command = f"jurygraph study judge {named} --labels {shlex.quote(labels)}"
     report = judge_report.report(join_labels(judged, read_labels(labels, judged))).figures
     for one in report["judges"]:
@@ -201,21 +192,21 @@ def _people(runs: Sequence[Path], open_run: OpenRun, named: str, labels: str | N
             yield _figure("people", f"{label} of {one['judge']}", one[name], one["n"], command)
 
 
-def _coverage(run: Run, advance: Callable[[int], None], folder: str) -> Figures:
+def _coverage(run: Run, advance: Callable[[int], None]) -> Figures:
     by_task: dict[str, list[float]] = {}
     for trace in run.traces():
         by_task.setdefault(trace.task_id, []).append(trace.reward.coverage)
     found = ratio_interval([sum(one) for one in by_task.values()], [len(one) for one in by_task.values()])
     number = sum(len(one) for one in by_task.values())
     name = f"judged share of the weight, {run.folder.name}"
-    yield _figure("coverage", name, found, number, f"jurygraph show {folder}")
+    yield _figure("coverage", name, found, number, f"jurygraph show {_quoted(run)}")
 
 
-def _votes(run: Run, advance: Callable[[int], None], folder: str) -> Figures:
+def _votes(run: Run, advance: Callable[[int], None]) -> Figures:
     report = reliability.report(reliability.read_scores(run, advance)).figures
     if "judges" not in report:
         yield _missing("votes", f"votes of a jury, {run.folder.name}", _JURY, "one judge alone gave scores")
         return
     for one in report["judges"]:
         name = f"α of the judges on {one['name']}, {run.folder.name}"
-        yield _figure("votes", name, one["alpha"], one["responses"], f"jurygraph study reliability {folder}")
+        yield _figure("votes", name, one["alpha"], one["responses"], f"jurygraph study reliability {_quoted(run)}")

@@ -1,10 +1,11 @@
 """Plots of reports by matplotlib. The same plots give the same file."""
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from jurygraph.errors import InputError
 from jurygraph.studies.report import Plot, PlotSeries
@@ -61,17 +62,16 @@ def open_figure(file: Path, suffix: str, size: tuple[float, float]) -> Iterator[
 
 
 def _draw_heat_map(axes: "Axes", plot: Plot) -> None:
-    rows = [_with_gaps(series.y) for series in plot.series]
-    lowest = min(0.0, *(value for row in rows for value in row if math.isfinite(value)), 0.0)
+    rows = np.array([series.y for series in plot.series], dtype=np.float64)
+    lowest = min(0.0, float(np.nan_to_num(rows).min()))
     axes.imshow(rows, cmap="Greys", vmin=lowest, vmax=1.0, aspect="auto")
     axes.set(title=plot.title, xlabel=plot.x_label, ylabel=plot.y_label)
     axes.set_xticks(range(len(plot.series[0].x)), [str(name) for name in plot.series[0].x], rotation=45)
     axes.set_yticks(range(len(rows)), [series.label for series in plot.series])
-    for row, values in enumerate(rows):
-        for column, value in enumerate(values):
-            text = f"{value:.2f}" if math.isfinite(value) else "-"
-            is_dark = (value - lowest) / (1.0 - lowest) > 0.5
-            axes.text(column, row, text, ha="center", va="center", color="white" if is_dark else "black")
+    for (row, column), value in np.ndenumerate(rows):
+        text = f"{value:.2f}" if np.isfinite(value) else "-"
+        is_dark = (value - lowest) / (1.0 - lowest) > 0.5
+        axes.text(column, row, text, ha="center", va="center", color="white" if is_dark else "black")
 
 
 def _draw_panel(axes: "Axes", plot: Plot) -> None:
@@ -79,10 +79,11 @@ def _draw_panel(axes: "Axes", plot: Plot) -> None:
         _draw_heat_map(axes, plot)
         return
     for index, series in enumerate(plot.series):
+        heights = np.array(series.y, dtype=np.float64)  # None, a gap, becomes NaN
         if plot.kind == "histogram":
-            axes.hist(_with_gaps(series.y), bins=30, color="0.8", edgecolor="0.2", label=series.label)
+            axes.hist(heights, bins=30, color="0.8", edgecolor="0.2", label=series.label)
         elif plot.kind == "bars":
-            axes.bar(list(series.x), _with_gaps(series.y), color="0.8", edgecolor="0.2", label=series.label)
+            axes.bar(list(series.x), heights, color="0.8", edgecolor="0.2", label=series.label)
             _draw_points(axes, series, "none", "", "0.2")
         else:
             line, marker = _STYLES[index % len(_STYLES)]
@@ -103,14 +104,11 @@ def _draw_panel(axes: "Axes", plot: Plot) -> None:
 
 
 def _draw_points(axes: "Axes", series: PlotSeries, line: str, marker: str, color: str) -> None:
-    heights = _with_gaps(series.y)
-    ends: Any = None
+    heights = np.array(series.y, dtype=np.float64)  # None, a gap, becomes NaN
+    ends = None
     if series.low and series.high:
-        low = _with_gaps(series.low)
-        high = _with_gaps(series.high)
-        below = [_distance(value, end) for value, end in zip(heights, low, strict=True)]
-        above = [_distance(end, value) for value, end in zip(heights, high, strict=True)]
-        ends = [below, above]
+        low, high = np.array([series.low, series.high], dtype=np.float64)
+        ends = np.nan_to_num([heights - low, high - heights]).clip(0.0)
     axes.errorbar(
         list(series.x),
         heights,
@@ -123,11 +121,3 @@ def _draw_points(axes: "Axes", series: PlotSeries, line: str, marker: str, color
         label=series.label,
         rasterized=len(heights) > _MAX_VECTOR_MARKS,
     )
-
-
-def _with_gaps(values: Sequence[float | None]) -> list[float]:
-    return [math.nan if value is None else value for value in values]
-
-
-def _distance(greater: float, smaller: float) -> float:
-    return max(0.0, greater - smaller) if math.isfinite(greater - smaller) else 0.0

@@ -4,6 +4,7 @@ Two questions: when is the interval of Krippendorff's alpha as narrow as wanted,
 found. Neither can be answered for more ratings of an item than some items have.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -211,17 +212,10 @@ def power_of(by_reviewer: Sequence[Floats], difference: float, reviewers: int, r
 
 
 def _least(is_enough: Callable[[int], bool], most: int) -> int | None:
-    """Return the least number that is enough, by bisection; None if `most` is not."""
+    """Return the least number that is enough, by bisection below the first power of 2 that is; None above `most`."""
     high = 2
     while not is_enough(high):
         high *= 2
         if high > most:
             return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        if is_enough(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    return bisect_left(range(high), True, high // 2 + 1, key=is_enough)

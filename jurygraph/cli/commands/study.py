@@ -38,7 +38,7 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.progress import progress
-from jurygraph.cli.render.report import ReportOutput, open_run, read_runs, report_command
+from jurygraph.cli.render.report import ReportOutput, read_runs, report_command
 from jurygraph.cli.render.summary import print_missed_conditions, request_lines
 from jurygraph.cli.render.text import print_message
 from jurygraph.errors import InputError
@@ -188,17 +188,17 @@ def stability(
         jurygraph study stability variants repeats --quality medium,high --weights own.csv
     """
     from jurygraph.cli.scoring import ScoreOptions
-    from jurygraph.studies.stability.report import StabilityStudy
+    from jurygraph.studies.stability.report import measure_stability
     from jurygraph.studies.stability.rows import read_sources, read_weights
 
     own = None if weights is None else read_weights(weights)
-    measuring = StabilityStudy(split_names(quality or None), own, int(sample_variance))
+    choice = (split_names(quality or None), own, int(sample_variance))
     if config is None:
         limits = {"--dry-run": dry_run or None, "--max-cost": max_cost, "--max-calls": max_calls}
         for name, value in {"--out": out, "--model": model, "--writer": writer, **limits}.items():
             if value is not None:
                 raise InputError(f"{name}: is for the variants of TASKS; name the judge's config with --config")
-        return measuring.report(read_sources(sources, open_run))
+        return measure_stability(read_sources(sources, read_runs), *choice)
     if len(sources) != 1 or out is None:
         raise InputError("--config: expects one file of TASKS, and --out FOLDER for the runs")
     options = ScoreOptions(str(sources[0]), out, config=config, model=model, dry_run=dry_run, max_cost=max_cost)
@@ -206,7 +206,7 @@ def stability(
     made, runs = _score_presentations(options, config, repeats, versions, writer, json)
     if not runs:
         return None
-    report = measuring.report(read_sources(runs, open_run))
+    report = measure_stability(read_sources(runs, read_runs), *choice)
     figures = {**report.figures, "presentations": made.to_json()}
     return replace(report, figures=figures, sections=[*report.sections, *made.tables])
 
@@ -261,7 +261,7 @@ def signal(
 
     if not 0.5 < correct < 1.0:
         raise InputError(f"--correct: is {correct:g}; write a number between 0.5 and 1")
-    return measure_signal(read_sources(sources, open_run), protocol, correct, cut)
+    return measure_signal(read_sources(sources, read_runs), protocol, correct, cut)
 
 
 @study.command()
@@ -290,7 +290,7 @@ def certify(
     output = ReportOutput(json, markdown=not json)
     if html is not None:
         refuse_unwritable(html)
-    report = certify_runs(runs, open_run, labels, attacks)
+    report = certify_runs(runs, read_runs, labels, attacks)
     if html is not None:
         write_output(html, [report.to_html("Certificate of a judge").encode()])
     output.write(report)

@@ -4,8 +4,7 @@ Fixed weightings of stakeholders are applied to utilities that were estimated on
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -92,21 +91,18 @@ class Presentations(FrozenModel):
     left_out: dict[str, int] = Field(default_factory=dict)
 
 
-OpenRun = Callable[[Path], AbstractContextManager[tuple[Run, Callable[[int], None]]]]
+ReadRuns = Callable[[Iterable[Path], Callable[[Run, Callable[[int], None]], Any]], list[Any]]
+"""A function that opens runs, and returns what another one reads of each; it shows the progress."""
 
 
-def read_sources(sources: Sequence[Path], open_run: OpenRun) -> Presentations:
-    """Return the scores of runs, which are folders, and of tables together; `open_run` opens a run with its progress.
+def read_sources(sources: Sequence[Path], read_runs: ReadRuns) -> Presentations:
+    """Return the scores of runs, which are folders, and of tables together.
 
     Raises InputError as `read_table` and `read_run` do.
     """
-    found = []
+    found: list[Presentations] = []
     for source in sources:
-        if source.is_dir():
-            with open_run(source) as (run, advance):
-                found.append(read_run(run, advance))
-        else:
-            found.append(read_table(source))
+        found += read_runs([source], read_run) if source.is_dir() else [read_table(source)]
     rows = [row for one in found for row in one.rows]
     left_out = sum((Counter(one.left_out) for one in found), Counter[str]())
     return Presentations(sources=tuple(map(str, sources)), rows=tuple(rows), left_out=dict(left_out))

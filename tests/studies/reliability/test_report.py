@@ -40,6 +40,13 @@ def test_the_mean_and_its_interval_are_those_of_the_task_means() -> None:
     assert found.effective == pytest.approx(table.var(ddof=1) / error**2)
 
 
+def test_the_plot_has_a_panel_for_each_correlation_of_the_questions() -> None:
+    scores = rewards(drawn(12, 4, 0.4))
+    plots = reliability.report(RunScores("run", scores.rewards, (scores.rewards,), {})).plots
+    assert [plot.title for plot in plots] == ["correlation of two responses to a task (95 %)"]
+    assert plots[0].series[0].x == ["reward"]
+
+
 def test_rewards_that_are_all_equal_have_no_split_to_show() -> None:
     found = report(rewards(np.full((8, 3), 0.7)))
     assert (found.rewards.within_task, [level.share for level in found.rewards.levels]) == (None, [None, None])

@@ -12,7 +12,7 @@ from jurygraph.runs.run import Run
 from jurygraph.schema import Response, Task
 from jurygraph.sources import read_tasks
 from jurygraph.studies.stability.generation import generate_presentations
-from jurygraph.studies.stability.report import StabilityStudy
+from jurygraph.studies.stability.report import measure_stability
 from jurygraph.studies.stability.rows import read_run
 from tests.command import run_command
 from tests.studies.figures import figures_of
@@ -36,7 +36,7 @@ def check_rewards(folder: Path, tasks: int) -> None:
     for trace in traces:
         seed = rewards[str(trace.labels["seed"])]
         assert (trace.reward.value, trace.reward.parts) == (seed.value, seed.parts)
-    report = figures_of(StabilityStudy().report(scores))
+    report = figures_of(measure_stability(scores))
     assert {unit.semantic for unit in report.units} == {0.0}
     assert {unit.variants for unit in report.units} == {15}
 

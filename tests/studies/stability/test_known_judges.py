@@ -11,7 +11,7 @@ from scipy import stats
 from jurygraph.arrays import Floats
 from jurygraph.studies.simulate import ESTIMATION, SHARED, STAKEHOLDERS, known_judge, true_figures
 from jurygraph.studies.stability.measures import estimate_terms, sign_correctness
-from jurygraph.studies.stability.report import StabilityStudy, units_by_protocol
+from jurygraph.studies.stability.report import measure_stability, units_by_protocol
 from jurygraph.studies.stability.rows import Presentations, PresentationScore
 from jurygraph.studies.stability.signal import measure_signal
 from tests.studies.figures import Figures, figures_of
@@ -70,7 +70,7 @@ def test_noise_ratios_and_terms_are_those_of_the_formulas(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rows = tuple(row for n in STAKEHOLDERS for row in rows_of(n, rng))
     presentations = Presentations(sources=("known",), rows=rows)
-    report = figures_of(StabilityStudy(ddof=1).report(presentations))
+    report = figures_of(measure_stability(presentations, ddof=1))
     semantic = {n: SCALE * (true_figures(n)["semantic"] + CHANCE**2) for n in STAKEHOLDERS}
     repeat = SCALE * CHANCE**2
     for row in report.noise:

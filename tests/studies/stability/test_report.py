@@ -10,7 +10,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.studies.report import IntervalCell
-from jurygraph.studies.stability.report import StabilityStudy, variance_digits
+from jurygraph.studies.stability.report import measure_stability, variance_digits
 from jurygraph.studies.stability.rows import read_table, read_weights
 from tests.studies.figures import Figures, figures_of
 
@@ -43,7 +43,7 @@ ROWS = [
 
 
 def measured(folder: Path, rows: list[dict[str, Any]], **choice: Any) -> Figures:
-    return figures_of(StabilityStudy(**choice).report(read_table(write(folder, rows))))
+    return figures_of(measure_stability(read_table(write(folder, rows)), **choice))
 
 
 def test_noise_is_the_mean_over_units_and_growth_is_over_the_families_of_both_ends(tmp_path: Path) -> None:
@@ -70,6 +70,13 @@ def test_bands_are_rows_and_the_last_row_is_all_of_them(tmp_path: Path) -> None:
     assert both.semantic_to_repeat.value == pytest.approx((50 / 6) / 1.0)
     with pytest.raises(InputError, match="no score has the quality 'hihg'; did you mean high"):
         measured(tmp_path, ROWS, qualities=("hihg",))
+
+
+def test_the_plot_has_the_noise_of_all_bands_by_number_of_stakeholders(tmp_path: Path) -> None:
+    report = measure_stability(read_table(write(tmp_path, ROWS)))
+    (series,) = report.plots[0].series
+    assert (series.label, series.x) == ("score", ["2", "8"])
+    assert series.y == [0.5, pytest.approx((50 / 6 + 0.0) / 2)]
 
 
 def test_small_variances_have_the_digits_that_they_need() -> None:

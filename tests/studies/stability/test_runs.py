@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jurygraph.runs.run import Run
-from jurygraph.studies.stability.report import StabilityStudy
+from jurygraph.studies.stability.report import measure_stability
 from jurygraph.studies.stability.rows import read_run
 from tests.judges.protocols.trip import ADAPTIVE, PLAN, decomposed, trip
 from tests.models.judge_scripts import requested_items
@@ -58,7 +58,7 @@ def test_each_sample_that_does_not_rotate_is_an_exact_repeat_with_a_reward_of_it
         assert row.difficulty == {"ann": 2.5, "bob": 2.5}
     means = [sum(row.score for row in found.rows if row.input == key) / 2 for key in {row.input for row in found.rows}]
     assert sorted(means) == pytest.approx(sorted(1 + 9 * value for value in rewards.values() if value is not None))
-    report = figures_of(StabilityStudy().report(found))
+    report = figures_of(measure_stability(found))
     assert (report.units[0].variants, report.noise[0].repeat is not None) == (2, True)
 
 
