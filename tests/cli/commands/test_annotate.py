@@ -117,9 +117,9 @@ def test_annotate_prints_the_statistics_of_the_paper_and_the_requests(run: Comma
     given = json.loads(annotate(run, "--json", out="again.jsonl").out)
     assert given["statistics"]["candidates"] == CANDIDATES
     assert [one["task"] for one in given["graphs"]] == ["t0", "t1"]
-    assert {one["id"]: one["role"] for one in given["graphs"][0]["criteria"]} == ROLES
+    assert {one["id"]: one["role"] for one in given["graphs"][0]["rubric"]["criteria"]} == ROLES
     assert given["requests"]["number"] == 0, "the cache has the replies"
-    assert (given["left_out"], given["graphs"][0]["annotation"]["unanswered"]) == ([], [])
+    assert (given["left_out"], given["graphs"][0]["rubric"]["annotation"]["unanswered"]) == ([], [])
 
 
 def test_the_same_command_sends_nothing_and_keeps_manual_edits(run: Command, project: Path, server: Server) -> None:
