@@ -229,14 +229,6 @@ def test_bad_input_is_one_clear_error_before_any_request(
     assert why in ended.err
 
 
-def test_an_existing_file_with_other_tasks_is_not_overwritten(run: Command, project: Path) -> None:
-    (project / "graphs.jsonl").write_text('{"id": "precious", "query": "?"}\n')
-    ended = annotate(run)
-    assert ended.code == 2
-    assert "graphs.jsonl, line 1, field id: there is no task 'precious'" in ended.err
-    assert "precious" in (project / "graphs.jsonl").read_text()
-
-
 def test_edits_outside_the_graphs_are_not_overwritten(run: Command, project: Path) -> None:
     annotate(run)
     lines = read(project / "graphs.jsonl")

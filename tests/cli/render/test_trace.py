@@ -128,12 +128,6 @@ def test_a_request_without_a_reply_is_shown_as_sent_until_it_is_erased(tmp_path:
     assert b"Dear Ann" not in (tmp_path / "run" / "run.sqlite").read_bytes()
 
 
-def test_a_cached_reply_says_so(project: Path, run: Command) -> None:
-    (cold,), (warm,) = (read(run, project / name, "ann/a", "--call") for name in ("cold", "warm"))
-    assert (cold["request"], cold["reply"]) == (warm["request"], warm["reply"])
-    assert (cold["call"]["cache_hit"], warm["call"]["cache_hit"]) == (False, True)
-
-
 def test_a_question_without_a_call_says_why(project: Path, run: Command, tmp_path: Path) -> None:
     gated = run("show", project / "cold", "--response", "dan/a", "--call", "criteria@kind")
     expected = "no call: the question was not put to criteria, because of empty-response\n"
