@@ -352,7 +352,7 @@ def test_the_tour_is_followed_after_the_readme(tmp_path: Path) -> None:
     for_readme(tmp_path)
     attack = next(line for line in commands(TOUR) if line.startswith("jurygraph attack --config judge.yaml --gate"))
     followed = follow(DEMO.sub("", README) + TOUR, tmp_path, answer_anything, skipped=(attack,))
-    assert len(followed) == 42
+    assert len(followed) == 41
 
 
 @pytest.mark.exhaustive

@@ -8,8 +8,8 @@ from jurygraph.agents.registry import load_combiner
 from jurygraph.decision.combiners import Combiner, Combiners
 from jurygraph.display import Displayed, format_value, html_table
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.explanation.points import PointsLine, by_cost, term_line
-from jurygraph.explanation.sentences import reward_sentence, to_sentences, what_if_sentences
+from jurygraph.explanation import points
+from jurygraph.explanation.points import PointsLine
 from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.explanation.what_if import Change, find_changes
 from jurygraph.messages import require_type
@@ -57,7 +57,7 @@ class Explanation(Displayed):
         The points are those before gates, scale and clip.
         """
         counted = (one for one in self.explained.terms if one.term.contribution is not None and one.term.weight)
-        return tuple(sorted((term_line(one, self._kappa(one.term.name)) for one in counted), key=by_cost))
+        return tuple(sorted((points.term_line(one, self._kappa(one.term.name)) for one in counted), key=points.by_cost))
 
     def what_if(self) -> list[Change]:
         """Return all single changes of a verdict or gate with the reward they lead to, those that gain most first.
@@ -74,8 +74,8 @@ class Explanation(Displayed):
     def sentences(self, what_if: bool = False) -> list[str]:
         """Return the explanation as sentences, or the changes that would raise the reward."""
         if what_if:
-            return [reward_sentence(self.trace), *what_if_sentences(self.trace, self._changes)]
-        return [reward_sentence(self.trace), *to_sentences(self.explained, self.lines)]
+            return [points.reward_sentence(self.trace), *points.what_if_sentences(self.trace, self._changes)]
+        return [points.reward_sentence(self.trace), *points.to_sentences(self.explained, self.lines)]
 
     def to_dict(self, what_if: bool = False) -> dict[str, Any]:
         """Return the explanation as a JSON value: lines, gates and sentences, and on request all changes."""

@@ -5,7 +5,6 @@ committed, each reply is durable in a separate ledger, so that a run that is sto
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -141,58 +140,6 @@ class RecordedCall(NamedTuple):
     reply: dict[str, Any] | str
 
 
-class ListedCall(NamedTuple):
-    """A call of a run with its purpose, task and response; a call of planning has no response.
-
-    `used_by` are the questions and material that it was made for. A call of a group that is not stored has no task.
-    """
-
-    task_id: str | None
-    response_id: str | None
-    used_by: tuple[str, ...]
-    purpose: str
-    call: Call
-
-
-def list_calls(run: Run, response: str | None = None) -> Iterator[ListedCall]:
-    """Yield every call of a run once, or only those for a response: calls of planning first, then by task, then others.
-
-    Others are those of groups that were cut off.
-    """
-    traces = run.traces() if response is None else (trace := run.find_trace(response),)
-    shown: set[str] = set()
-    for record in run.source.ledger.records("task"):
-        if response is None or record.key == trace.task_id:
-            for call in map(Call.model_validate, record.content.get("calls", ())):
-                shown.add(call.id)
-                yield ListedCall(record.key, None, (), "planning", call)
-    for trace in traces:
-        for one in _list_calls_of(trace):
-            if one.call.id not in shown:
-                shown.add(one.call.id)
-                yield one
-    for record in run.source.ledger.records("call") if response is None else ():
-        if record.key not in shown:
-            shown.add(record.key)
-            yield ListedCall(None, None, (), "other", Call.model_validate(record.content["call"]))
-
-
-def _list_calls_of(trace: Trace) -> Iterator[ListedCall]:
-    purposes = dict[str, str]()
-    used_by = defaultdict[str, dict[str, None]](dict)
-    users = [(one.name, one.calls) for one in trace.material]
-    users += [(one.question, tuple(one.named_calls)) for one in trace.verdicts]
-    for user, uses in users:
-        for use in uses:
-            purposes[use.id] = use.purpose
-            used_by[use.id][user] = None
-    by_id = {call.id: call for call in trace.calls}
-    for name in dict.fromkeys((*purposes, *by_id)):
-        if name in by_id:
-            purpose = purposes.get(name, "other")
-            yield ListedCall(trace.task_id, trace.response_id, tuple(used_by[name]), purpose, by_id[name])
-
-
 def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> list[RecordedCall]:
     """Return the calls behind verdicts of a trace, in order: those for material first, repairs after the first try.
 
@@ -202,7 +149,7 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
     calls: dict[str, RecordedCall] = {}
     for use in _named_uses(run.survey_outline_of(trace.task_id), trace, verdicts):
         if use.id in by_id:
-            calls.setdefault(use.id, RecordedCall(use.purpose, by_id[use.id], *read_texts(run.source, by_id[use.id])))
+            calls.setdefault(use.id, RecordedCall(use.purpose, by_id[use.id], *_read_texts(run.source, by_id[use.id])))
     return list(calls.values())
 
 
@@ -219,7 +166,7 @@ def _named_uses(outline: SurveyOutline, trace: Trace, verdicts: Sequence[Recorde
         yield from verdict.named_calls
 
 
-def read_texts(run: Run, call: Call) -> tuple[Any, Any]:
+def _read_texts(run: Run, call: Call) -> tuple[Any, Any]:
     """Return the request and the reply of a call, from the run or the one from which it was branched."""
     request, reply = _find_texts(run, call)
     return request, reply if call.fault is None else "none"  # one that came too late does not count

@@ -185,11 +185,3 @@ def test_the_installed_package_is_found_by_its_entry_points_from_any_folder(fold
     )
     assert scored.returncode == 0, scored.stderr
     assert "10 judged + 1 set by empty-response + 4 abstained + 0 failed" in scored.stdout
-
-
-def test_nothing_is_created_if_a_file_exists_already(tmp_path: Path, run: Command) -> None:
-    (tmp_path / "tests").write_text("mine")
-    ended = run("init", tmp_path, "--template", "evaluator")
-    assert ended.code == 2
-    assert "exists and was not overwritten" in ended.err
-    assert [path.name for path in tmp_path.iterdir()] == ["tests"]

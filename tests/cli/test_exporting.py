@@ -87,10 +87,6 @@ def test_a_name_in_gz_gives_a_compressed_file(scored_once: Path, run: Command, t
             (["--to", form, "--texts", "-o", "x"], f"--texts: --to {form} has no columns to add to; use csv, parquet")
             for form in ("jsonl", "audit-bundle")
         ),
-        *(
-            (["--to", "verdicts", "-o", name], f"{name}: verdicts are written as CSV or Parquet; name a file that ends")
-            for name in ("x.txt", "x", "x.parquet.gz", "csv")
-        ),
         *((["--to", form, "-o", "pipe"], "pipe: is not a regular file") for form in ("parquet", "audit-bundle")),
         *(
             (["--to", form, "-o", "folder"], "folder: is a folder; name a file in it")
@@ -101,9 +97,6 @@ def test_a_name_in_gz_gives_a_compressed_file(scored_once: Path, run: Command, t
         (["--to", "csv", "-o", "none/x.csv"], "none/x.csv: its folder does not exist"),
         (["--to", "csv", "-o", "file/x.csv"], "file/x.csv: its folder does not exist"),
         (["--to", "csv", "-o", "loop"], "loop: cannot be written"),
-        (["--to", "csv", "-o", "x.parquet"], "x.parquet: is the name of a parquet file; use --to parquet, or name"),
-        (["--to", "parquet", "-o", "x.CSV"], "x.CSV: is the name of a csv file; use --to csv, or name another file"),
-        (["--to", "csv", "-o", "x.jsonl.gz"], "x.jsonl.gz: is the name of a jsonl file; use --to jsonl"),
         (["--to", "jsonl", "--questions"], "--questions: --to jsonl has no rows of responses to add to"),
         (["--to", "verdicts", "--reasons"], "--reasons: --to verdicts has no rows of responses to add to"),
     ],

@@ -41,7 +41,6 @@ POINTS = re.compile(
 PRODUCT = re.compile(rf"; ({N}) = ({N})(?: \({N} on a scale [^()]*\))? × ({N}), by ([^()]+ λ {N})")
 PARENT = re.compile(rf"(?: at ({N})| not judged), λ ({N})(?:;|$)")
 CAP = re.compile(rf"; at most ({N}) × ({N}), the mean of its hard constraints: ([^();]+?)(?:;| \()")
-GATE = re.compile(rf"gate: .* → ({N}) (?:- \(1 - ({N})\) × ({N}) points of .*|× \(1 - ({N})\)) = ({N})")
 SCALE = re.compile(rf"Scale: ({N}) × ({N}) = ({N})\.")
 HALF = 0.5e-4  # of the last decimal that is printed
 ROUNDED = Decimal("0.00005")
@@ -97,9 +96,6 @@ def check_notes(line: str) -> None:
         assert float(share) == pytest.approx(sum(scores) / len(scores), abs=1e-4), line
         found = POINTS.match(line)
         require_within(found["value"] if found else "", *product_ends([ends(cap), ends(share)]), 0.5, line)
-    for before, rate, points, repetition, after in GATE.findall(line):
-        lost = (1 - float(rate)) * float(points) if rate else float(before) * float(repetition)
-        assert float(after) == pytest.approx(float(before) - lost, abs=2e-4), line
     for before, factor, after in SCALE.findall(line):
         assert float(after) == pytest.approx(float(before) * float(factor), abs=1e-4 * float(factor)), line
 

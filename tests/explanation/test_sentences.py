@@ -9,7 +9,7 @@ from jurygraph.agents.registry import load_combiner
 from jurygraph.cli.render.trace import trace_lines
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.explanation import Explanation
-from jurygraph.explanation.sentences import what_if_sentences
+from jurygraph.explanation.points import what_if_sentences
 from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.explanation.what_if import Change
 from jurygraph.schema import (
@@ -175,8 +175,8 @@ GATES: dict[str, Any] = {
     [
         ("format", 0.2, "Format gate: polite 0.2 < 0.4 → reward 0 (before: 1.2) (rude)."),
         ("format", 0.4, "Format gate: polite 0.4 ≥ 0.4: no effect."),
-        ("precision", 0.2, "Precision gate: polite 0.2 < 0.4 → 1.2 - (1 - 0.25) × 1 points of steps = 0.45 (rude)."),
-        ("repetition", 0.8, "Repetition gate: polite 0.8 > 0.4 → 1.8 × (1 - 0.8) = 0.36 (rude)."),
+        ("precision", 0.2, "Precision gate: polite 0.2 < 0.4 → reward 0.45 (before: 1.2) (rude)."),
+        ("repetition", 0.8, "Repetition gate: polite 0.8 > 0.4 → reward 0.36 (before: 1.8) (rude)."),
         ("repetition", 0.2, "Repetition gate: polite 0.2 ≤ 0.4: no effect."),
     ],
 )
@@ -196,7 +196,9 @@ def test_a_gate_that_a_missing_verdict_could_open_takes_the_worst_case():
     decision = Decision(specs=(polite,), gates=(gate,), min_coverage=0.0, rule="gear")
     one = decide(decision, verdict("a", score=1.0), verdict("b", status="abstained"))
     (line,) = (line for line in explanation_sentences(one, decision) if "gate" in line)
-    assert line.startswith("Precision gate: polite 0.5 at worst (verdicts are missing) < 0.7 → 0.5 - (1 - 0.5) × 0.5")
+    assert line.startswith(
+        "Precision gate: polite 0.5 at worst (verdicts are missing) < 0.7 → reward 0.25 (before: 0.5)"
+    )
 
 
 def test_scale_and_clip_are_listed_in_order():
@@ -369,8 +371,8 @@ DIAMOND = {"parents": [0, 0, 1, 2], "children": [1, 2, 3, 3], "retention": [0.2]
             component("people", "egalitarian", ("ann", 0.5), ("ben", 0.5), floor=0.5),
             [verdict("ann", score=0.4), verdict("ben", score=1.0)],
             [
-                "Lost 0.6: people 0.4 of 1, weight 1; ann 0.4 (weight 0.5), ben 1 (weight 0.5); the sum of w × û, at "
-                "most the lowest û if that is below 0.5000."
+                "Lost 0.6: people 0.4 of 1, weight 1; ann 0.4, ben 1; the sum of w × û, at most the "
+                "lowest û if that is below 0.5000."
             ],
         ),
         (

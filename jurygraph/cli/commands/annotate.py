@@ -74,9 +74,8 @@ def annotate(
     twelve per request. Edges that are invalid, contradict the roles or close a cycle are rejected, and recorded in
     F with the reason. Roles and edges given in TASKS are kept. Edit F as you like.
 
-    Graphs that F, or the file of --edges-from, already has are kept, and only changes since are sent to the model;
-    running the same command again sends nothing. If TASKS changed, choose another F and pass the old one with
-    --edges-from; to annotate everything again, choose another F without --edges-from.
+    Graphs that F, or the file of --edges-from, already has are kept, and only changes since are sent to the model. If
+    TASKS changed, choose another F and pass the old one with --edges-from.
 
     Exit codes: 0 done; 1 done, but some tasks, criteria or pairs have no answer; 2 invalid config or input; 3 the model
     could not be reached; 4 budget reached; 130 interrupted. Except with 0 and 1 nothing is written, and replies are
@@ -106,7 +105,7 @@ def annotate(
         print_dry_run(json, *forecast)
         return
     statistics = graph_statistics(graph for _, graph in results.found)
-    graphs = [{"task": task.id, **graph.model_dump(mode="json", exclude_none=True)} for task, graph in results.found]
+    graphs = [{"task": task.id, "rubric": graph.model_dump(mode="json")} for task, graph in results.found]
     content = {"tasks_file": file, "statistics": statistics, "graphs": graphs}
     rows = [[name.replace("_", " "), value] for name, value in statistics.items()]
     results.print_report(json, content, format_table(["of a rubric, on average", ""], rows))

@@ -15,10 +15,18 @@ from jurygraph.cli.options import (
     DryRun,
     EdgesFrom,
     FilesOutside,
+    GroupBy,
+    IdColumn,
     MaxCalls,
     MaxCost,
     ModelName,
+    PromptColumn,
+    ReferenceColumn,
+    ResponseColumns,
+    RubricColumn,
+    TableAgentColumn,
     argument,
+    choose_columns,
     option,
 )
 from jurygraph.cli.render.summary import (
@@ -35,16 +43,6 @@ from jurygraph.cli.render.summary import (
 from jurygraph.cli.render.text import print_message, print_report, shell_quote
 from jurygraph.cli.scoring import ScoreOptions, forecast_remaining, open_session, score_remaining
 from jurygraph.cli.streams import redirect_stdout_to_stderr
-from jurygraph.cli.table_options import (
-    AgentColumn,
-    GroupBy,
-    IdColumn,
-    PromptColumn,
-    ReferenceColumn,
-    ResponseColumns,
-    RubricColumn,
-    choose_columns,
-)
 from jurygraph.errors import InputError
 from jurygraph.messages import shorten
 
@@ -67,7 +65,7 @@ def score(
     rubric_column: RubricColumn = None,
     id_column: IdColumn = None,
     group_by: GroupBy = None,
-    agent_column: AgentColumn = None,
+    agent_column: TableAgentColumn = None,
     config: ConfigFile = None,
     responses: Annotated[str | None, option("F", "JSONL file of responses, if not in TASKS.")] = None,
     profiles_from: ProfilesFrom = None,

@@ -1,6 +1,5 @@
 """`jurygraph show`, `explain` and `export`: print or convert the contents of a run."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -33,10 +32,7 @@ Options = Mapping[str, object]
 def show(
     run: RunFolder,
     response: Annotated[str | None, option("ID", "Show the full trace of this response.")] = None,
-    call: Annotated[
-        str | None, option("QUESTION|ID", "Show prompt and reply of each call for this question, or of this call.")
-    ] = None,
-    calls: Annotated[bool, typer.Option("--calls", help="List all calls, of planning too.")] = False,
+    call: Annotated[str | None, option("QUESTION", "Show prompt and reply of each call for this question.")] = None,
     verdict: Annotated[str | None, option("QUESTION", "Show every field of the verdicts on this question.")] = None,
     status: OnlyStatus = None,
     agent: OnlyAgent = None,
@@ -59,17 +55,14 @@ def show(
         jurygraph show run --sort -reward --status ok --columns reward,accuracy
         jurygraph show run --response task-1/a
         jurygraph show run --response task-1/a --call criteria@kind
-        jurygraph show run --calls
         jurygraph show run --json | jq .reward.value
     """
     selection = Selection(status, agent, sort, limit)
-    details = {"call": call, "calls": calls or None, "verdict": verdict, "texts": texts or None}
+    details = {"call": call, "verdict": verdict, "texts": texts or None}
     _refuse_contradictions(response, details, {"columns": columns, **selection._asdict()}, json)
     question = verdict if call is None else call
     with Run.open(run) as stored_run:
-        if calls or (call is not None and (response is None or _CALL_ID.fullmatch(call))):
-            _show_calls(stored_run, response, call, json)
-        elif response is not None and question is not None:
+        if response is not None and question is not None:
             _show_question(stored_run, response, question, call is not None, json)
         elif response is not None and json:
             print_result(trace_to_json_line(stored_run.find_trace(response)))
@@ -104,41 +97,14 @@ def _print_if_unfinished(run: Run) -> None:
 def _refuse_contradictions(response: str | None, one: Options, many: Options, json: bool) -> None:
     """Raise `InputError` for options about one response together with options about many, or without a response."""
     of_one, of_many = ([f"--{name}" for name, value in options.items() if value is not None] for options in (one, many))
-    if of_one and of_one[0] not in ("--call", "--calls") and response is None:
+    if of_one and response is None:
         raise InputError(f"{of_one[0]} is about one response; name it with --response ID")
     if len(of_one) > 1:
         raise InputError(f"expected one of {' and '.join(of_one)}")
-    if of_many and (of_one or response is not None):
-        raise InputError(
-            f"{of_many[0]} is about many responses; leave it out, or leave out {[*of_one, '--response'][0]}"
-        )
+    if of_many and response is not None:
+        raise InputError(f"{of_many[0]} is about many responses; leave it out, or leave out --response")
     if json and (printed := [name for name in (*of_one, *of_many) if name in ("--columns", "--texts")]):
-        raise InputError(
-            f"{printed[0]} is about what is printed without --json, which prints whole traces; leave it out"
-        )
-
-
-_CALL_ID = re.compile("[0-9a-f]{12,64}")
-
-
-def _show_calls(run: Run, response: str | None, call: str | None, json: bool) -> None:
-    """Print the calls of a run or response as a table, or the one whose id begins with `call` in full."""
-    from jurygraph.cli.render.trace import call_lines, print_call_table  # lazily: they load NumPy
-    from jurygraph.runs.calls import RecordedCall, list_calls, read_texts
-
-    if call is not None:
-        listed = [one for one in list_calls(run, response) if one.call.id.startswith(call)]
-        found = [RecordedCall(one.purpose, one.call, *read_texts(run.source, one.call)) for one in listed]
-        if not found:
-            hint = "`show RUN --calls` lists them; for those of a question name the response with --response ID"
-            raise InputError(f"{run.folder}: there is no call {call!r}; {hint}")
-        content = [{**one._asdict(), "call": one.call.model_dump(mode="json")} for one in found]
-        print_report(json, {"calls": content}, call_lines(found))
-    elif json:
-        for one in list_calls(run, response):
-            print_report(True, {**one._asdict(), "call": one.call.model_dump(mode="json")}, ())
-    else:
-        print_call_table(list_calls(run, response))
+        raise InputError(f"{printed[0]} is about what --json does not print; leave it out")
 
 
 def _show_question(run: Run, response: str, question: str, calls: bool, json: bool) -> None:
@@ -221,12 +187,12 @@ def export(
         jurygraph export run --to audit-bundle -o run.zip
     """
     output = None if output == "-" else output
-    form = _choose_format(to, output)
+    form = "parquet" if to == "verdicts" and (output or "").endswith(".parquet") else to.replace("verdicts", "csv")
     if texts and form not in ("csv", "parquet"):
         raise InputError(f"--texts: --to {to} has no columns to add to; use csv, parquet or verdicts")
-    for option_name, is_chosen in (("--questions", questions), ("--reasons", reasons)):
-        if is_chosen and to not in ("csv", "parquet"):
-            raise InputError(f"{option_name}: --to {to} has no rows of responses to add to; use csv or parquet")
+    if (questions or reasons) and to not in ("csv", "parquet"):
+        named = "--questions" if questions else "--reasons"
+        raise InputError(f"{named}: --to {to} has no rows of responses to add to; use csv or parquet")
     if output is None and form in ("parquet", "audit-bundle"):
         raise InputError(f"--to {to}: needs an output file; name one with -o")
     if form == "parquet":
@@ -245,30 +211,6 @@ def export(
             table = stored_run.read_table(name, texts, report, questions, reasons)
         with closing(table):
             _write(output, table_to_csv(table) if form == "csv" else lambda path: write_parquet(table, path))
-
-
-_ENDS: dict[str, tuple[str, ...]] = {
-    "jsonl": (".jsonl", ".jsonl.gz"),
-    "csv": (".csv", ".csv.gz"),
-    "parquet": (".parquet",),
-    "audit-bundle": (".zip",),
-}
-
-
-def _choose_format(to: str, output: str | None) -> str:
-    """Return the format to write; of verdicts, that of the file's name. Raises `InputError` for another one."""
-    named = next((form for form, ends in _ENDS.items() if (output or "").lower().endswith(ends)), None)
-    if to == "verdicts":
-        if output is None or named in ("csv", "parquet"):
-            return named or "csv"
-        raise InputError(f"{output}: verdicts are written as CSV or Parquet; name a file that ends in .csv or .parquet")
-    if to == "ratings":
-        if named in (None, "jsonl"):
-            return to
-        raise InputError(f"{output}: ratings are written as JSON lines; name a file that ends in .jsonl")
-    if named not in (None, to):
-        raise InputError(f"{output}: is the name of a {named} file; use --to {named}, or name another file")
-    return to
 
 
 def _write(output: str | None, content: Iterable[bytes] | Callable[[Path], None]) -> None:

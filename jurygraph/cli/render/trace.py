@@ -11,14 +11,13 @@ from jurygraph.cli.render.text import (
     format_component,
     format_counts,
     format_table,
-    print_result_lines,
 )
 from jurygraph.decision.table import NOT_APPLICABLE, OK, STOPPED, ScoreArrays
 from jurygraph.display import format_number, is_filled_in
-from jurygraph.explanation.sentences import UNSUPPORTED
+from jurygraph.explanation.points import UNSUPPORTED
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict
 from jurygraph.messages import format_plain, join_names
-from jurygraph.runs.calls import ListedCall, RecordedCall
+from jurygraph.runs.calls import RecordedCall
 from jurygraph.runs.run import Run, is_erased
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.tables import to_text
@@ -318,18 +317,6 @@ def call_lines(calls: Sequence[RecordedCall], verdicts: Sequence[RecordedVerdict
         for title, text in _texts(one):
             yield from _paragraphs(title, text, "  ")
         yield ""
-
-
-def print_call_table(calls: Iterable[ListedCall]) -> None:
-    """Print a row for each call; its id is shortened to its beginning, and only the first of several users is named."""
-    rows = []
-    for task, response, used_by, purpose, call in calls:
-        user = f"{used_by[0]} +{len(used_by) - 1}" if len(used_by) > 1 else "".join(used_by) or "-"
-        texts = call.id[:12], task or "-", response or "-", user, purpose, call.served or call.model
-        reply = call.fault or ("cache" if call.cache_hit else "model")
-        rows.append([*texts, *map(_format, (call.tokens_in, call.tokens_out, call.cost)), reply])
-    head = ["call", "task", "response", "used by", "purpose", "model", "in", "out", "dollars", "reply"]
-    print_result_lines(format_table(head, rows, 6))
 
 
 _UNITS = {"cost": " US dollars", "latency": " s"}

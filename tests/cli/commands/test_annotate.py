@@ -117,9 +117,9 @@ def test_annotate_prints_the_statistics_of_the_paper_and_the_requests(run: Comma
     given = json.loads(annotate(run, "--json", out="again.jsonl").out)
     assert given["statistics"]["candidates"] == CANDIDATES
     assert [one["task"] for one in given["graphs"]] == ["t0", "t1"]
-    assert {one["id"]: one["role"] for one in given["graphs"][0]["criteria"]} == ROLES
+    assert {one["id"]: one["role"] for one in given["graphs"][0]["rubric"]["criteria"]} == ROLES
     assert given["requests"]["number"] == 0, "the cache has the replies"
-    assert (given["left_out"], given["graphs"][0]["annotation"]["unanswered"]) == ([], [])
+    assert (given["left_out"], given["graphs"][0]["rubric"]["annotation"]["unanswered"]) == ([], [])
 
 
 def test_the_same_command_sends_nothing_and_keeps_manual_edits(run: Command, project: Path, server: Server) -> None:
@@ -227,14 +227,6 @@ def test_bad_input_is_one_clear_error_before_any_request(
     ended = annotate(run, *options, out=out)
     assert (ended.code, server.count) == (2, 0)
     assert why in ended.err
-
-
-def test_an_existing_file_with_other_tasks_is_not_overwritten(run: Command, project: Path) -> None:
-    (project / "graphs.jsonl").write_text('{"id": "precious", "query": "?"}\n')
-    ended = annotate(run)
-    assert ended.code == 2
-    assert "graphs.jsonl, line 1, field id: there is no task 'precious'" in ended.err
-    assert "precious" in (project / "graphs.jsonl").read_text()
 
 
 def test_edits_outside_the_graphs_are_not_overwritten(run: Command, project: Path) -> None:

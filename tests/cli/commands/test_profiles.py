@@ -22,7 +22,7 @@ from tests.agents.parser import (
     tension,
     trip,
 )
-from tests.cli.conftest import Command, CommandResult, folder_contents
+from tests.cli.conftest import Command, CommandResult
 from tests.models.server import Answer, Server, run_server, status
 
 TENSIONS = [tension(1, 2, "high", "stakeholder_1 loves the sea, and it is dear")]
@@ -94,6 +94,10 @@ def project(tmp_path: Path, run: Command) -> Project:
     return Project(tmp_path, run)
 
 
+def found(name: str, text: str, kind: str, restrictiveness: float, quote: str) -> dict[str, Any]:
+    return {"id": name, "text": text, "kind": kind, "restrictiveness": restrictiveness, "quote": quote}
+
+
 class TestWritten:
     def test_the_line_of_a_task_has_everything_that_a_person_needs_to_edit_it(self, project: Project, server: Server):
         ended = project.write_config(server.url).profiles()
@@ -105,33 +109,21 @@ class TestWritten:
                     "id": "ann",
                     "profile": ANN,
                     "constraints": [
-                        {
-                            "id": "c1",
-                            "text": "No nuts are served.",
-                            "kind": "hard",
-                            "restrictiveness": 1.5,
-                            "quote": "I am allergic to nuts",
-                        },
-                        {
-                            "id": "c2",
-                            "text": "It is near the sea.",
-                            "kind": "soft",
-                            "restrictiveness": 1.0,
-                            "quote": "I would love to be near the sea",
-                        },
+                        found("c1", "No nuts are served.", "hard", 1.5, "I am allergic to nuts"),
+                        found("c2", "It is near the sea.", "soft", 1.0, "I would love to be near the sea"),
                     ],
                 },
                 {
                     "id": "ben",
                     "profile": BEN,
                     "constraints": [
-                        {
-                            "id": "c1",
-                            "text": "A night costs 90 euros at most.",
-                            "kind": "hard",
-                            "restrictiveness": 1.0,
-                            "quote": "cannot pay more than 90 euros a night",
-                        }
+                        found(
+                            "c1",
+                            "A night costs 90 euros at most.",
+                            "hard",
+                            1.0,
+                            "cannot pay more than 90 euros a night",
+                        )
                     ],
                 },
             ],
@@ -200,18 +192,6 @@ class TestNotWritten:
             down, before = False, server.count
             assert project.profiles().code == 0
             assert server.count - before == CALLS / 2
-
-    def test_input_files_and_files_of_a_run_are_not_overwritten(self, project: Project, server: Server, run: Command):
-        project.write_config(server.url)
-        tasks = project.folder / "tasks.jsonl"
-        before = tasks.read_bytes()
-        ended = run("profiles", tasks, "--out", tasks)
-        assert (ended.code, tasks.read_bytes()) == (2, before)
-        assert "is an input file; name another file to write" in ended.err
-        assert project.score("run").code == 0
-        before_run = folder_contents(project.folder / "run")
-        assert run("profiles", tasks, "--out", project.folder / "run" / "config.yaml").code == 2
-        assert folder_contents(project.folder / "run") == before_run
 
 
 class TestScoredBy:

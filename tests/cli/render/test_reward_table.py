@@ -112,15 +112,11 @@ def test_columns_are_those_named_texts_first(scored: Path, run: Command) -> None
         (("--sort", "-shakey"), "--sort: there is no column 'shakey'; did you mean shaky?"),
         (("--agent", "alise"), "has no response of agent 'alise'; did you mean alice?"),
         (("--agent", "alise", "--json"), "has no response of agent 'alise'; did you mean alice?"),
-        (("--json", "--columns", "reward"), "--columns is about what is printed without --json"),
+        (("--json", "--columns", "reward"), "--columns is about what --json does not print"),
         (("--response", "door/a", "--sort", "reward"), "--sort is about many responses"),
         (("--verdict", "polite"), "--verdict is about one response; name it with --response ID"),
-        (
-            ("--call", "polite"),
-            "there is no call 'polite'; `show RUN --calls` lists them; for those of a question name",
-        ),
-        (("--calls", "--limit", "3"), "--limit is about many responses; leave it out, or leave out --calls"),
-        (("--response", "door/a", "--texts", "--json"), "--texts is about what is printed without --json"),
+        (("--call", "polite"), "--call is about one response; name it with --response ID"),
+        (("--response", "door/a", "--texts", "--json"), "--texts is about what --json does not print"),
         (("--response", "door/a", "--call", "x", "--verdict", "x"), "expected one of --call and --verdict"),
     ],
 )

@@ -112,52 +112,20 @@ def test_the_text_has_all_messages_the_reply_and_the_bill(project: Path, run: Co
     assert '  parameters      {"temperature": 0.0' in "\n".join(cas)
 
 
-def test_all_calls_are_listed_and_each_can_be_shown(project: Path, run: Command) -> None:
-    listed = [json.loads(line) for line in run("show", project / "cold", "--calls", "--json").out.splitlines()]
-    assert [(one["response_id"], one["purpose"]) for one in listed] == [
-        ("ann/a", "judge"),
-        ("bob/a", "judge"),
-        ("bob/a", "repair"),
-        ("cas/a", "judge"),
-    ]
-    assert {tuple(one["used_by"]) for one in listed} == {("criteria@kind", "criteria@short")}
-    head, _, *rows = (line.split() for line in run("show", project / "cold", "--calls").out.splitlines())
-    assert head == ["call", "task", "response", "used", "by", "purpose", "model", "in", "out", "dollars", "reply"]
-    assert [row[0] for row in rows] == [one["call"]["id"][:12] for one in listed]
-    assert [(row[3:5], row[-1]) for row in rows] == [(["criteria@kind", "+1"], "model")] * 4
-    of_bob = run("show", project / "cold", "--calls", "--response", "bob/a").out.splitlines()
-    assert [line.split()[0] for line in of_bob[2:]] == [row[0] for row in rows[1:3]]
-    for one in listed:
-        (shown,) = json.loads(run("show", project / "cold", "--call", one["call"]["id"][:12], "--json").out)["calls"]
-        assert shown in read(run, project / "cold", one["response_id"], "--call")
-
-
 def test_a_request_without_a_reply_is_shown_as_sent_until_it_is_erased(tmp_path: Path, run: Command) -> None:
     task = rubric("kind", name="ann", query="Write to Ann.").model_dump(mode="json")
     (tmp_path / "tasks.jsonl").write_text(json.dumps({**task, "responses": [{"id": "a", "text": "Dear Ann,"}]}))
     with run_server(lambda body, number: status(401 if number == 1 else 400)) as server:
         (tmp_path / "jury.yaml").write_text(json.dumps(config(server.url)))
         assert run("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 3
-        (refused,) = map(json.loads, run("show", tmp_path / "run", "--calls", "--json").out.splitlines())
-        assert (refused["response_id"], refused["call"]["fault"]) == (None, "unauthorised")
         run("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run")
-    for which in (("--response", "a", "--call", "criteria@kind"), ("--call", refused["call"]["id"])):
-        (shown,) = json.loads(run("show", tmp_path / "run", *which, "--json").out)["calls"]
-        assert (shown["call"]["fault"], shown["reply"]) == ("rejected", "none")
-        assert (
-            shown["request"]["messages"] == server.requests[0].body["messages"] == server.requests[1].body["messages"]
-        )
-    assert "rejected" in run("show", tmp_path / "run", "--calls").out
+    (shown,) = read(run, tmp_path / "run", "a", "--call")
+    assert (shown["call"]["fault"], shown["reply"]) == ("rejected", "none")
+    assert shown["request"]["messages"] == server.requests[0].body["messages"] == server.requests[1].body["messages"]
     assert run("verify", tmp_path / "run", "--deep").code == 0
     assert run("erase", tmp_path / "run", "--response", "a").code == 0
     assert "Dear Ann" not in run("show", tmp_path / "run", "--response", "a", "--call", "criteria@kind").out
     assert b"Dear Ann" not in (tmp_path / "run" / "run.sqlite").read_bytes()
-
-
-def test_a_cached_reply_says_so(project: Path, run: Command) -> None:
-    (cold,), (warm,) = (read(run, project / name, "ann/a", "--call") for name in ("cold", "warm"))
-    assert (cold["request"], cold["reply"]) == (warm["request"], warm["reply"])
-    assert (cold["call"]["cache_hit"], warm["call"]["cache_hit"]) == (False, True)
 
 
 def test_a_question_without_a_call_says_why(project: Path, run: Command, tmp_path: Path) -> None:
