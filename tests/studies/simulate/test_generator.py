@@ -58,11 +58,6 @@ def test_every_item_has_the_requested_number_of_different_annotators(
     assert ((drawn.ambiguity >= 0.0) & (drawn.ambiguity <= 1.0)).all()
 
 
-def test_true_scores_are_the_mean_credit_of_the_true_classes() -> None:
-    drawn = simulate.stableval(Setting(qualities=(0.9, 0.3), items=4), 0)
-    assert_allclose(drawn.true_scores, [drawn.truth[:4].mean() / 2.0, drawn.truth[4:].mean() / 2.0])
-
-
 @pytest.mark.parametrize(("hard", "a", "b"), [(0.0, 2.0, 12.0), (1.0, 6.0, 3.0)])
 def test_ambiguity_follows_the_documented_beta_distribution(hard: float, a: float, b: float) -> None:
     from scipy import stats
