@@ -18,7 +18,6 @@ from pydantic_core import PydanticSerializationError
 from jurygraph.agents.graph_annotator import load_domain
 from jurygraph.agents.registry import check_judges, load_combiners, load_derivers, load_evaluators
 from jurygraph.agents.roles import Deriver, Evaluator
-from jurygraph.agents.user_modules import allow_modules_in_folder
 from jurygraph.concurrency import LoopThread, gather_as_finished, gather_in_order
 from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
@@ -46,6 +45,7 @@ from jurygraph.schema import Config, Plan, Response, Task, Trace, digest_of
 from jurygraph.schema.config import permitted_purpose
 from jurygraph.schema.task import ProfilesLine
 from jurygraph.sources import parse_config, read_config
+from jurygraph.sources.user_modules import allow_modules_in_folder
 
 if TYPE_CHECKING:
     from jurygraph.models.gateway import Gateway
@@ -55,7 +55,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 MAX_CONCURRENT_GROUPS = 32
-"""Number of tasks for which a model is asked concurrently, other than to score; more if the config allows it."""
+"""Number of tasks that are planned by a model at once, or more if the config allows it."""
 LARGEST_BATCH = 64
 """Number of responses of a batch; with fewer concurrent calls as many as these, so that the first are soon done."""
 SLOW_BATCH = 8
@@ -350,7 +350,7 @@ class Jury(Displayed):
 
     @property
     def max_concurrent_groups(self) -> int:
-        """Return the number of tasks for which a model is asked concurrently, other than to score."""
+        """Return the number of tasks that are planned by a model at once."""
         return max(MAX_CONCURRENT_GROUPS, self._concurrent_calls)
 
     @property

@@ -13,6 +13,7 @@ whose mean is known. The true value of an annotator's accuracy is the mean diago
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -129,7 +130,7 @@ def _predict(fitted: Consensus, item: ArrayLike, annotator: ArrayLike, label: Ar
 def simulate_more_items(simulated: SimulatedEvaluation, items: int, seed: int) -> SimulatedEvaluation:
     """Simulate other items of the same agents, `items` for each, labelled by the same annotators."""
     kinds = np.array([KINDS.index(kind) for kind in simulated.kinds])
-    return simulate_with(Setting(**dict(simulated.setting) | {"items": items}), kinds, np.random.default_rng(seed))
+    return simulate_with(replace(simulated.setting, items=items), kinds, np.random.default_rng(seed))
 
 
 def mean_confusions(simulated: SimulatedEvaluation) -> Floats:

@@ -8,16 +8,12 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any, cast
 
 from jurygraph.agents.roles import CODE_LIMIT, Answer, Evaluator, EvaluatorInput, UndeclaredClient
-from jurygraph.agents.user_modules import allow_modules_in_folder, folder_of_modules
 from jurygraph.agents.worker_pool import WorkerDied, WorkerNotStarted, WorkerPool, WorkFailed, end_process_after
 from jurygraph.schema import (
     Branch,
-    Config,
     EvaluatorRecord,
     EvaluatorUse,
     Material,
@@ -26,6 +22,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
+from jurygraph.sources.user_modules import folder_of_modules
 
 _ATTRIBUTES = (
     *("name", "version", "audience", "layer", "scope", "reads_data", "needs", "params"),
@@ -36,25 +33,23 @@ _ATTRIBUTES = (
 class IsolatedEvaluator(Evaluator):
     """An evaluator that lists its questions here, and answers them in a worker process, one after another.
 
-    `loader` is the path, `module:function`, of what loads the evaluator in the worker, which imports what `use` names.
-    The worker has neither secrets in its environment nor access to the config's model.
+    The worker imports what `use` names. It has neither secrets in its environment nor access to the config's model.
     """
 
     bounds_its_time = True
     may_take_long = True
 
-    def __init__(self, evaluator: Evaluator, use: EvaluatorUse, loader: str) -> None:
+    def __init__(self, evaluator: Evaluator, use: EvaluatorUse) -> None:
         for attribute in _ATTRIBUTES:
             setattr(self, attribute, getattr(evaluator, attribute))
         self._evaluator = evaluator
         limit = evaluator.timeout or CODE_LIMIT
         setup = {
-            "loader": loader,
             "use": use.model_copy(update={"isolate": None}).model_dump(mode="json"),
             "folder": folder_of_modules(),
             "open_limit": limit,
         }
-        self._pool = WorkerPool(self.name, f"{__name__}:prepare", setup, time_limit=limit)
+        self._pool = WorkerPool(self.name, "jurygraph.agents.registry:prepare_isolated", setup, time_limit=limit)
 
     @property
     def branch(self) -> Branch:
@@ -102,19 +97,15 @@ def _read_answer(result: Any) -> Any:
     return Verdict.model_validate(result["verdict"]) if isinstance(result, dict) else result
 
 
-def prepare(setup: dict[str, Any]) -> Callable[[str], Any]:
-    """Load and open the evaluator in a worker process, and return the function that answers requests there."""
-    use = EvaluatorUse.model_validate(setup["use"])
-    if setup["folder"] is not None:
-        allow_modules_in_folder(Config(evaluators=(use,)), folder=Path(setup["folder"]))
-    evaluator: Evaluator = resolve_name(setup["loader"])(use)
+def open_in_worker(evaluator: Evaluator, limit: float) -> Callable[[str], Any]:
+    """Open an evaluator in this worker process, and return the function that answers requests there."""
     runner = asyncio.Runner()
 
     def answer(request: str) -> Any:
         result = evaluator.answer(_from_request(json.loads(request)))
         return _write_answer(runner.run(_wait(result)) if inspect.isawaitable(result) else result)
 
-    with end_process_after(setup["open_limit"]):
+    with end_process_after(limit):
         evaluator.open()
     return answer
 

@@ -3,7 +3,6 @@
 `match` and `search` within a JSONPath take RE2 patterns too, so no pattern here can backtrack.
 """
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from jsonpath_rfc9535.function_extensions import ExpressionType, FilterFunction
 from pydantic import AfterValidator
 
 from jurygraph.errors import ConfigError
+from jurygraph.sources.user_modules import import_module
 
 _QUIET = re2.Options()
 _QUIET.log_errors = False
@@ -60,7 +60,7 @@ def import_named(param: str, paths: Mapping[str, str], attribute: str, kind: str
     for name, path in paths.items():
         module, _, target = path.replace(":", ".").rpartition(".")
         try:
-            objects[name] = getattr(importlib.import_module(module), target)
+            objects[name] = getattr(import_module(module), target)
         except (ImportError, AttributeError, ValueError) as error:
             raise ConfigError(f"{param}.{name}: {path!r} cannot be imported ({error})") from error
         if not hasattr(objects[name], attribute):

@@ -5,7 +5,6 @@ The lookup order is: jurygraph's own, those registered by the decorator, install
 """
 
 import copy
-import importlib
 import inspect
 import sys
 import tomllib
@@ -13,16 +12,18 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, adapt, has_own_version, is_runnable, source_version
-from jurygraph.agents.isolation import IsolatedEvaluator
+from jurygraph.agents.isolation import IsolatedEvaluator, open_in_worker
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiners import Combiner
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem, did_you_mean, nearest_name, validate
 from jurygraph.schema import Config, DeriverUse, EvaluatorRecord, EvaluatorUse, FrozenModel, digest_of
 from jurygraph.schema.frozen_model import ParamsModel
+from jurygraph.sources.user_modules import allow_modules_in_folder, import_module
 
 _BUILTINS = tomllib.loads(files("jurygraph.agents").joinpath("registry.toml").read_text("utf-8"))
 BUILTIN_EVALUATORS: Mapping[str, str] = _BUILTINS["evaluators"]
@@ -53,12 +54,16 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
         )
     if isinstance(evaluator, AdaptedEvaluator):
         evaluator.set_params(use.params)
-    evaluator.name = use.known_as
-    evaluator.params = use.params
-    evaluator.timeout = use.timeout or evaluator.timeout
-    if target is use.target:
-        _add_settings_to_version(evaluator, target)
+    _apply_use(evaluator, use, target)
     return evaluator if use.isolate is None else _isolate(evaluator, use)
+
+
+def _apply_use(component: Evaluator | Deriver, use: EvaluatorUse | DeriverUse, target: Any) -> None:
+    component.name = use.known_as
+    component.params = use.params
+    component.timeout = use.timeout or component.timeout
+    if target is use.target:
+        _add_settings_to_version(component, target)
 
 
 def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
@@ -76,7 +81,15 @@ def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
             f"{use.use!r} cannot be imported by another process, as `isolate` requires: write it in a module, and "
             "name it by its dotted path, as package.module.evaluator"
         )
-    return IsolatedEvaluator(evaluator, use, loader=f"{__name__}:load_evaluator")
+    return IsolatedEvaluator(evaluator, use)
+
+
+def prepare_isolated(setup: dict[str, Any]) -> Callable[[str], Any]:
+    """Load and open an isolated evaluator in its worker process, and return the function that answers requests."""
+    use = EvaluatorUse.model_validate(setup["use"])
+    if setup["folder"] is not None:
+        allow_modules_in_folder(Config(evaluators=(use,)), folder=Path(setup["folder"]))
+    return open_in_worker(load_evaluator(use), setup["open_limit"])
 
 
 def load_deriver(use: DeriverUse) -> Deriver:
@@ -85,11 +98,7 @@ def load_deriver(use: DeriverUse) -> Deriver:
     deriver = _make_instance("deriver", use.use, target, use.params)
     if not isinstance(deriver, Deriver) or not getattr(deriver, "gives", None):
         raise ConfigError(f"{use.use!r} is not a deriver: subclass jurygraph.Deriver and set `gives`")
-    deriver.name = use.known_as
-    deriver.params = use.params
-    if target is use.target:
-        _add_settings_to_version(deriver, target)
-    deriver.timeout = use.timeout or deriver.timeout
+    _apply_use(deriver, use, target)
     return deriver
 
 
@@ -222,7 +231,6 @@ def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any])
         abstract: Iterable[str] = target.__abstractmethods__  # type: ignore[attr-defined]
         missing = ", ".join(f"`{method}`" for method in sorted(abstract))
         raise ConfigError(f"{role} {name!r} is abstract: subclass it and write {missing}")
-    _check_params(role, name, target, params)
     try:
         return _set_version(target(**params))
     except ConfigError:
@@ -230,19 +238,15 @@ def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any])
     except InputError as error:
         raise ConfigError(f"{role} {name!r}: {error}") from error
     except (Exception, SystemExit) as error:  # the user's class may raise anything: the config is at fault
-        raise ConfigError(f"{role} {name!r} cannot be made: {type(error).__name__}: {error}") from error
+        hint = f"; its params: {', '.join(_parameters(target)) or 'none'}" if params else ""
+        raise ConfigError(f"{role} {name!r} cannot be made: {type(error).__name__}: {error}{hint}") from error
 
 
-def _check_params(role: str, name: str, kind: type, params: Mapping[str, Any]) -> None:
+def _parameters(kind: type) -> Iterable[str]:
     try:
-        signature = inspect.signature(kind)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{role} {name!r} cannot be made from a config: {error}") from error
-    try:
-        signature.bind(**params)
-    except TypeError as error:
-        known = ", ".join(signature.parameters) or "none"
-        raise ConfigError(f"{role} {name!r} with params {sorted(params)}: {error}; its params: {known}") from error
+        return inspect.signature(kind).parameters
+    except (TypeError, ValueError):  # a class written in C
+        return ()
 
 
 def _set_version(instance: Any) -> Any:
@@ -283,7 +287,7 @@ def _import(role: str, path: str, known: Iterable[str]) -> Any:
     if not module_name or not attribute or module_name.startswith("."):
         raise ConfigError(_unknown_message(role, path, known))
     try:
-        module = importlib.import_module(module_name)
+        module = import_module(module_name)
     except (Exception, SystemExit) as error:  # the user's module may raise anything: the config is at fault
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing and f"{module_name}.".startswith(f"{missing}."):

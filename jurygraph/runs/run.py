@@ -169,7 +169,7 @@ class Run(Displayed):
         `InputError` if that folder is gone and a module is not installed, with `only_combiners` one with a combiner;
         and `ConfigError` like `allow_modules_in_folder`.
         """
-        from jurygraph.agents.user_modules import allow_modules_in_folder, modules_named_in
+        from jurygraph.sources.user_modules import allow_modules_in_folder, modules_named_in
 
         configs = [self.source.config, self.config, *([] if revised is None else [revised])]
         folder = self.source.code_folder or self.code_folder or (None if revised is None else Path())

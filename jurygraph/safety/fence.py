@@ -45,10 +45,4 @@ class Fence:
                 break
         if mark not in self.marks:
             self.marks.append(mark)
-        before, behind = fence_parts(text, name)
-        return f"{before}{mark}{behind}{mark}>>>"
-
-
-def fence_parts(text: str, name: str) -> tuple[str, str]:
-    """Return the parts before and after the mark in every fence around a text, whatever the mark."""
-    return f"<<<{name} ", f"\n{text}\n{name} "
+        return f"<<<{name} {mark}\n{text}\n{name} {mark}>>>"

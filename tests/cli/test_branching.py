@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.conftest import (
-    CALL_LOGGING_EVALUATORS,
     LETTERS,
-    LETTERS_CONFIG,
     Command,
     folder_contents,
     read_calls,
@@ -30,50 +28,8 @@ def tasks_with(edit: Callable[[list[dict[str, Any]]], object]) -> str:
     return "".join(json.dumps(task) + "\n" for task in tasks)
 
 
-def other_query(tasks: list[dict[str, Any]]) -> None:
-    tasks[1]["query"] = "Write a note to the neighbours, in French."
-
-
 def other_text(tasks: list[dict[str, Any]]) -> None:
     tasks[0]["responses"][1]["text"] = LONGER
-
-
-def one_more(tasks: list[dict[str, Any]]) -> None:
-    tasks[1]["responses"].append({"id": "note/c", "text": LONGER})
-
-
-def one_less(tasks: list[dict[str, Any]]) -> None:
-    del tasks[0]["responses"][2]
-
-
-def one_more_task(tasks: list[dict[str, Any]]) -> None:
-    tasks.append({"id": "card", "query": "A card.", "responses": [{"id": "card/a", "text": "Get well soon, please."}]})
-
-
-def many_other_tasks(tasks: list[dict[str, Any]]) -> None:
-    tasks[:] = [{**LETTERS[0], "id": f"t{i}", "responses": [{"id": f"r{i}", "text": "x"}]} for i in range(50)]
-
-
-REFUSED = [
-    ("jury.yaml", LETTERS_CONFIG.replace("0.7", "0.3"), "config reward.better is 0.7 in the run and 0.3 here"),
-    (
-        "manners.py",
-        CALL_LOGGING_EVALUATORS.replace('version="1")\ndef echo', 'version="2")\ndef echo'),
-        'evaluator manners.echo has version "1" in the run and "2" here',
-    ),
-    ("jury.yaml", "evaluators: [manners.echo]\n", "evaluator manners.better has version"),
-    (
-        "tasks.jsonl",
-        tasks_with(other_query),
-        "task 'note', field query: is \"Write a note to the neighbours.\" in the run and "
-        '"Write a note to the neighbours, in French." here',
-    ),
-    ("tasks.jsonl", tasks_with(other_text), "response 'letter/b' is another one now"),
-    ("tasks.jsonl", tasks_with(one_more), "response 'note/c' is new"),
-    ("tasks.jsonl", tasks_with(one_less), "response 'letter/c' is gone"),
-    ("tasks.jsonl", tasks_with(one_more_task), "task 'card' is new"),
-    ("tasks.jsonl", tasks_with(many_other_tasks), "and more"),
-]
 
 
 def test_a_branch_requests_what_changed_and_prints_what_a_new_run_prints(letters_folder: Path, run: Command):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jurygraph.safety.fence import SHORT_MARK_LENGTH, Fence, fence_parts, project_key
+from jurygraph.safety.fence import SHORT_MARK_LENGTH, Fence, project_key
 
 NAMES = st.sampled_from(["task", "reference", "criterion", "response"])
 TEXTS = st.text(st.characters(codec="utf-8"))
@@ -91,13 +91,6 @@ def shown_by(fence: Fence, text: str) -> list[str]:
 def test_the_mark_depends_on_the_key(text: str, name: str, one: bytes, other: bytes) -> None:
     marks = {parse_fence(fenced(text, name, key))[1] for key in (one, other)}
     assert len(marks) == len({one, other})
-
-
-@given(TEXTS, NAMES, st.binary())
-def test_the_text_around_a_fence_is_known_without_the_key(text: str, name: str, key: bytes) -> None:
-    before, behind = fence_parts(text, name)
-    _, mark, _, _ = parse_fence(fenced(text, name, key))
-    assert fenced(text, name, key) == f"{before}{mark}{behind}{mark}>>>"
 
 
 @given(TEXTS, NAMES)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from jurygraph.agents.presentation.families import PresentationSet, present
 from jurygraph.agents.presentation.rewrites import rewrite
 from jurygraph.agents.registry import load_evaluators
-from jurygraph.agents.user_modules import allow_modules_in_folder
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import InputError
 from jurygraph.schema import Config, Response, Task, TaskLine
+from jurygraph.sources.user_modules import allow_modules_in_folder
 from jurygraph.studies.report import Report, ReportTable
 
 if TYPE_CHECKING:

@@ -123,8 +123,7 @@ def rename_material(data: dict[str, Any]) -> None:
 
 FORGERIES: dict[str, Callable[[dict[str, Any]], None]] = {
     "data": rename_material,
-    "evidence": lambda data: data["evidence"].pop(),
-    "evidence ": lambda data: data["evidence"][0].update(verified=False, quote="Le Bernardin"),
+    "evidence": lambda data: data["evidence"][0].update(verified=False, quote="Le Bernardin"),
     "note": lambda data: data.update(note="nothing"),
     "data ": lambda data: data.update(call=None, data={}),
 }
@@ -143,16 +142,12 @@ def test_material_of_a_missing_call_is_refused_without_a_branch(run: Path) -> No
         verify_deeply(run)
 
 
-@pytest.mark.parametrize("of", ["run", "branch"])
-def test_material_derived_from_material_is_recomputed(of: str, run: Path, branch: Path) -> None:
-    forge_material({"run": run, "branch": branch}[of], "claims", lambda claims: claims["data"].update(meals=[]))
-    with pytest.raises(TraceMismatch, match="material 'claims': data is "):
-        verify_deeply({"run": run, "branch": branch}[of])
-
-
-def test_reused_material_must_be_what_its_reply_in_the_other_run_says(branch: Path) -> None:
-    forge_material(branch, "data", rename_material)
-    with pytest.raises(TraceMismatch, match="material 'data': data is "):
+@pytest.mark.parametrize(
+    ("name", "change"), [("claims", lambda claims: claims["data"].update(meals=[])), ("data", rename_material)]
+)
+def test_reused_material_is_recomputed(branch: Path, name: str, change: Callable[[dict[str, Any]], None]) -> None:
+    forge_material(branch, name, change)
+    with pytest.raises(TraceMismatch, match=f"material '{name}': data is "):
         verify_deeply(branch)
 
 

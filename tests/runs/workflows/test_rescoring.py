@@ -114,30 +114,20 @@ WRONG_SETTINGS = [
     ("rubrik.kappa=2", ConfigError, r"config, key rubrik: unknown; did you mean rubric\?"),
     ("reward.tne=1", ConfigError, "reward.tne: there is no component 'tne'; did you mean 'tone'"),
     ("reward.tone=much", ConfigError, "key reward.tone: is the text 'much'; write a number, without quotes"),
-    ("reward.tone=", ConfigError, "key reward.tone: is null; write a number"),
-    ("reward.tone=.nan", ConfigError, "key reward.tone: is not a finite number"),
     ("reward", ConfigError, "--set 'reward': expected key=value, such as rubric.kappa=2"),
     ("", ConfigError, "--set '': expected key=value"),
     ("=1", ConfigError, "--set '=1': expected key=value"),
-    ("rubric.kappa=", ConfigError, "key rubric.kappa: is null"),
-    ("rubric.kappa=-1", ConfigError, "key rubric.kappa: .* write a number of 0 or more"),
     ("rubric.aggregation=geer", ConfigError, r"key rubric.aggregation: is the text 'geer'; did you mean gear\?"),
-    ("failure.rle=strict", ConfigError, r"key failure.rle: unknown; did you mean rule\?"),
-    ("failure.rule=strct", ConfigError, r"key failure.rule: is the text 'strct'; did you mean strict\?"),
     ("reward=[1", ConfigError, "expected a YAML value"),
     ("reward=!!python/object:os.system {}", ConfigError, "--set reward=!!python/object:os.system {}"),
-    ("scale=0", ConfigError, "key scale: is the number 0; write a number above 0"),
-    ("clip=[1, 0]", ConfigError, "key clip: does not rise"),
     ("scale.x=1", ConfigError, "--set scale.x: 'scale' has no settings of its own; set it as a whole"),
     ("components={x: {combiner: nothing.like_it, inputs: {a: tone}}}", ConfigError, "nothing.like_it"),
-    ("version=2", ConfigError, "version: is the number 2; this jurygraph reads configs of version 1"),
     (
         "model=openai/gpt-5-mini",
         InputError,
         "model changes the questions, and re-scoring keeps them; use `jurygraph score --branch",
     ),
     ("evaluators=[maths.accuracy]", InputError, "evaluators changes the questions"),
-    ("langsmith=true", InputError, "langsmith changes the questions"),
     ("derivers=[manners.none]", InputError, "derivers changes the questions"),
     ("reward..tone=1", ConfigError, "key|--set"),
     (".reward=1", ConfigError, "key|--set"),
@@ -163,13 +153,6 @@ def test_an_existing_run_is_not_overwritten(plain: Path, tmp_path: Path) -> None
         with pytest.raises(InputError, match=message):
             rescore_run(plain, folder)
     verify_run(plain)
-
-
-def test_an_erased_response_changes_no_rescored_reward(rich: Path, tmp_path: Path) -> None:
-    rescore_run(rich, tmp_path / "before", "rubric.kappa=3")
-    erase(rich, "response", "t1/r0", "")
-    rescore_run(rich, tmp_path / "after", "rubric.kappa=3")
-    assert read_rewards(tmp_path / "after") == read_rewards(tmp_path / "before")
 
 
 def test_an_erased_task_keeps_its_decision_and_refuses_another(rich: Path, tmp_path: Path) -> None:

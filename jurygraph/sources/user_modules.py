@@ -1,15 +1,15 @@
-"""Load the modules that a config names by a dotted path from their files in the config's folder.
+"""Import the modules that a config names by a dotted path from their files in the config's folder.
 
 Nothing else in that folder can be imported, neither by jurygraph nor by a library that probes for an optional package:
-the folder is on `sys.path` only while one of its modules is loaded, which may import others. A name that already
+the folder is on `sys.path` only while one of its modules is imported, which may import others. A name that already
 resolves to another module is refused.
 """
 
+import importlib
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -22,80 +22,57 @@ CODE_PARAMS = ("choice", "functions", "tools")
 """Params of our evaluators and derivers that name code: a dotted path, or a mapping of names to dotted paths."""
 
 _DOTTED = re.compile(r"([^\W\d]\w*)(?:\.[^\W\d]\w*)*[.:][^\W\d]\w*")
+_folder = ""
+_named: set[str] = set()  # the outermost modules that are imported from the folder
+_loaded: set[str] = set()  # those of its modules that were imported, and what they imported there
 
 
-class _Loader(SourceFileLoader):
-    """Runs a module of the folder; meanwhile its siblings can be imported, too."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        before = set(sys.modules)
-        sys.path.append(_folder.path)
-        try:
-            super().exec_module(module)
-        finally:
-            sys.path.remove(_folder.path)
-            _folder.loaded.update(filter(_folder.holds, set(sys.modules) - before))
-
-
-class _Folder(MetaPathFinder):
-    """A folder in which the modules that a config names are found, if they are found nowhere else."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.loaded: set[str] = set()
-        self._named: set[str] = set()
-        self._files = FileFinder(path, (_Loader, SOURCE_SUFFIXES))
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        return self._files.find_spec(fullname) if fullname in self._named else None
-
-    def allow(self, key: str, name: str) -> bool:
-        """Allow importing a module if the folder has it; return true then."""
-        spec = self._files.find_spec(name)
-        if spec is None:
-            return False
-        if not _is_importable(key, name, spec):
-            self._named.add(name)
-            self.loaded.add(name)
-        return True
-
-    def holds(self, name: str) -> bool:
-        """Return true if the file of an imported module lies in the folder."""
-        spec = None if "." in name else self._files.find_spec(name)
-        return spec is not None and spec.origin == getattr(sys.modules[name], "__file__", None)
-
-    def leave(self) -> None:
-        """Forget the modules of this folder: those of another may have the same names."""
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
-        for name in list(sys.modules):
-            if name.partition(".")[0] in self.loaded:
-                del sys.modules[name]
-
-
-_folder = _Folder("")
+def import_module(name: str) -> ModuleType:
+    """Import a module by its dotted name: from the folder if a config names it and it is nowhere else."""
+    if name.partition(".")[0] not in _named:
+        return importlib.import_module(name)
+    before = set(sys.modules)
+    importlib.invalidate_caches()
+    sys.path.append(_folder)
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(_folder)
+        _loaded.update(filter(_is_in_folder, set(sys.modules) - before))
 
 
 def allow_modules_in_folder(*configs: Config, folder: Path) -> bool:
     """Allow importing the modules that configs name and that lie in `folder`; return true if there are any.
 
-    The folder replaces an earlier one. Raises `ConfigError`, naming the key, if a module has the name of one that can
-    be imported already.
+    The folder replaces an earlier one, whose modules are forgotten: those of another may have the same names. Raises
+    `ConfigError`, naming the key, if a module has the name of one that can be imported already.
     """
     global _folder
     home = str(folder.resolve())
-    if home != _folder.path:
-        _folder.leave()
-        _folder = _Folder(home)
-        sys.meta_path.append(_folder)
-    named = [_folder.allow(key, name) for config in configs for key, name in modules_named_in(config)]
-    return any(named)
+    if home != _folder:
+        for name in list(sys.modules):
+            if name.partition(".")[0] in _loaded:
+                del sys.modules[name]
+        _named.clear()
+        _loaded.clear()
+        _folder = home
+    has_any = False
+    for key, name in (named for config in configs for named in modules_named_in(config)):
+        spec = PathFinder.find_spec(name, [home])
+        if spec is not None:
+            has_any = True
+            if not _is_importable(key, name, spec):
+                _named.add(name)
+    return has_any
+
+
+def _is_in_folder(name: str) -> bool:
+    file = getattr(sys.modules[name], "__file__", None)
+    return "." not in name and file is not None and Path(_folder) in Path(file).parents[:2]
 
 
 def folder_of_modules() -> str | None:
-    return _folder.path or None
+    return _folder or None
 
 
 def modules_named_in(config: Config) -> Iterator[tuple[str, str]]:
