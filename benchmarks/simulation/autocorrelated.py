@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from jurygraph.agents.data_analyzer.detectors import Detectors, limits
-from jurygraph.agents.data_analyzer.series import Measure
+from jurygraph.agents.data_analyzer import Detectors, Measure, limits
 from jurygraph.arrays import Floats
 
 SERIES = 10

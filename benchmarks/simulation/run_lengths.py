@@ -12,9 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulation.streams import unchanged_steps
-from jurygraph.agents.data_analyzer.analyzer import CALIBRATION, OPPOSED
-from jurygraph.agents.data_analyzer.detectors import Detectors, limits
-from jurygraph.agents.data_analyzer.series import Measure, conflict_limit, disagreement, measure_series, series_of
+from jurygraph.agents.data_analyzer import (
+    CALIBRATION,
+    OPPOSED,
+    Detectors,
+    Measure,
+    conflict_limit,
+    disagreement,
+    limits,
+    measure_series,
+    series_of,
+)
 
 _CHUNK = 250
 

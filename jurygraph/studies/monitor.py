@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from pydantic import JsonValue
 
-from jurygraph.agents.data_analyzer import Analyzer, TrainingStep
-from jurygraph.agents.data_analyzer.detectors import REFERENCES
+from jurygraph.agents.data_analyzer import REFERENCES, Analyzer, TrainingStep
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run, ScoredResponse

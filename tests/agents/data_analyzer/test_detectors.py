@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from jurygraph.agents.data_analyzer.detectors import (
+from jurygraph.agents.data_analyzer import (
     LEARNING_SCORES,
     MIN_CUSUM_WEIGHT,
     REFERENCES,
     TESTS,
     Detectors,
+    Measure,
     limits,
     run_length,
 )
-from jurygraph.agents.data_analyzer.series import Measure
 
 NEVER = np.array([1e9, 1e9])
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from jurygraph.agents.data_analyzer import TrainingStep
-from jurygraph.agents.data_analyzer.series import (
+from jurygraph.agents.data_analyzer import (
     Series,
+    TrainingStep,
     conflict_limit,
     disagreement,
     length_correlation,

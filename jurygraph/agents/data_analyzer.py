@@ -1,0 +1,544 @@
+"""MACRM's Data Analyzer (§3): statistics of rewards over training steps, and tests for reward hacking.
+
+The tests are self-starting (Hawkins 1987), for many series at once. Each score is compared with the mean and sd of
+those before it: t has Student's distribution exactly, and is mapped to a normal score u. Without a change the u are
+independent standard normal, from the first on. After a change, the running mean learns the new level, and u fades:
+after a shift of δ sd behind n₀ scores, the next one, behind n, has mean δ w, w = n₀ / √(n (n + 1)). The CUSUMs are
+weighted accordingly,
+
+    C ← max(0, C + w (±u - k w)),
+
+which is the likelihood ratio of a shift of 2 k sd that began when C was last 0. For w = 1 this is the usual CUSUM, so
+the run length without a change is no shorter; learning while C is raised costs no more power than necessary. w is never
+below ½, so that a CUSUM that rose early comes down again.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+from scipy import optimize, special, stats
+
+from jurygraph.aggregation import fusion
+from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.errors import InputError
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Flag, Number
+
+MAX_VALUE = 1e100  # the largest absolute value: sums of squares of larger ones would overflow
+MIN_RELATIVE_SD = 1e-9  # the least sd, relative to the size of the number: below it differences are rounding errors
+PERCENTILE = 80.0
+"""Percentile of D_pair above which components conflict (MACRM, Eqs. 5-6). If no value lies above it, its ties count:
+for components with few values the percentile is often the maximum."""
+_EQUAL = 1e-12
+COMPONENT = "component."
+
+Direction = Literal["up", "down"]
+
+
+class TrainingStep:
+    """The rows of a training step, one per response.
+
+    Args:
+        rewards: [n], NaN if a reward failed.
+        components: [n] each, by name; NaN if there is no value.
+        lengths: [n], at least 0, in any unit.
+        groups: [n] ids; the responses to one prompt are a group.
+
+    Omitted columns are not watched.
+
+    Raises:
+        InputError: no row, columns of another shape, a value that is infinite or beyond 1e100, or a length below 0.
+    """
+
+    def __init__(
+        self,
+        rewards: ArrayLike,
+        components: Mapping[str, ArrayLike] | None = None,
+        lengths: ArrayLike | None = None,
+        groups: Sequence[Any] | NDArray[Any] | None = None,
+    ) -> None:
+        self.rewards = _column("rewards", rewards)
+        rows = len(self.rewards)
+        named = sorted((components or {}).items())
+        self.components = {name: _column(f"component {name!r}", column, rows) for name, column in named}
+        self.lengths = None if lengths is None else _column("lengths", lengths, rows)
+        self.groups: Ints | None = None
+        """The number of each row's group, [n]; None without groups."""
+        if groups is not None:
+            if len(groups) != rows:
+                raise InputError(f"a step: groups has {len(groups)} ids for {rows} rows; give one for each")
+            self.groups = np.unique(np.asarray(groups).astype(str), return_inverse=True)[1]
+        if self.lengths is not None and (self.lengths < 0.0).any():
+            raise InputError("a step: lengths has a value below 0")
+
+
+def _column(name: str, values: ArrayLike, rows: int | None = None) -> Floats:
+    try:
+        column = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"a step: {name} are not all numbers; give NaN where there is none") from None
+    if column.ndim != 1 or not column.size or rows not in (None, column.size):
+        wanted = "one value for each response" if rows is None else f"one value for each of {rows} rewards"
+        raise InputError(f"a step: {name} has shape {column.shape}; give {wanted}")
+    if (np.abs(column) > MAX_VALUE).any():
+        raise InputError(f"a step: {name} has a value beyond ±{MAX_VALUE:g}; give numbers of another unit")
+    return column
+
+
+class Measure(NamedTuple):
+    """Series at a step, [S]: the `value` for people, and the `score` that is tested.
+
+    `floor` is the least sd of a score's noise: the standard error that the step's own rows show.
+    """
+
+    value: Any
+    score: Any
+    floor: Any
+
+
+def measure_mean(column: Floats, is_share: bool) -> Measure:
+    """Return the mean of the numbers in a column [n], each a number; NaN without one.
+
+    A share in [0, 1] is tested as 2 arcsin √((n m + 3/8) / (n + 3/4)) (Anscombe 1948): near 0 and 1 shares are skewed,
+    and their noise depends on their level; here neither. If all of its rows are equal, its floor is one flip.
+    """
+    values = column[~np.isnan(column)]
+    rows = len(values)
+    if not rows:
+        return Measure(np.nan, np.nan, np.nan)
+    mean = float(values.mean())
+    error = float(values.std()) / rows**0.5
+    if not is_share:
+        return _build_measure(mean, mean, error)
+
+    def angle(share: float) -> float:
+        return float(2.0 * np.arcsin(np.sqrt((rows * min(1.0, max(0.0, share)) + 0.375) / (rows + 0.75))))
+
+    score = angle(mean)
+    error = error or 1.0 / rows
+    return _build_measure(mean, score, max(angle(mean + error) - score, score - angle(mean - error)))
+
+
+def _build_measure(value: float, score: float, floor: float) -> Measure:
+    return Measure(value, score, max(floor, MIN_RELATIVE_SD * (1.0 + abs(score))))
+
+
+def length_correlation(lengths: Floats, rewards: Floats, groups: Ints | None) -> float:
+    """Return Pearson's r of the lengths' ranks and the rewards, of deviations from group means.
+
+    Ranks are used because, if few rows differ in reward from their group, a single very long one would dominate. A hard
+    prompt with long answers causes no correlation; longer answers to the same prompt with higher rewards do. NaN if
+    either does not vary within any group.
+    """
+    known = ~(np.isnan(lengths) | np.isnan(rewards))
+    group = np.zeros(np.count_nonzero(known), dtype=np.intp) if groups is None else groups[known]
+    deviations = []
+    for column in (stats.rankdata(lengths[known]), rewards[known]):  # ties share their mean rank
+        means = np.bincount(group, column) / np.maximum(np.bincount(group), 1)
+        deviations.append(column - means[group])
+    of_ranks, of_rewards = deviations
+    size = np.sqrt(float(of_ranks @ of_ranks) * float(of_rewards @ of_rewards))
+    if size <= _EQUAL * max(1.0, float(rewards[known] @ rewards[known])):
+        return float("nan")
+    return float(of_ranks @ of_rewards / size)
+
+
+def saturation(rewards: Floats, groups: Ints) -> Floats:
+    """Return 1 for groups with equal rewards, which give GRPO no signal, else 0, [g]; NaN for groups of one."""
+    known = ~np.isnan(rewards)
+    count = int(groups.max()) + 1
+    high = np.full(count, -np.inf)
+    low = np.full(count, np.inf)
+    np.maximum.at(high, groups[known], rewards[known])
+    np.minimum.at(low, groups[known], rewards[known])
+    sizes = np.bincount(groups[known], minlength=count)
+    return np.where(sizes > 1, high - low <= _EQUAL, np.nan)
+
+
+def disagreement(step: TrainingStep, opposed: Sequence[str]) -> Floats:
+    """Return D_pair [n] of the components `opposed`; NaN if one is missing."""
+    return np.asarray(fusion.disagreement(np.stack([step.components[name] for name in opposed], axis=-1)))
+
+
+def conflict_limit(pairs: Sequence[Floats]) -> float:
+    """Return the least D_pair of a row in conflict, from those of the first steps; NaN without a number."""
+    values = np.concatenate(pairs)
+    values = values[~np.isnan(values)]
+    if not values.size:
+        return float("nan")
+    above = values[values > np.percentile(values, PERCENTILE) + MIN_RELATIVE_SD]
+    return float(above.min() if above.size else values.max())
+
+
+class Series(NamedTuple):
+    """A series by name, with the direction that is bad, and whether it is tested as a share."""
+
+    name: str
+    adverse: Direction
+    is_share: bool
+
+    def to_value(self, score: float) -> float:
+        """Return the value that has this score; for a share, to within 1 / n."""
+        return float(np.sin(np.clip(score, 0.0, np.pi) / 2.0) ** 2) if self.is_share else score
+
+
+def series_of(step: TrainingStep, opposed: Sequence[str], penalties: Collection[str]) -> tuple[Series, ...]:
+    """Return the series of a stream, given its first step. A component is a share if it is in [0, 1] there."""
+    found = [Series("reward", "down", False)]
+    for name, column in step.components.items():
+        is_share = not ((column < 0.0) | (column > 1.0)).any()
+        found.append(Series(f"{COMPONENT}{name}", "up" if name in penalties else "down", is_share))
+    found.append(Series("failed", "up", True))
+    if step.lengths is not None:
+        found += [Series("length", "up", False), Series("length_reward", "up", False)]
+    if opposed:
+        found.append(Series("conflict", "up", True))
+    if step.groups is not None:
+        found.append(Series("saturation", "up", True))
+    return tuple(found)
+
+
+def measure_series(step: TrainingStep, series: Collection[Series], opposed: Sequence[str], conflict: float) -> Measure:
+    """Return every series of a step, [S] in their order; NaN if it has no value.
+
+    `conflict` is the least D_pair of a row in conflict; NaN before it is known.
+    """
+    measures = []
+    for one in series:
+        if one.name == "length_reward":
+            assert step.lengths is not None  # or the series would not exist
+            r = length_correlation(step.lengths, step.rewards, step.groups)
+            measures.append(_build_measure(r, r, len(step.rewards) ** -0.5))
+        else:
+            measures.append(measure_mean(_column_of(one.name, step, opposed, conflict), one.is_share))
+    return Measure(*np.array(measures).T)
+
+
+def _column_of(name: str, step: TrainingStep, opposed: Sequence[str], conflict: float) -> Floats:
+    """Return the numbers whose mean is the value of a series; of a share other than a component, they are 0 or 1."""
+    if name.startswith(COMPONENT):
+        return step.components[name.removeprefix(COMPONENT)]
+    if name == "failed":
+        return np.where(np.isnan(step.rewards), 1.0, 0.0)
+    if name == "saturation":
+        assert step.groups is not None  # or the series would not exist
+        return saturation(step.rewards, step.groups)
+    if name == "conflict":
+        pairs = disagreement(step, opposed)
+        return np.where(np.isnan(pairs - conflict), np.nan, pairs >= conflict - MIN_RELATIVE_SD)
+    column = step.rewards if name == "reward" else step.lengths
+    assert column is not None  # or the series would not exist
+    return column
+
+
+REFERENCES = (0.25, 1.0)
+"""Reference values k of the CUSUMs, in sd: tuned to shifts of 2 k, a lasting one of 0.5 sd and a sudden one of 2 sd. A
+score that is far enough out exceeds the limit of the second one at once."""
+TESTS = 2 * len(REFERENCES)
+"""Number of tests per series: a CUSUM for each reference value, up and down."""
+LEARNING_SCORES = 10  # the number of scores of a series before it is tested, at the start and after each alarm
+MIN_CUSUM_WEIGHT = 0.5
+_MAX_SCORE = 8.0
+_SIDES = np.array([1.0, -1.0])
+_K = np.array(REFERENCES)[:, None]
+
+
+def run_length(k: float, h: float) -> float:
+    """Return the ARL of a one-sided CUSUM of standard normal scores, reference value k > 0, limit h: Siegmund's
+    approximation (1985), (exp(2 k b) - 2 k b - 1) / (2 k²), b = h + 1.166, which adds the overshoot at both ends."""
+    b = h + 1.166
+    return float((np.expm1(2 * k * b) - 2 * k * b) / (2 * k * k))
+
+
+def limits(arl: float, series: int) -> Floats:
+    """Return limits of the CUSUMs [K] that give all tests of so many series together this ARL.
+
+    Each has an equal share of the false alarms. Alarms of one test occur at a rate of 1 / ARL, and the rates add up;
+    correlated tests raise fewer alarms. So the whole has at least the required ARL.
+    """
+    arl_per_test = arl * series * TESTS
+
+    def limit(k: float) -> float:
+        highest = 10.0 + np.log(arl_per_test) / k
+        return float(optimize.brentq(lambda h: np.log(run_length(k, h) / arl_per_test), 0.0, highest))
+
+    return np.array([limit(k) for k in REFERENCES])
+
+
+class Baseline(NamedTuple):
+    """The number of scores learned, their mean, the sum of their squared deviations, and the mean of their floors.
+
+    Numbers for one series, arrays for many.
+    """
+
+    n: Any
+    mean: Any
+    squares: Any
+    floor: Any
+
+    def sd(self, floor: Any = 0.0) -> Any:
+        """Return the sd, at least the noise that the rows of a step show, now (`floor`) or on average."""
+        sd = np.sqrt(self.squares / np.maximum(self.n - 1.0, 1.0))
+        return np.maximum(np.maximum(sd, self.floor), floor)
+
+    def learn(self, measure: Measure) -> "Baseline":
+        """Return the baseline with one more score, for those series that have one."""
+        has_score = ~np.isnan(measure.score)
+        n = self.n + has_score
+        divisor = np.maximum(n, 1.0)
+        deviation = np.where(has_score, measure.score - self.mean, 0.0)
+        mean = self.mean + deviation / divisor
+        squares = self.squares + deviation * np.where(has_score, measure.score - mean, 0.0)
+        return Baseline(n, mean, squares, self.floor + np.where(has_score, measure.floor - self.floor, 0.0) / divisor)
+
+
+class Detectors:
+    """The tests of S series, of `shape` [..., S]; leading axes hold that many streams in parallel."""
+
+    def __init__(self, shape: tuple[int, ...], limits: Floats) -> None:
+        self.limits = limits
+        self.baseline = Baseline(*np.zeros((4, *shape)))
+        sides = (*shape, len(REFERENCES), 2)
+        self.cusum = np.zeros(sides)
+        """By reference value and side, up first."""
+        self.baseline_at_zero = Baseline(*np.zeros((4, *sides)))
+        """The baseline when each CUSUM was last 0."""
+        self.last_zero_step = np.zeros(sides)
+
+    def feed(self, step: int, measure: Measure) -> Floats:
+        """Test the scores [..., S] of a step against earlier ones, and learn them.
+
+        Return the normal scores [..., S]; NaN where there is no score, or the series is not tested yet.
+        """
+        tested = ~np.isnan(measure.score) & (self.baseline.n >= LEARNING_SCORES)
+        expected = np.where(tested, self.baseline.mean, np.nan)
+        u = self._normal_scores((measure.score - expected) / self.baseline.sd(np.where(tested, measure.floor, 1.0)))
+        self._update_cusums(step, np.where(tested, u, 0.0), tested)
+        self.baseline = self.baseline.learn(measure)
+        return u
+
+    @property
+    def excess(self) -> Floats:
+        """Return each CUSUM as a multiple of its limit, [..., S, K, 2]."""
+        return self.cusum / self.limits[:, None]
+
+    @property
+    def has_alarm(self) -> Bools:
+        """Return which series have a CUSUM above its limit, [..., S]."""
+        return np.asarray((self.excess > 1.0).any(axis=(-2, -1)))
+
+    def _normal_scores(self, size: Floats) -> Floats:
+        """Return normal scores, within ±8, of differences in sd from what was expected."""
+        freedom = np.maximum(self.baseline.n - 1.0, 1.0)
+        t = size / np.sqrt(1.0 + 1.0 / np.maximum(self.baseline.n, 2.0))
+        tail = special.ndtri(special.stdtr(freedom, -np.abs(t)))
+        return np.asarray(np.sign(t) * np.minimum(-tail, _MAX_SCORE))
+
+    def _update_cusums(self, step: int, u: Floats, tested: Bools) -> None:
+        is_zero = self.cusum <= 0.0
+        now = Baseline(*(statistic[..., None, None] for statistic in self.baseline))
+        pairs = zip(now, self.baseline_at_zero, strict=True)
+        self.baseline_at_zero = Baseline(*(np.where(is_zero, current, earlier) for current, earlier in pairs))
+        self.last_zero_step = np.where(is_zero, step - 1, self.last_zero_step)
+        n = np.maximum(now.n, 1.0)
+        w = np.maximum(self.baseline_at_zero.n / np.sqrt(n * (n + 1.0)), MIN_CUSUM_WEIGHT)
+        grown = np.maximum(self.cusum + w * (_SIDES * u[..., None, None] - _K * w), 0.0)
+        self.cusum = np.where(tested[..., None, None], grown, self.cusum)
+
+    def restart(self, series: Bools) -> None:
+        """Reset some series [..., S]: their next scores form a new baseline."""
+        self.baseline = Baseline(*(np.where(series, 0.0, statistic) for statistic in self.baseline))
+        self.cusum = np.where(series[..., None, None], 0.0, self.cusum)
+
+
+MIN_STEPS = LEARNING_SCORES + 1  # the first step at which anything is tested
+MAX_ARL = 1e9
+OPPOSED = ("accuracy", "format", "steps")
+"""The components whose disagreement is conflict, if at least two of them exist (MACRM)."""
+CALIBRATION = 20  # the number of steps after which it is known what conflict is
+MAX_STEPS_BETWEEN_RELATED = 50  # the number of steps within which changes are related
+
+ACCURACY = "component.accuracy"
+_BEFORE = 40
+_LATEST = 5
+"""Steps before a change, and latest ones, whose mean scores are compared."""
+_CLEAR = 1.5  # the change from which a series has clearly moved, in sd of the steps before
+_SHARED = 0.65
+_HELD = 0.25
+"""The reward fell with accuracy from the first of these shares of its fall on, each in its own sd, as an honest reward
+does; it holds if it fell by less than the second."""
+
+
+class Alert(FrozenModel):
+    """A change in a series that chance does not explain.
+
+    `step` is when the alert was raised, counted from 1; `since` the estimated first step of the change. `before` and
+    `after` are the levels, `size` their signed distance in sd of the step's statistic. A `hack` is based on the changes
+    listed in `evidence`. An `adverse` alert is a bad sign; others are expected in training.
+    """
+
+    step: int = Field(strict=True, ge=1)
+    series: str
+    kind: Literal["change", "hack"]
+    direction: Direction
+    since: int = Field(strict=True, ge=1)
+    before: Number
+    after: Number
+    size: Number
+    adverse: Flag
+    sentence: str
+    evidence: tuple[str, ...] = ()
+
+
+class Analyzer:
+    """Watch one stream of steps. It keeps three numbers for each step and series.
+
+    Args:
+        arl: the average number of steps between false alarms of the whole analyzer, from 10 to 1e9. Beyond that, limits
+            lie in a tail that no statistic follows.
+        penalties: the components whose rise is bad.
+    """
+
+    def __init__(self, arl: float = 10_000.0, penalties: Collection[str] = ("repetition",)) -> None:
+        if not 10.0 <= arl <= MAX_ARL:
+            raise InputError(f"arl: expected a number of steps from 10 to {MAX_ARL:g}, got {arl:g}")
+        self.arl = arl
+        self.penalties = penalties
+        self.series: tuple[Series, ...] = ()
+        self.values: list[Floats] = []
+        """Of each step, the values [S] in the order of the series."""
+        self.normal_scores: list[Floats] = []
+        self.alerts: list[Alert] = []
+        self._scores: list[Floats] = []
+        self._conflict = float("nan")
+        self._first_pairs: list[Floats] = []
+        self._last_alert: dict[str, Alert] = {}
+        self._last_hack_step: int | None = None
+
+    @property
+    def steps(self) -> int:
+        return len(self.values)
+
+    def observe(self, step: TrainingStep) -> tuple[Alert, ...]:
+        """Process a step and return its alerts, the combined diagnosis last.
+
+        Raises `InputError` if its series differ from those of earlier steps.
+        """
+        if not self.series:
+            self._begin(step)
+        self._require_same_series(step)
+        measure = measure_series(step, self.series, self._opposed, self._conflict)
+        self.values.append(measure.value)
+        self._scores.append(measure.score)
+        self.normal_scores.append(self.tests.feed(self.steps, measure))
+        has_alarm = self.tests.has_alarm
+        alerts = [self._alert(int(place)) for place in np.flatnonzero(has_alarm)]
+        self._last_alert |= {alert.series: alert for alert in alerts}
+        hack = self._diagnose()
+        if hack is not None:
+            if self._last_hack_step is None or self.steps - self._last_hack_step > MAX_STEPS_BETWEEN_RELATED:
+                alerts.append(hack)  # and not a continuing one
+            self._last_hack_step = self.steps
+        self.tests.restart(has_alarm)
+        if self._opposed and self.steps <= CALIBRATION:
+            self._first_pairs.append(disagreement(step, self._opposed))
+            if self.steps == CALIBRATION:
+                self._conflict = conflict_limit(self._first_pairs)
+        self.alerts += alerts
+        return tuple(alerts)
+
+    def _begin(self, step: TrainingStep) -> None:
+        opposed = tuple(name for name in OPPOSED if name in step.components)
+        self._opposed = opposed if len(opposed) > 1 else ()
+        self.series = series_of(step, self._opposed, self.penalties)
+        self.tests = Detectors((len(self.series),), limits(self.arl, len(self.series)))
+
+    def _require_same_series(self, step: TrainingStep) -> None:
+        names = {series.name for series in series_of(step, self._opposed, self.penalties)}
+        differing = sorted(names ^ {series.name for series in self.series})
+        if differing:
+            raise InputError(
+                f"step {self.steps + 1}: the steps before {'lack' if differing[0] in names else 'have'} the series "
+                f"{differing[0]!r}; give every step the same, with NaN where there is no number"
+            )
+
+    def _alert(self, place: int) -> Alert:
+        """Return the alert of a series, by the CUSUM that exceeds its limit by the largest factor."""
+        series = self.series[place]
+        tests = self.tests
+        reference, side = divmod(int(np.argmax(tests.excess[place])), 2)
+        direction: Direction = "down" if side else "up"
+        began = Baseline(*(float(statistic[place, reference, side]) for statistic in tests.baseline_at_zero))
+        now = Baseline(*(float(statistic[place]) for statistic in tests.baseline))
+        score = (now.n * now.mean - began.n * began.mean) / (now.n - began.n)
+        size = (score - began.mean) / float(began.sd())
+        before = series.to_value(began.mean)
+        after = series.to_value(score)
+        since = int(tests.last_zero_step[place, reference, side]) + 1
+        change = f"since about step {since}, from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
+        return Alert(
+            step=self.steps,
+            series=series.name,
+            kind="change",
+            direction=direction,
+            since=since,
+            before=before,
+            after=after,
+            size=size,
+            adverse=direction == series.adverse,
+            sentence=f"step {self.steps}: {series.name} {'falls' if side else 'rises'} {change}",
+        )
+
+    def _diagnose(self) -> Alert | None:
+        """Return the hack that recent alerts show together, each of which alone may be harmless."""
+        fall = self._recent_alert(ACCURACY, "down")
+        evidence = [] if fall is None else self._describe_unshared_fall(fall.since)
+        if fall is not None and evidence:
+            return self._hack(fall, evidence)
+        length = self._recent_alert("length", "up")
+        if length is not None and self._recent_alert("length_reward", "up") is not None:
+            return self._hack(length, ["length rises", "length_reward rises"])
+        return None
+
+    def _recent_alert(self, series: str, direction: str) -> Alert | None:
+        """Return the last alert of a series, if it is recent and of this direction."""
+        alert = self._last_alert.get(series)
+        if alert is None or alert.direction != direction or self.steps - alert.step > MAX_STEPS_BETWEEN_RELATED:
+            return None
+        return alert
+
+    def _describe_unshared_fall(self, since: int) -> list[str]:
+        """Return the evidence that the reward did not follow a fall of accuracy; empty if it did, or accuracy is back.
+
+        Other series count if they rose since the same step.
+        """
+        moved = self._movements(since)
+        accuracy = moved[ACCURACY]
+        if not accuracy < -_CLEAR or not moved["reward"] > _SHARED * accuracy:
+            return []
+        evidence = [f"{name} rises" for name in ("reward", "format") if moved[name] > _CLEAR]
+        if "reward rises" not in evidence and moved["reward"] > _HELD * accuracy:
+            evidence.append("reward holds")
+        more = [f"{name} rises" for name in ("length", "length_reward") if moved[name] > _CLEAR]
+        return ["accuracy falls", *evidence, *more] if evidence else []
+
+    def _movements(self, since: int) -> dict[str, float]:
+        """Return how far each series has moved: the latest scores from those before a step, in sd; 0 if unknown."""
+        before = np.array(self._scores[max(0, since - 1 - _BEFORE) : since - 1])
+        latest = np.array(self._scores[max(since - 1, self.steps - _LATEST) :])
+        moved = dict.fromkeys(("reward", "format", "length", "length_reward"), 0.0)
+        for place, series in enumerate(self.series):
+            known = before[~np.isnan(before[:, place]), place]
+            now = latest[~np.isnan(latest[:, place]), place]
+            if len(known) > 1 and len(now):
+                sd = max(float(known.std(ddof=1)), float(self.tests.baseline.floor[place]))
+                moved[series.name] = float(now.mean() - known.mean()) / sd
+        return moved | {"format": moved.get("component.format", 0.0)}
+
+    def _hack(self, anchor: Alert, evidence: Sequence[str]) -> Alert:
+        begin = f"step {self.steps}: the reward looks hacked, since about step {anchor.since}"
+        update = {"step": self.steps, "kind": "hack", "adverse": True, "evidence": tuple(evidence)}
+        return anchor.model_copy(update={**update, "sentence": f"{begin}: {', '.join(evidence)}"})
