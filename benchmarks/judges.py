@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.figure import Figure, at_least, best_of
 from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.arrays import Floats
-from jurygraph.judges.few_shot.shown_examples import NormalizedText
+from jurygraph.judges.examples import NormalizedText
 
 GROUP, PRIOR, CLOSE = 16, 0.1, 1e-11
 TEXTS, WORDS = 200, 120

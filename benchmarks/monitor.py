@@ -11,7 +11,7 @@ from benchmarks.figure import Figure, at_least, at_most
 from benchmarks.simulation.autocorrelated import alarms_per_thousand
 from benchmarks.simulation.run_lengths import Pool, pool, run_lengths
 from benchmarks.simulation.streams import Hack, hacked_steps, three_sd_step
-from jurygraph.agents.data_analyzer import Analyzer, AnalyzerSettings
+from jurygraph.agents.data_analyzer import Analyzer
 
 POOLS, STEPS = 10, 10_000
 STREAMS, LONGEST = 200, 20_000
@@ -60,7 +60,7 @@ def _hacks() -> list[Figure]:
 
 def _caught(seed: int, hack: Hack) -> tuple[int, int]:
     """The step of the first adverse alert after the hack began, and of the alert that calls it one."""
-    analyzer, first = Analyzer(AnalyzerSettings()), 0
+    analyzer, first = Analyzer(), 0
     for step in hacked_steps(seed, hack.first_step + 60, hack):
         for alert in analyzer.observe(step):
             if alert.step >= hack.first_step and alert.adverse:

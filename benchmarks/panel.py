@@ -21,12 +21,12 @@ from unittest.mock import patch
 from benchmarks.figure import Figure, at_most
 from benchmarks.judging_server import QUOTED, run_judging_server
 from jurygraph import Jury
-from jurygraph.agents.data_analyzer import AnalyzerSettings
+from jurygraph.agents.data_analyzer import Analyzer
 from jurygraph.runs.reports.estimate import CallLoad, Forecast
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.sources import open_tasks
-from jurygraph.studies.monitor import Watch, analyzer_steps, read_groups, steps_by_number
+from jurygraph.studies.monitor import analyzer_steps, read_groups, steps_by_number
 
 TASKS, FIRST, RESPONSES, PEOPLE, CRITERIA = 60, 100, 8, 5, 12
 REVIEWERS, JUDGES, RATED = ("ada", "ben", "cyd"), ("zero-shot", "aggregate", "personalized"), 30
@@ -130,10 +130,10 @@ def _resident() -> float:
 
 def _watched(run: Path, tasks: int) -> float:
     """Run the Data Analyzer over the run, as `watch` does."""
-    start, watching = process_time(), Watch(AnalyzerSettings(), keep=False)
+    start, analyzer = process_time(), Analyzer()
     for step in analyzer_steps(steps_by_number(read_groups(run, None), A_STEP)):
-        watching.feed(step)
-    assert watching.analyzer.steps == tasks // A_STEP, "every step was watched"
+        analyzer.observe(step)
+    assert analyzer.steps == tasks // A_STEP, "every step was watched"
     return _ms(process_time() - start, tasks * RESPONSES)
 
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jurygraph import testing
     from jurygraph.agents.functions import criteria, evaluator
-    from jurygraph.agents.judging import Binary, Item, JudgeEvaluator, PartialCredit, Scale
     from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
     from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix
     from jurygraph.errors import *
     from jurygraph.explanation import Explanation, explain
     from jurygraph.graphs.state import Group
+    from jurygraph.judges.criteria import Binary, Item, JudgeEvaluator, PartialCredit, Scale
     from jurygraph.jury import Jury
     from jurygraph.planner import Planner
     from jurygraph.prompts import Prompt, read_prompt
@@ -96,7 +96,7 @@ __all__ = [
 
 
 _HOMES = (
-    "errors schema decision.combiners agents.roles agents.functions prompts runs.run explanation agents.judging jury "
+    "errors schema decision.combiners agents.roles agents.functions prompts runs.run explanation judges.criteria jury "
     "planner runs.reports.estimate"
 )
 """Where public names live, the quickest to load first; each needs those before it anyway."""

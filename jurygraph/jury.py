@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from pydantic_core import PydanticSerializationError
 
-from jurygraph.agents.graph_annotator.domains import load_domain
+from jurygraph.agents.graph_annotator import load_domain
 from jurygraph.agents.registry import check_judges, load_combiners, load_derivers, load_evaluators
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.concurrency import LoopThread, gather_as_finished, gather_in_order
@@ -39,7 +39,7 @@ from jurygraph.graphs.state import (
 )
 from jurygraph.graphs.time_limits import call_within_limit, may_take_long
 from jurygraph.messages import require_type
-from jurygraph.models.gateways import NO_GATEWAYS, Gateways
+from jurygraph.models.gateway import NO_GATEWAYS, Gateways
 from jurygraph.safety.redaction import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Response, Task, Trace, digest_of
 from jurygraph.schema.config import permitted_purpose
@@ -271,19 +271,18 @@ class Jury(Displayed):
                     yield traces
 
     async def ascore_as_finished(
-        self, items: Iterable[tuple[T, Group]], sink: "CallSink | None" = None
-    ) -> AsyncGenerator[list[tuple[T, list[Trace]]], None]:
-        """Yield batches of traces as they finish, each with its group's value; then raise a batch's first error."""
+        self, groups: Iterable[Group], sink: "CallSink | None" = None
+    ) -> AsyncGenerator[list[tuple[Group, list[Trace]]], None]:
+        """Yield batches of groups with their traces as they finish; then raise a batch's first error."""
 
-        async def score(batch: Sequence[tuple[T, Group]]) -> "list[tuple[T, Outcome]]":
-            values, groups = zip(*batch, strict=True)
-            return list(zip(values, await self._score_batch(groups, sink), strict=False))
+        async def score(batch: Sequence[Group]) -> "list[tuple[Group, Outcome]]":
+            return list(zip(batch, await self._score_batch(batch, sink), strict=False))
 
-        batches = split_into_batches(items, lambda item: len(item[1].responses), self._batch_size)
+        batches = split_into_batches(groups, lambda group: len(group.responses), self._batch_size)
         tasks = (start_isolated(partial(score, batch), self.config.langsmith) for batch in batches)
         async with aclosing(gather_as_finished(tasks, self._concurrent_batches)) as results:
             async for outcomes in results:
-                yield [(value, traces) for value, traces in outcomes if not isinstance(traces, BaseException)]
+                yield [(group, traces) for group, traces in outcomes if not isinstance(traces, BaseException)]
                 for _, outcome in outcomes:
                     self._take(outcome)
 

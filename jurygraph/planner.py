@@ -19,8 +19,7 @@ from jurygraph.safety.redaction import redacted_errors
 from jurygraph.schema import Plan, Response, Rubric, Task
 
 if TYPE_CHECKING:
-    from jurygraph.models.gateway import RecordingBackend
-    from jurygraph.models.gateways import Gateways
+    from jurygraph.models.gateway import Gateways, RecordingBackend
     from jurygraph.models.judge_client import JudgeClient
     from jurygraph.models.request import CallSink, Request
     from jurygraph.schema.task import Profiles, ProfilesLine

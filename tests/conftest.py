@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 
 from jurygraph.models import factory
-from jurygraph.models.retries import RetryPolicy
+from jurygraph.models.limits import RetryPolicy
 from tests.examples import QUICK_EXAMPLES
 
 pytest_plugins = ["tests.gate"]

@@ -110,7 +110,7 @@ FORMS = {"Binary": jg.Binary(), "Scale": jg.Scale(1, 10), "PartialCredit": jg.Pa
 def test_the_reply_shown_for_a_form_comes_to_the_score_beside_it(form: str) -> None:
     ((reply, shown),) = re.findall(rf"^\| `jg\.{form}\(.*\)` \| `(.*)` \| ([\d.]+): ", PAGE, flags=re.MULTILINE)
     stated = FORMS[form].reply_model(compact=False).model_validate_json(reply)
-    assert round(FORMS[form].measure(stated, Reply(text=reply), "item_1").score, 4) == float(shown)
+    assert round(FORMS[form].find(stated, "item_1", Reply(text=reply)).measurement.score, 4) == float(shown)
 
 
 MISTAKES = [

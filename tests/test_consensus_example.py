@@ -113,7 +113,7 @@ def test_the_agents_scores_are_the_published_ones_by_all_three_methods(found: Fi
 def test_ranks_vary_with_the_annotators_as_published(found: Fitted) -> None:
     rows = found.rows
     own = consensus.ranking_stability(
-        rows.item, rows.annotator, rows.label, rows.agent, preset="paper", ties="first", subsets=50, seed=42
+        rows.item, rows.annotator, rows.label, rows.agent, preset="paper", subsets=50, seed=42
     )
     names = {"Majority Vote": "majority", "Dawid-Skene (Hard)": "dawid-skene", "Posterior Expected Credit": "stableval"}
     for name, row in found.published["stability_rank_std_seed42_50x70pct"].items():

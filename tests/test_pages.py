@@ -352,7 +352,7 @@ def test_the_tour_is_followed_after_the_readme(tmp_path: Path) -> None:
     for_readme(tmp_path)
     attack = next(line for line in commands(TOUR) if line.startswith("jurygraph attack --config judge.yaml --gate"))
     followed = follow(DEMO.sub("", README) + TOUR, tmp_path, answer_anything, skipped=(attack,))
-    assert len(followed) == 43
+    assert len(followed) == 42
 
 
 @pytest.mark.exhaustive
@@ -485,7 +485,7 @@ def score_letters(folder: Path, order: Order, rows: list[dict[str, Any]]) -> Non
 def test_the_script_counts_what_the_order_did(tmp_path: Path) -> None:
     letters = [one.model_dump(mode="json", include={"id", "text"}) for one in LETTERS]
     score_letters(tmp_path, shown_order, [{"id": "t", "query": "Write to Ann.", "responses": letters}])
-    assert run_block(ORDER, tmp_path) == ["3 3 3 0 1.0"]
+    assert run_block(ORDER, tmp_path) == ["3 3"]
 
 
 def test_the_script_ranks_the_agents_over_tasks(tmp_path: Path) -> None:

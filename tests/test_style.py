@@ -87,8 +87,7 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
     },
     "agents/data_synthesizer/contrast.py": {},
     "judges/panel.py": {"Panel.combine": {"mean"}, "ConsensusOfJudges.combine": {"mean"}},
-    "judges/protocols/combiners.py": {},
-    "judges/pairwise/combiners.py": {},
+    "judges/combiners.py": {},
 }
 """Modules between verdicts and rewards, each with its exemptions: by qualified function name, the banned names that it
 may use because they are our own (`ComponentInput.reduce`, `ScoreMatrix.mean`) or run from left to right

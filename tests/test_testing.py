@@ -118,16 +118,6 @@ def test_a_request_without_an_answer_fails_its_verdict_and_the_test() -> None:
         judge_with([], ["It is kind."])
 
 
-def test_it_costs_nothing_and_is_never_cached() -> None:
-    judge = ScriptedJudge({"kind": True})
-    for _ in range(2):
-        with jg.Jury(model=judge, evaluators=[jg.criteria(["It is kind."])], max_cost=0.0) as jury:
-            (trace,) = jury.score(TASK, [TEXT])
-    assert len(judge.requests) == 2
-    assert [call.cache_hit for call in trace.calls] == [False]
-    assert judge.requests[0].digest == judge.requests[1].digest == trace.calls[0].id
-
-
 @pytest.mark.parametrize("answers", ["True", None, 3, lambda item: True])
 def test_answers_of_a_wrong_type_are_refused(answers: Any) -> None:
     with pytest.raises(jg.InputError, match=r"^answers: is .*; give a dict or a list$"):

@@ -1,7 +1,7 @@
 """Alarms of the analyzer's tests on autocorrelated scores, over many parallel streams.
 
 The scores of a stream are a Gaussian lag-1 autoregression of variance 1. Each stream has one series; its tests have the
-limits of one of eleven, and alarms are counted as those of eleven.
+limits of one of ten, and alarms are counted as those of ten.
 """
 
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from jurygraph.agents.data_analyzer.detectors import Detectors, limits
-from jurygraph.agents.data_analyzer.scales import Measure
+from jurygraph.agents.data_analyzer.series import Measure
 from jurygraph.arrays import Floats
 
-SERIES = 11
+SERIES = 10
 ARL = 10_000.0
 
 
@@ -26,15 +26,11 @@ def autoregression(rho: float, streams: int, seed: int) -> Iterator[Floats]:
 
 
 def alarms_per_thousand(rho: float, streams: int, steps: int, seed: int) -> float:
-    """Return the alarms per 1,000 steps of eleven series without change; a series restarts after each."""
+    """Return the alarms per 1,000 steps of ten series without change; a series restarts after each."""
     tests, alarms = Detectors((streams,), limits(ARL, SERIES)), 0
     for step, scores in zip(range(1, steps + 1), autoregression(rho, streams, seed), strict=False):
-        has_alarm = tests.feed(step, _measure(scores)).has_alarm
+        tests.feed(step, Measure(scores, scores, np.zeros_like(scores)))
+        has_alarm = tests.has_alarm
         alarms += int(has_alarm.sum())
         tests.restart(has_alarm)
     return 1000.0 * SERIES * alarms / (streams * steps)
-
-
-def _measure(scores: Floats) -> Measure:
-    nothing = np.zeros_like(scores)
-    return Measure(scores, scores, nothing, nothing)

@@ -16,11 +16,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from benchmarks.simulation.method_figures import MethodFigures
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
-from jurygraph.aggregation.consensus.resampling import Report, rates_with_known_classes, run_each
+from jurygraph.aggregation.consensus.em import FitProblem, Model
+from jurygraph.aggregation.consensus.resampling import Report, run_each
+from jurygraph.aggregation.consensus.votes import encode
 from jurygraph.arrays import Floats
 from jurygraph.studies.simulate import (
     CLASSES,
@@ -92,11 +95,11 @@ def _intervals(simulated: SimulatedEvaluation, fitted: Consensus, effort: Covera
         consensus.refit_intervals(fitted, simulated.agent, resamples=effort.refits, as_published=published)
         for published in (False, True)
     ]
-    model_intervals = rates_with_known_classes(fitted)[:, 0].T
+    unknown = np.full((len(fitted.votes.annotators), 2), np.nan)
     of_agents = [*scores, *(one.agents for one in refits)]
     of_annotators = [
-        model_intervals,
-        model_intervals,
+        unknown,
+        unknown,
         *([accuracy for accuracy, *_ in one.annotators.values()] for one in refits),
     ]
     return [
@@ -109,9 +112,19 @@ def _true_values(simulated: SimulatedEvaluation, fitted: Consensus, further: Sim
     """Return the agents' mean expected credit in the three readings, [agents] each."""
     credit = simulated.setting.shares @ VALUES
     rows = further.item, further.annotator, further.label
-    fitted_scores = further.scores(fitted.predict(*rows).posterior)
+    fitted_scores = further.scores(_predict(fitted, *rows))
     shift = credit - further.true_scores
     return fitted_scores + shift, further.scores(known_posterior(further)) + shift, credit
+
+
+def _predict(fitted: Consensus, item: ArrayLike, annotator: ArrayLike, label: ArrayLike) -> Floats:
+    """Return the posterior of new items under the fitted confusions, [N,K]."""
+    votes = encode(item, annotator, label, fitted.classes)
+    place = [fitted.votes.annotators.index(name) for name in votes.annotators]
+    model = Model(fitted.prior, fitted.confusion[place].transpose(1, 0, 2).reshape(len(fitted.prior), -1))
+    items = len(votes.items)
+    problem = FitProblem(votes.matrix, votes.counts, np.ones(items), fitted.settings, np.full(items, -1))
+    return problem.e_step(model).posterior.T
 
 
 def simulate_more_items(simulated: SimulatedEvaluation, items: int, seed: int) -> SimulatedEvaluation:

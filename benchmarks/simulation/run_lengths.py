@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulation.streams import unchanged_steps
-from jurygraph.agents.data_analyzer import AnalyzerSettings
+from jurygraph.agents.data_analyzer.analyzer import CALIBRATION, OPPOSED
 from jurygraph.agents.data_analyzer.detectors import Detectors, limits
-from jurygraph.agents.data_analyzer.scales import Measure
-from jurygraph.agents.data_analyzer.series import conflict_limit, disagreement, measure_series, series_of
+from jurygraph.agents.data_analyzer.series import Measure, conflict_limit, disagreement, measure_series, series_of
 
 _CHUNK = 250
 
@@ -41,14 +40,13 @@ class RunLengths(NamedTuple):
 
 def pool(seed: int, steps: int) -> Pool:
     """Draw steps without change from a seed."""
-    settings = AnalyzerSettings()
-    first = unchanged_steps(seed, settings.calibration)
-    series = series_of(first, settings.opposed, settings.penalties)
-    pairs = disagreement([first.components[name] for name in settings.opposed])
-    conflict = conflict_limit([pairs])
-    seeds = np.random.SeedSequence(seed).generate_state(-(-steps // _CHUNK)).tolist()
-    chunks = [measure_series(unchanged_steps(item, _CHUNK), series, settings.opposed, conflict) for item in seeds]
-    columns = (np.concatenate(column)[:steps] for column in zip(*chunks, strict=True))
+    first = unchanged_steps(seed, CALIBRATION)
+    series = series_of(first[0], OPPOSED, ("repetition",))
+    conflict = conflict_limit([disagreement(step, OPPOSED) for step in first])
+    measured = []
+    for drawn in np.random.SeedSequence(seed).generate_state(-(-steps // _CHUNK)).tolist():
+        measured += [measure_series(step, series, OPPOSED, conflict) for step in unchanged_steps(drawn, _CHUNK)]
+    columns = (np.array(column[:steps]) for column in zip(*measured, strict=True))
     return Pool(tuple(item.name for item in series), Measure(*columns))
 
 
@@ -81,7 +79,8 @@ def run_lengths(
         measure = Measure(*(column[pool_of, rng.integers(size, size=streams)] for column in stacked))
         if step > after:
             measure = measure._replace(score=measure.score + offset)
-        alarms = tests.feed(step, measure).has_alarm
+        tests.feed(step, measure)
+        alarms = tests.has_alarm
         alarm = (alarms if step <= after else alarms & shifted).any(axis=-1)
         alarm_step[alarm & (alarm_step == 0)] = step
         if alarm_step.all():

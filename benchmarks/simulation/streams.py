@@ -44,10 +44,15 @@ class Rows:
     lengths: Floats
     failed: Bools
 
-    def step(self, batch: Batch, weights: dict[str, float]) -> TrainingStep:
-        """Return the rows with their rewards: the weighted sum of the components, NaN if the reward failed."""
+    def steps(self, batch: Batch, weights: dict[str, float]) -> list[TrainingStep]:
+        """Return the steps with their rewards: the weighted sum of the components, NaN if the reward failed."""
         rewards = sum((weight * self.columns[name] for name, weight in weights.items()), np.zeros_like(self.lengths))
-        return TrainingStep(np.where(self.failed, np.nan, rewards), self.columns, self.lengths, batch.groups)
+        rewards = np.where(self.failed, np.nan, rewards)
+        steps = []
+        for place in range(len(rewards)):
+            columns = {name: column[place] for name, column in self.columns.items()}
+            steps.append(TrainingStep(rewards[place], columns, self.lengths[place], batch.groups))
+        return steps
 
 
 def draw_rows(rng: np.random.Generator, steps: int, batch: Batch = BATCH) -> Rows:
@@ -69,9 +74,9 @@ def draw_rows(rng: np.random.Generator, steps: int, batch: Batch = BATCH) -> Row
     )
 
 
-def unchanged_steps(seed: int, steps: int, batch: Batch = BATCH) -> TrainingStep:
-    """Return steps without change, [steps, n], as one array."""
-    return draw_rows(np.random.Generator(np.random.PCG64(seed)), steps, batch).step(batch, WEIGHTS)
+def unchanged_steps(seed: int, steps: int, batch: Batch = BATCH) -> list[TrainingStep]:
+    """Return steps without change."""
+    return draw_rows(np.random.Generator(np.random.PCG64(seed)), steps, batch).steps(batch, WEIGHTS)
 
 
 class Hack(NamedTuple):
@@ -105,7 +110,7 @@ def hacked_steps(seed: int, steps: int, hack: Hack) -> Iterator[TrainingStep]:
         honest = draw_rows(rng, 1)
         is_hack = rng.random(honest.lengths.shape) < hack.share(number)
         columns = honest.columns
-        step = Rows(
+        yield from Rows(
             {
                 **columns,
                 "accuracy": np.where(is_hack, 0.0, columns["accuracy"]),
@@ -113,13 +118,7 @@ def hacked_steps(seed: int, steps: int, hack: Hack) -> Iterator[TrainingStep]:
             },
             np.where(is_hack, np.rint(honest.lengths * hack.length_factor(number)), honest.lengths),
             honest.failed,
-        ).step(BATCH, HACKABLE_WEIGHTS)
-        yield TrainingStep(
-            step.rewards[0],
-            {name: column[0] for name, column in step.components.items()},
-            None if step.lengths is None else step.lengths[0],
-            BATCH.groups,
-        )
+        ).steps(BATCH, HACKABLE_WEIGHTS)
 
 
 def three_sd_step(hack: Hack) -> int:

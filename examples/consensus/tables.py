@@ -77,7 +77,7 @@ class Measured:
 
     def stability(self) -> dict[str, str]:
         """Mean standard deviation and mean range of a rank over 50 subsets of 70 % of the annotators."""
-        found = consensus.ranking_stability(*self._votes, self._rows.agent, preset="paper", ties="first", seed=42)
+        found = consensus.ranking_stability(*self._votes, self._rows.agent, preset="paper", seed=42)
         return {METHODS[method]: f"{one.rank_sd:.3f} {one.rank_range:.3f}" for method, one in found.items()}
 
     def annotators(self) -> dict[str, str]:

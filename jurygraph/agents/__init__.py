@@ -1,1 +1,1 @@
-"""Evaluators, derivers and combiners, and the base classes for custom ones."""
+"""Roles, evaluators by code, derivers and specialists, and the path by which they and all judges ask a model."""

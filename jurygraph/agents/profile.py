@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeVar
 
 from pydantic import Field
 
+from jurygraph.agents.ask import ask_model
 from jurygraph.agents.checks.tensions import find_tensions as shown_by_checks
-from jurygraph.agents.judging.ask import ask_model
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import InputError, ModelError, PlanError
 from jurygraph.messages import shorten
-from jurygraph.models.faults import Fault
+from jurygraph.models.request import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText
 from jurygraph.schema import FrozenModel, Stakeholder, Task

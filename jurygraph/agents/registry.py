@@ -77,7 +77,7 @@ def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
             f"{use.use!r} cannot be imported by another process, as `isolate` requires: write it in a module, and "
             "name it by its dotted path, as package.module.evaluator"
         )
-    return IsolatedEvaluator(evaluator, use)
+    return IsolatedEvaluator(evaluator, use, loader=f"{__name__}:load_evaluator")
 
 
 def prepare_isolated(setup: dict[str, Any]) -> Callable[[str], Any]:

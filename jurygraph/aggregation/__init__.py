@@ -4,7 +4,7 @@
     stakeholders  weights fixed by difficulty, and group statistics (DecompR)
     fusion        signed components of specialist agents, and rules on their sum (MACRM)
     pairwise      comparisons in both orders: outcomes, position bias, Bradley-Terry strengths
-    agreement     agreement of labels: kappa, Krippendorff's alpha, accuracy, macro means, strict majority
+    agreement     agreement of labels: kappa, Krippendorff's alpha, strict majority
     consensus     joint label of several annotators, and the error rates of each (STABLEVAL)
     total         the summation used everywhere: left to right, so that all machines give the same bits
 

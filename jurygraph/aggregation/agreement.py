@@ -1,64 +1,40 @@
 """Agreement of labels, numbers or strings: of two annotators beyond chance (Cohen's kappa, plain and weighted, with an
-interval), of several who did not rate all items (Krippendorff's alpha), of predictions with the truth, and of a
-majority of votes."""
+interval), of several who did not rate all items (Krippendorff's alpha), and of a majority of votes."""
 
-from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Bools, Floats, Ints, as_ratings, total
 from jurygraph.errors import PlanError
-from jurygraph.inference.agreement import kappa, kappa_estimate, label_table
+from jurygraph.inference.agreement import AlphaLevel, alpha, alpha_estimate, kappa, kappa_estimate, label_table
 from jurygraph.inference.clusters import Estimate
-from jurygraph.inference.krippendorff import AlphaLevel, alpha, alpha_estimate
 
-Labels = NDArray[np.generic]
 Weights = Literal["equal", "linear", "quadratic"]
 """How far apart two labels are: 1 if they differ, the difference of their numbers, or its square."""
 
 
-def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
-    """Return (p_o - p_e) / (1 - p_e) for labels [N] of two annotators: agreement beyond that by chance (Cohen 1960).
+def cohen_kappa(first: ArrayLike, second: ArrayLike, weights: Weights = "equal") -> float:
+    """Return Cohen's kappa of labels [N] of two annotators: 1 - D_o / D_e, agreement beyond that by chance.
 
-    It is 1 for full agreement, 0 for agreement by chance, down to -1; NaN if both annotators give the same label to
-    every item, where chance agrees fully, too. Raises PlanError for lists of different lengths, empty lists, or numbers
-    compared with strings.
-    """
-    return weighted_kappa(first, second, "equal")
-
-
-def weighted_kappa(
-    first: ArrayLike,
-    second: ArrayLike,
-    weights: Weights = "quadratic",
-    labels: Sequence[str | float] | None = None,
-) -> float:
-    """Return Cohen's weighted kappa (1968) of ordered labels [N]: a small difference counts less than a large one.
-
-    It is 1 - D_o / D_e: D_o is the mean distance of the two labels of an item, and D_e that of any label of one
-    annotator to any of the other. With `equal` distances it is `cohen_kappa`.
+    D_o is the mean distance of the two labels of an item, and D_e that of any label of one annotator to any of the
+    other. It is 1 for full agreement, 0 for agreement by chance, down to -1; NaN if both annotators give the same label
+    to every item, where chance agrees fully, too.
 
     Args:
-        first, second: labels of the two annotators, [N].
-        weights: distances are |a - b| (`linear`) or (a - b)² (`quadratic`) of labels that are numbers, or of the
-            places in `labels`.
-        labels: all labels, in their order, at equal steps; needed for strings unless `weights` are `equal`.
+        first, second: labels of the two annotators, [N]; numbers unless `weights` are `equal`.
+        weights: distances are 1 (`equal`, Cohen 1960), |a - b| (`linear`) or (a - b)² (`quadratic`, Cohen 1968).
 
     Raises:
-        PlanError: as `cohen_kappa`, a label that is not in `labels`, a label twice there, or other `weights`.
+        PlanError: lists of different lengths, empty lists, numbers compared with strings, or other `weights`.
     """
-    codes, other_codes, distances = _encode(first, second, weights, labels)
+    codes, other_codes, distances = _encode(first, second, weights)
     return kappa(label_table(codes, other_codes, len(distances)), distances)
 
 
 def kappa_interval(
-    first: ArrayLike,
-    second: ArrayLike,
-    weights: Weights = "equal",
-    labels: Sequence[str | float] | None = None,
-    tasks: ArrayLike | None = None,
+    first: ArrayLike, second: ArrayLike, weights: Weights = "equal", tasks: ArrayLike | None = None
 ) -> Estimate | None:
     """Return kappa with its 95 % interval and jackknife standard error; None where kappa is NaN.
 
@@ -69,14 +45,14 @@ def kappa_interval(
     label alone is left of an annotator, or of both without one of the tasks.
 
     Args:
-        first, second, weights, labels: as for `weighted_kappa`.
+        first, second, weights: as for `cohen_kappa`.
         tasks: the task of each item, [N]: its items are kept together, since they resemble each other. By default the
             items are independent.
 
     Raises:
-        PlanError: as `weighted_kappa`, or a list of tasks of another length.
+        PlanError: as `cohen_kappa`, or a list of tasks of another length.
     """
-    codes, other_codes, distances = _encode(first, second, weights, labels)
+    codes, other_codes, distances = _encode(first, second, weights)
     clusters = np.arange(len(codes)) if tasks is None else np.unique(np.asarray(tasks), return_inverse=True)[1]
     if clusters.shape != codes.shape:
         raise PlanError(f"tasks has shape {clusters.shape} and first {codes.shape}: give each item its task")
@@ -153,36 +129,20 @@ def strict_majority(value: Floats, has_vote: Bools, seats: Bools) -> Majority:
     return Majority(winner, decided)
 
 
-def _labels(name: str, labels: ArrayLike, other_name: str, other_labels: ArrayLike) -> tuple[Labels, Labels]:
-    first = np.asarray(labels)
-    second = np.asarray(other_labels)
-    if first.ndim != 1 or first.shape != second.shape or not first.size:
-        raise PlanError(
-            f"{name} has shape {first.shape} and {other_name} {second.shape}: two lists of one length are needed"
-        )
-    if (first.dtype.kind in "US") != (second.dtype.kind in "US"):
-        raise PlanError(f"{name} holds {first.dtype} and {other_name} {second.dtype}: labels of one kind are needed")
-    return first, second
-
-
-def _encode(
-    first: ArrayLike, second: ArrayLike, weights: Weights, labels: Sequence[str | float] | None
-) -> tuple[Ints, Ints, Floats]:
+def _encode(first: ArrayLike, second: ArrayLike, weights: Weights) -> tuple[Ints, Ints, Floats]:
     """Return the places of both lists of labels, [N], in the order of the labels, and the distances, [K, K]."""
     if weights not in get_args(Weights):
         raise PlanError(f"weights is {weights!r}: one of {', '.join(get_args(Weights))} is needed")
-    rows, columns = _labels("first", first, "second", second)
-    found = np.union1d(rows, columns)
-    known = found if labels is None else np.asarray(labels)
-    if len(np.unique(known)) < len(known):
-        raise PlanError("labels has a label twice")
-    if missing := np.setdiff1d(found, known).tolist():
-        raise PlanError(f"labels lacks {missing[0]!r}, which an annotator gave")
-    if weights != "equal" and labels is None and known.dtype.kind not in "iufb":
-        raise PlanError(f"{weights} weights need the order of the labels {', '.join(map(str, known))}: give labels")
-    order = np.argsort(known, kind="stable")
-    codes, other_codes = (order[np.searchsorted(known, each, sorter=order)] for each in (rows, columns))
-    places = known.astype(np.float64) if labels is None and weights != "equal" else np.arange(float(len(known)))
+    rows = np.asarray(first)
+    columns = np.asarray(second)
+    if rows.ndim != 1 or rows.shape != columns.shape or not rows.size:
+        raise PlanError(f"first has shape {rows.shape} and second {columns.shape}: two lists of one length are needed")
+    if (rows.dtype.kind in "US") != (columns.dtype.kind in "US"):
+        raise PlanError(f"first holds {rows.dtype} and second {columns.dtype}: labels of one kind are needed")
+    known = np.union1d(rows, columns)
+    if weights != "equal" and known.dtype.kind not in "iufb":
+        raise PlanError(f"{weights} weights need numbers, and the labels are {', '.join(map(str, known))}")
+    places = np.arange(float(len(known))) if weights == "equal" else known.astype(np.float64)
     apart = np.abs(places[:, None] - places)
     distances = {"equal": np.where(apart > 0.0, 1.0, 0.0), "linear": apart, "quadratic": apart * apart}
-    return codes, other_codes, distances[weights]
+    return np.searchsorted(known, rows), np.searchsorted(known, columns), distances[weights]

@@ -40,56 +40,6 @@ def flips(first: ArrayLike, second: ArrayLike) -> Bools:
     return np.asarray(((first > _TIE) & (second < _TIE)) | ((first < _TIE) & (second > _TIE)))
 
 
-class Position(NamedTuple):
-    """Position bias over many comparisons: `pairs` = `consistent` + `flips` + `half_ties`.
-
-    `consistent` counts pairs with the same result in both orders, and `ties` those of them that are a tie in both;
-    `half_ties` counts pairs that are a tie in one order only. `toward_first` and `toward_second` are the flips in
-    favour of the response shown first, or second. `decided` counts the verdicts, two for each pair, that prefer a
-    response, and `first` those of them that prefer the response shown first.
-    """
-
-    pairs: int
-    consistent: int
-    ties: int
-    half_ties: int
-    flips: int
-    toward_first: int
-    toward_second: int
-    decided: int
-    first: int
-
-    @property
-    def preference_for_first(self) -> float | None:
-        """Return the share of decided verdicts that prefer the response shown first; None if none is decided.
-
-        Over pairs in both orders it is 0.5 if the order has no effect, whatever the responses are.
-        """
-        return self.first / self.decided if self.decided else None
-
-
-def position(first: ArrayLike, second: ArrayLike) -> Position:
-    """Return the counts of position bias over comparisons in both orders; arguments and errors as for `outcomes`."""
-    first, second = _check_preferences(first, second)
-    toward_first = (first > _TIE) & (second < _TIE)
-    toward_second = (first < _TIE) & (second > _TIE)
-    tied_first = first == _TIE
-    tied_second = second == _TIE
-    flipped = _count(toward_first) + _count(toward_second)
-    wavering = _count(tied_first ^ tied_second)
-    return Position(
-        pairs=first.size,
-        consistent=first.size - flipped - wavering,
-        ties=_count(tied_first & tied_second),
-        half_ties=wavering,
-        flips=flipped,
-        toward_first=_count(toward_first),
-        toward_second=_count(toward_second),
-        decided=_count(~tied_first) + _count(~tied_second),
-        first=_count(first > _TIE) + _count(second < _TIE),
-    )
-
-
 class Strengths(NamedTuple):
     """Strength of each response, [n], of mean 1; the number of rounds; and whether one more would change none."""
 
@@ -174,7 +124,3 @@ def _check_preferences(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Flo
     other = as_unit_interval("second", second)
     check_shape("second", other, one.shape)
     return one, other
-
-
-def _count(where: Bools) -> int:
-    return int(np.count_nonzero(where))

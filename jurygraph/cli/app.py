@@ -23,7 +23,7 @@ COMMANDS = {
     "annotate": CommandEntry("annotate", "Annotate which criteria depend on which (GEAR), with a model."),
     "score": CommandEntry("score", "Score responses and store every reward with its full trace."),
     "show": CommandEntry("show", "Show the rewards of a run, the full trace of a response, or the calls behind it."),
-    "explain": CommandEntry("show", "Explain rewards: the points that each gained and lost, in order of cost."),
+    "explain": CommandEntry("show", "Explain a reward: the points gained and lost, in order of cost."),
     "verify": CommandEntry("audit", "Verify a run: its records, texts, rewards and seal."),
     "rescore": CommandEntry("rescore", "Compute a run's rewards again from its verdicts, without a request."),
     "compare": CommandEntry("compare", "Compare two runs: rewards, paired tests, flipped verdicts."),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.reports.estimate import CallCosts, Forecast
     from jurygraph.runs.workflows.scoring_session import ScoringSession
     from jurygraph.schema import Config
-    from jurygraph.sources import TableColumns, ValidatedFiles
+    from jurygraph.sources import TableColumns
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,6 @@ def open_session(options: ScoreOptions, printed: set[str] | None = None) -> Iter
                 columns=options.columns,
                 allow_files_outside=options.allow_files_outside,
                 defaults=jury.config.task_defaults,
-                validated=_validated_files(options.run),
             ) as source,
             open_profiles(options.profiles_from, source) as profiles,
         ):
@@ -112,21 +111,6 @@ def open_session(options: ScoreOptions, printed: set[str] | None = None) -> Iter
                 yield session
         if branch is not None and not options.dry_run:
             print_message(f"verdicts: {branch.reused} reused from {options.branch}, {branch.requested} requested")
-
-
-def _validated_files(folder: Path) -> "ValidatedFiles | None":
-    """Return the files of a run that is complete; None where there is no such run."""
-    from jurygraph.runs.run import Run
-    from jurygraph.sources import ValidatedFiles
-
-    run = Run.open_if_closed(folder)
-    if run is None:
-        return None
-    with closing(run):
-        header = run.header
-        return ValidatedFiles(
-            header.tasks, header.responses, header.columns, (header.extent.tasks, header.extent.responses)
-        )
 
 
 def _as_evaluation(runs: Sequence[Path], config: "Config") -> "Config":

@@ -14,7 +14,7 @@ from jurygraph.cli.render.summary import request_lines
 from jurygraph.cli.render.text import print_message, print_report
 from jurygraph.concurrency import gather_in_order
 from jurygraph.errors import BudgetExceeded, ModelError, PlanError
-from jurygraph.models.faults import Fault
+from jurygraph.models.request import Fault
 from jurygraph.runs.reports.estimate import CallCosts, count_requests
 from jurygraph.schema import Task
 from jurygraph.sources.tasks import TaskLines

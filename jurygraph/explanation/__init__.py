@@ -1,6 +1,6 @@
 """Explanation of a reward: the points of every term and part, in order of cost, and the changes that would matter."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -8,10 +8,10 @@ from jurygraph.agents.registry import load_combiner
 from jurygraph.decision.combiners import Combiner, Combiners
 from jurygraph.display import Displayed, format_value, html_table
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.explanation.points import Points, PointsLine, count_points
+from jurygraph.explanation.points import PointsLine, by_cost, term_line
 from jurygraph.explanation.sentences import reward_sentence, to_sentences, what_if_sentences
 from jurygraph.explanation.terms import ExplainedTrace
-from jurygraph.explanation.what_if import Change, Redecision
+from jurygraph.explanation.what_if import Change, find_changes
 from jurygraph.messages import require_type
 from jurygraph.safety.text_folding import escape_hidden
 from jurygraph.schema import ComponentSpec, Config, Decision, Plan, Question, Trace
@@ -23,12 +23,11 @@ class Explanation(Displayed):
         explanation = trace.explain()
         print(explanation)
         for line in explanation.lines:
-            print(line.component, line.names, line.points, line.lost, line.reason)
+            print(line.component, line.points, line.lost, line.reason)
         explanation.what_if()[0].condition
 
     Attributes:
         trace: the trace.
-        query: the first words of its query if the task is a row of a table, whose id says nothing; else None.
         explained: its terms and verdicts, from the side of the response.
 
     `group` returns the traces of all responses to the task, and `combiners` those of the decision by name; both are
@@ -43,25 +42,22 @@ class Explanation(Displayed):
         group: Callable[[], Sequence[Trace]] = tuple,
         combiners: Callable[[], Combiners] | None = None,
         config: Config | None = None,
-        query: str | None = None,
     ) -> None:
         self.trace = trace
-        self.query = query
         self.explained = ExplainedTrace(trace, decision)
         self._questions = questions
         self._group = group
         self._config = config
-        self._combiners = combiners or self._find_combiners
+        self._combiners = combiners or partial(_find_combiners, decision.specs)
 
     @cached_property
-    def points(self) -> Points:
-        """Return the lines of the reward with their totals, in points before gates, scale and clip."""
-        return count_points(self.explained.terms, self._kappas())
-
-    @property
     def lines(self) -> tuple[PointsLine, ...]:
-        """Return a line for every term that counts, those that lost most first; each has the lines of its parts."""
-        return self.points.lines
+        """Return a line for every term that counts, those that lost most first; each has the lines of its parts.
+
+        The points are those before gates, scale and clip.
+        """
+        counted = (one for one in self.explained.terms if one.term.contribution is not None and one.term.weight)
+        return tuple(sorted((term_line(one, self._kappa(one.term.name)) for one in counted), key=by_cost))
 
     def what_if(self) -> list[Change]:
         """Return all single changes of a verdict or gate with the reward they lead to, those that gain most first.
@@ -73,29 +69,26 @@ class Explanation(Displayed):
 
     @cached_property
     def _changes(self) -> Sequence[Change]:
-        return Redecision(self.explained, self._questions, self._group, self._combiners()).changes()
+        return find_changes(self.explained, self._questions, self._group, self._combiners())
 
     def sentences(self, what_if: bool = False) -> list[str]:
         """Return the explanation as sentences, or the changes that would raise the reward."""
-        first = reward_sentence(self.trace, self.query)
-        rest = what_if_sentences(self.trace, self.what_if()) if what_if else to_sentences(self.explained, self.points)
-        return [first, *rest]
+        if what_if:
+            return [reward_sentence(self.trace), *what_if_sentences(self.trace, self._changes)]
+        return [reward_sentence(self.trace), *to_sentences(self.explained, self.lines)]
 
     def to_dict(self, what_if: bool = False) -> dict[str, Any]:
-        """Return the explanation as a JSON value: lines, totals, gates and sentences, and on request all changes."""
+        """Return the explanation as a JSON value: lines, gates and sentences, and on request all changes."""
         reward = self.trace.reward
-        points = self.points
         content = {
             "task_id": self.trace.task_id,
             "response_id": self.trace.response_id,
             "reward": reward.value,
-            "best": points.best,
-            "total": points.total,
-            "lines": [line.model_dump(mode="json") for line in points.lines],
+            "lines": [line.model_dump(mode="json") for line in self.lines],
             "gates": [gate.model_dump(mode="json") for gate in reward.gates],
             "sentences": self.sentences(what_if),
         }
-        return content | ({"what_if": [one.model_dump(mode="json") for one in self.what_if()]} if what_if else {})
+        return content | ({"what_if": [one.model_dump(mode="json") for one in self._changes]} if what_if else {})
 
     def __str__(self) -> str:
         return "\n".join(map(escape_hidden, self.sentences()))
@@ -108,32 +101,32 @@ class Explanation(Displayed):
         reward = self.trace.reward
         caption = f"Response {self.trace.response_id}: reward {format_value(reward.value)} ({reward.status})"
         rows: list[Sequence[Any]] = [
-            (", ".join(line.names), line.points, line.lost, "; ".join(filter(None, (line.note, line.reason))))
+            (line.component, line.points, line.lost, "; ".join(filter(None, (line.note, line.reason))))
             for line in self.lines
         ]
         rows += [(one.name, None, None, "not applicable") for one in reward.terms if one.value is None]
         return html_table(caption, ("component", "points", "lost", "reason"), rows)
 
-    def _find_combiners(self) -> Combiners:
-        return {spec.combiner: _find_combiner(spec) for spec in self.explained.decision.specs}
-
-    def _kappas(self) -> Mapping[str, float]:
-        """Return the κ of every rubric, by component; empty without the config, since a plan only has the λ."""
+    def _kappa(self, component: str) -> Any:
+        """Return the κ of a rubric; None without the config, since a plan only has the λ."""
         if self._config is None:
-            return {}
-        components = self._config.components
-        settings: dict[str, Any] = {name: one.params.get("kappa", 1.0) for name, one in components.items()}
-        return {"rubric": self._config.rubric.kappa} | settings
+            return None
+        if component in self._config.components:
+            return self._config.components[component].params.get("kappa", 1.0)
+        return self._config.rubric.kappa
 
 
-def _find_combiner(spec: ComponentSpec) -> Combiner:
-    """Return the combiner of a spec, or else the one of its name. Raises InputError if there is none."""
-    try:
-        combiner: Combiner = spec.implementation or load_combiner(spec.combiner)
-    except ConfigError as error:
-        hint = "give `plan=jury.prepare(task)`, from a jury that has this combiner"
-        raise InputError(f"the plan was made elsewhere, and here its combiner is missing: {error}; {hint}") from error
-    return combiner
+def _find_combiners(specs: Sequence[ComponentSpec]) -> Combiners:
+    """Return the combiners of specs, or else those of their names. Raises InputError if there is none."""
+    combiners: dict[str, Combiner] = {}
+    for spec in specs:
+        try:
+            combiners[spec.combiner] = spec.implementation or load_combiner(spec.combiner)
+        except ConfigError as error:
+            hint = "give `plan=jury.prepare(task)`, from a jury that has this combiner"
+            problem = f"the plan was made elsewhere, and here its combiner is missing: {error}; {hint}"
+            raise InputError(problem) from error
+    return combiners
 
 
 _GROUP_HINT = "give all traces of jury.score(task, responses)"

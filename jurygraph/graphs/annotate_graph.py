@@ -11,17 +11,18 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from jurygraph.agents.graph_annotator.annotator import GraphAnnotator
-from jurygraph.agents.graph_annotator.domains import load_domain
-from jurygraph.agents.graph_annotator.graph import (
+from jurygraph.agents.graph_annotator import (
+    CheckedRoles,
     Election,
+    GraphAnnotator,
+    candidate_pairs,
     elect_edges,
     freeze_graph,
     known_graph,
+    load_domain,
     project,
     projection_rejections,
 )
-from jurygraph.agents.graph_annotator.validation import CheckedRoles, candidate_pairs
 from jurygraph.errors import GraphCycleError, PlanError
 from jurygraph.graphs.state import AnnotateInput, AnnotateOutput, AnnotateState, RunContext
 from jurygraph.schema import Annotation, AnnotationConfig, Rubric

@@ -31,8 +31,7 @@ from jurygraph.graphs.routing import DerivationTask, EvaluatorTask, Stamp, make_
 from jurygraph.graphs.state import RunContext
 from jurygraph.graphs.time_limits import CallLimits, Result, clients_of, time_limit
 from jurygraph.messages import first_validation_error
-from jurygraph.models.faults import Fault
-from jurygraph.models.request import DERIVE, CallLog
+from jurygraph.models.request import DERIVE, CallLog, Fault
 from jurygraph.safety.evidence import read_text, search_off_loop
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Cause, Failure, Material, RecordedVerdict, Survey, Verdict

@@ -6,8 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypedDict, TypeVar
 
-from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource, KnownGraph
-from jurygraph.agents.graph_annotator.validation import CheckedRoles, CriterionPair
+from jurygraph.agents.graph_annotator import Batch, CheckedRoles, CriterionPair, EdgeSource, KnownGraph
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiners import Combiner
 from jurygraph.display import Displayed
@@ -65,7 +64,7 @@ class FirstAnswers:
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    from jurygraph.models.gateways import Gateways
+    from jurygraph.models.gateway import Gateways
     from jurygraph.models.judge_client import JudgeClient
     from jurygraph.models.request import CallSink
 

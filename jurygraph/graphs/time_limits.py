@@ -18,7 +18,7 @@ from jurygraph.agents.roles import CODE_LIMIT, Deriver, Evaluator
 from jurygraph.concurrency import DaemonThreads, ThreadCall
 from jurygraph.decision.combiners import as_plan_error
 from jurygraph.errors import TimeLimitExceeded
-from jurygraph.models.faults import Fault
+from jurygraph.models.request import Fault
 from jurygraph.schema import CallsConfig
 from jurygraph.schema.verdict import GATED_LAYERS, TIME_LIMIT
 

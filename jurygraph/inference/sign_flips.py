@@ -4,9 +4,12 @@ If two runs do not differ, the differences of a task are as likely as their nega
 responses of the task depend on each other. So the distribution of Σ_g ± t_g over the signs of the G tasks, given the
 tasks' own sums t_g, is exact: of differences for a mean, of gained minus lost decisions for
 McNemar's. A task whose sum is 0 changes nothing.
+
+Several p-values are adjusted for their number (Holm).
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -116,3 +119,19 @@ def _sampled_tail(values: Floats, least: float, seed: int) -> float:
             flipped += of_byte.take(byte)
         hits += int(np.count_nonzero(np.abs(flipped) >= least))
     return (1 + hits) / (1 + FLIPS)
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return Holm's adjusted p-values (1979), in the order given: the chance of any false alarm is at most the level.
+
+    A missing p-value was no test: it stays None and does not count.
+    """
+    tested = [place for place, p in enumerate(p_values) if p is not None]
+    p = np.array([p_values[place] for place in tested], dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)))
+    result: list[float | None] = [None] * len(p_values)
+    for place, adjusted_p in zip(tested, adjusted, strict=True):
+        result[place] = float(adjusted_p)
+    return result

@@ -1,1 +1,1 @@
-"""Judges: evaluators in which a model scores, compares or predicts, and the combiners of their verdicts."""
+"""LLM judges: criteria, protocols, comparisons, a judge for each reviewer; and how their verdicts are combined."""

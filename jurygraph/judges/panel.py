@@ -76,14 +76,14 @@ class PanelVotes:
 
     def __init__(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> None:
         self.levels = level_values(params)
+        size = len(self.levels)
         judges = params.get("judges")
         self._counts_votes = judges is None
         self._combine = np.add if judges is None else np.multiply
         """Joins the evidence of two votes: numbers of votes without confusion matrices, else probabilities, [...,K]."""
-        self._prior = np.array(params.get("prior", np.zeros(len(self.levels))), dtype=np.float64)
+        self._prior = np.array(params.get("prior", np.zeros(size)), dtype=np.float64)
         self._evidence_of_vote = {
-            name: np.eye(len(self.levels)) if judges is None else np.array(judges[name], dtype=np.float64).T
-            for name in matrices
+            name: np.eye(size) if judges is None else np.array(judges[name], dtype=np.float64).T for name in matrices
         }
         """The evidence of a judge's vote for each level, [K,K], a row per vote."""
         self.live: Bools = np.hstack([matrix.applicable for matrix in matrices.values()])
@@ -94,6 +94,7 @@ class PanelVotes:
         self._high: Bools = self.missing & (filled >= 0.5)
         self._low: Bools = self.missing & ~self._high
         self._judge_names = [name for name, matrix in matrices.items() for _ in range(matrix.value.shape[1])]
+        self._cases: dict[tuple[str, ...], Floats] = {}
 
     def posterior(self) -> Floats:
         """Return the probability of each level, [R,K], given the votes that were cast."""
@@ -113,45 +114,40 @@ class PanelVotes:
         low = self._low.any(axis=1)
         high = self._high.any(axis=1)
         worst = np.where(low, 0.0, 1.0)
-        unresolved = np.flatnonzero((low | high) & (self.cast.any(axis=1) | (low & high)))
-        if not len(unresolved):
-            return worst
         evidence = self._evidence() if self._counts_votes else posterior
-        patterns, pattern_index = np.unique(np.hstack([self._low, self._high])[unresolved], axis=0, return_inverse=True)
-        for index, pattern in enumerate(patterns):
-            rows = unresolved[pattern_index.ravel() == index]
-            worst[rows] = self._worst_values(evidence[rows], *np.split(pattern, 2))
+        for row in np.flatnonzero((low | high) & (self.cast.any(axis=1) | (low & high))):
+            low_votes = self._judges_at(self._low[row])
+            high_votes = self._judges_at(self._high[row])
+            if self._count_cases(low_votes) * self._count_cases(high_votes) > MAX_CASES:
+                worst[row] = self.levels[0] if low_votes else self.levels[-1]
+                continue
+            with_low = self._combine(evidence[row], self._evidence_of_cases(low_votes))
+            combined = self._combine(with_low[:, None], self._evidence_of_cases(high_votes))
+            worst[row] = self.expected_level(self._probabilities(combined)).max(axis=1).min()
         return worst
 
-    def _worst_values(self, evidence: Floats, low: Bools, high: Bools) -> Floats:
-        """Return the worst-case values, [R], of rows [R,K] whose missing votes, `low` and `high` [J], are the same."""
-        if self._count_combinations(low) * self._count_combinations(high) > MAX_CASES:
-            return np.full(len(evidence), self.levels[0] if low.any() else self.levels[-1])
-        with_low = self._combine(evidence[:, None, None], self._missing_evidence(low)[None, :, None])
-        combined = self._combine(with_low, self._missing_evidence(high)[None, None])
-        worth = self.expected_level(self._probabilities(combined))
-        return np.asarray(worth.max(axis=2).min(axis=1))
+    def _judges_at(self, columns: Bools) -> tuple[str, ...]:
+        return tuple(judge for judge, is_there in zip(self._judge_names, columns, strict=True) if is_there)
 
-    def _count_combinations(self, missing: Bools) -> int:
-        """Count the combinations of missing votes; votes of the same judge have no order."""
+    def _count_cases(self, judges: Sequence[str]) -> int:
+        """Count the combinations of votes of these judges; votes of the same judge have no order."""
         ways = 1
-        for votes in self._missing_per_judge(missing).values():
+        for votes in Counter(judges).values():
             ways *= comb(votes + len(self.levels) - 1, votes)
         return ways
 
-    def _missing_per_judge(self, missing: Bools) -> Counter[str]:
-        return Counter(judge for judge, is_missing in zip(self._judge_names, missing, strict=True) if is_missing)
-
-    def _missing_evidence(self, missing: Bools) -> Floats:
-        """Return the evidence of each combination of missing votes, [C,K]."""
-        cases = none = np.full((1, len(self.levels)), 0.0 if self._counts_votes else 1.0)
-        for judge, votes in self._missing_per_judge(missing).items():
-            combinations = list(combinations_with_replacement(range(len(self.levels)), votes))
-            evidence = none
-            for levels in np.array(combinations).T:
-                evidence = self._combine(evidence, self._evidence_of_vote[judge][levels])
-            cases = self._combine(cases[:, None], evidence[None]).reshape(-1, len(self.levels))
-        return cases
+    def _evidence_of_cases(self, judges: tuple[str, ...]) -> Floats:
+        """Return the evidence of each combination of votes of these judges, [C,K]."""
+        if judges not in self._cases:
+            cases = none = np.full((1, len(self.levels)), 0.0 if self._counts_votes else 1.0)
+            for judge, votes in Counter(judges).items():
+                combinations = list(combinations_with_replacement(range(len(self.levels)), votes))
+                evidence = none
+                for levels in np.array(combinations).T:
+                    evidence = self._combine(evidence, self._evidence_of_vote[judge][levels])
+                cases = self._combine(cases[:, None], evidence[None]).reshape(-1, len(self.levels))
+            self._cases[judges] = cases
+        return self._cases[judges]
 
     def _evidence(self) -> Floats:
         """Return the evidence of the votes cast, [R,K]: probabilities with confusion matrices, else vote counts."""

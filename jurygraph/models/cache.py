@@ -15,15 +15,14 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import diskcache  # type: ignore[import-untyped]
 from diskcache.core import DBNAME, DEFAULT_SETTINGS, METADATA, MODE_RAW  # type: ignore[import-untyped]
 from pydantic import TypeAdapter, ValidationError
 
 from jurygraph.errors import InputError
-from jurygraph.models.request import Reply
-from jurygraph.schema.task import NonNegative
+from jurygraph.models.request import CachedReply
 from jurygraph.sources.files import create_private_file
 
 SCHEMA_VERSION = 1
@@ -42,13 +41,6 @@ _SETTINGS = {
     "disk_min_file_size": 2**31 - 1,
 }
 _FOLDER_HINT = "set JURYGRAPH_CACHE to a folder of your own"
-
-
-class CachedReply(NamedTuple):
-    """A reply, and its cost in US dollars when it was billed; None if that is not known."""
-
-    reply: Reply
-    cost: NonNegative | None
 
 
 _CONTENT = TypeAdapter(CachedReply)

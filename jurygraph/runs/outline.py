@@ -1,12 +1,15 @@
 """Read groups and traces without their texts: enough for a table or to recompute rewards, and much faster."""
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from sys import intern
 from typing import NamedTuple
 
 from pydantic_core import from_json
 
+from jurygraph.decision.combiners import Combiner
+from jurygraph.decision.decide import GroupVerdicts
+from jurygraph.decision.decide import possible_rewards as possible_of_group
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Record, record_label
@@ -44,11 +47,6 @@ class TraceOutline(NamedTuple):
         changing = [name for name, _, _ in self.reward.get("adjustments", ()) if name.endswith(" gate")]
         return [*sorted(stopping), *changing]
 
-    @property
-    def is_incomplete(self) -> bool:
-        """Return whether one of its verdicts has no score, because its judge abstained or failed."""
-        return any(verdict.get("status") in ("abstained", "failed") for verdict in self.body["verdicts"])
-
     def component(self, name: str) -> tuple[float | None, float | None]:
         """Return a component's value from the judged verdicts alone, and the value that counts; None if none does."""
         if name not in self.names:
@@ -69,13 +67,18 @@ class StoredGroup(NamedTuple):
     traces: Sequence[TraceOutline]
 
     def verdicts(self, outline: SurveyOutline) -> list[RecordedVerdict]:
-        """Return the verdicts of its traces, without their texts."""
-        shared_lists = read_shared_lists(self.body)
-        return [
-            unpack_verdict(verdict, trace.response_id, outline, {}, shared_lists)
-            for trace in self.traces
-            for verdict in trace.body["verdicts"]
-        ]
+        """Return the verdicts of its traces, without their texts. Raises `TraceMismatch` if one cannot be read."""
+        try:
+            shared_lists = read_shared_lists(self.body)
+            return [
+                unpack_verdict(verdict, trace.response_id, outline, {}, shared_lists)
+                for trace in self.traces
+                for verdict in trace.body["verdicts"]
+            ]
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            problem = f"cannot be read ({type(error).__name__}: {next(iter(str(error).splitlines()), '')})"
+            place = f"{record_label(self.record)} and those of its traces"
+            raise TraceMismatch(f"{place}: {problem}; one of them has been changed") from error
 
 
 def read_groups(run: Run) -> Iterator[StoredGroup]:
@@ -119,6 +122,27 @@ def read_components(run: Run) -> dict[str, bool]:
         for spec in run.decision(record.key).specs:
             weighted[spec.name] = weighted.get(spec.name, False) or spec.weight != 0
     return weighted
+
+
+def possible_rewards(run: Run, combiners: Mapping[str, Combiner], most: int | None = None) -> list[tuple[float, float]]:
+    """Return the least and the greatest reward that each plan of a run allows, in the order of the tasks.
+
+    Tasks with the same questions and weights have one plan; so a table that is judged by one rubric has one entry.
+    With `most`, only those of so many plans are returned.
+    """
+    limits: dict[tuple[str, str], tuple[float, float]] = {}
+    for group in read_groups(run):
+        plan = group.survey, group.decision
+        if plan in limits:
+            continue
+        if len(limits) == most:
+            break
+        outline = run.source.survey_outline(group.survey)
+        names = [trace.response_id for trace in group.traces]
+        judged = GroupVerdicts(run.decision(group.decision), outline.questions, names, group.verdicts(outline))
+        low, high = possible_of_group(judged, combiners)
+        limits[plan] = float(low.min()), float(high.max())
+    return list(limits.values())
 
 
 def _build_outline(

@@ -469,7 +469,6 @@ class Run(Displayed):
             group=lambda: [scored.trace for scored in self.group_of(trace.task_id)],
             combiners=self.load_combiners,
             config=self.config,
-            query=None if self.source.header.columns is None else self.short_query(trace.task_id),
         )
 
 

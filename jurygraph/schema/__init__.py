@@ -86,7 +86,6 @@ from jurygraph.schema.verdict import Material as Material
 from jurygraph.schema.verdict import RecordedVerdict as RecordedVerdict
 from jurygraph.schema.verdict import ResponseGate as ResponseGate
 from jurygraph.schema.verdict import ScoreCalibration as ScoreCalibration
-from jurygraph.schema.verdict import Shrinkage as Shrinkage
 from jurygraph.schema.verdict import Status as Status
 from jurygraph.schema.verdict import Step as Step
 from jurygraph.schema.verdict import Swap as Swap

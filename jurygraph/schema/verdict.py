@@ -124,19 +124,6 @@ class Swap(FrozenModel):
     call: str | None = None
 
 
-class Shrinkage(FrozenModel):
-    """How far a score shrank toward another judge's, with its `examples`: score = (1 - weight) own + weight toward.
-
-    `swap` is that of the other judge, if it was asked in both orders.
-    """
-
-    weight: Unit
-    toward: Unit
-    call: str | None = None
-    examples: tuple[ExampleUse, ...] = ()
-    swap: Swap | None = None
-
-
 class CallUse(FrozenModel):
     """A model call that was made for a verdict or material, and its purpose: a short name, never text of a response.
 
@@ -160,9 +147,8 @@ class Verdict(FrozenModel):
     `score` is a number exactly if `status` is `ok`. A question is `not_applicable` if its evaluator returns that, if
     its `when` skipped it, or if there is nothing to compare with. `native` is the judge's own value, on `scale`. `call`
     is the id of the model call whose reply became the verdict. `examples` are those chosen for the judge, shown or
-    dropped. `swap` holds the scores in both orders if the judge of a pair was asked in both; `shrinkage` applies to
-    what they give together. `unsupported` marks a finding for which the model quoted nothing from the response, and
-    says how it counts (`SafetyConfig.evidence`).
+    dropped. `swap` holds the scores in both orders if the judge of a pair was asked in both. `unsupported` marks a
+    finding for which the model quoted nothing from the response, and says how it counts (`SafetyConfig.evidence`).
     """
 
     score: Unit | None = None
@@ -176,7 +162,6 @@ class Verdict(FrozenModel):
     evidence: tuple[Evidence, ...] = ()
     call: str | None = None
     examples: tuple[ExampleUse, ...] = ()
-    shrinkage: Shrinkage | None = None
     swap: Swap | None = None
     unsupported: Unsupported | None = None
 
@@ -291,12 +276,8 @@ class RecordedVerdict(Verdict, VerdictIdentity):
 
     @property
     def named_calls(self) -> list[CallUse]:
-        """The calls, with a purpose of their own for the swapped order, and for what the score was shrunk toward."""
+        """The calls, with a purpose of its own for that in the swapped order."""
         purposes = {} if self.swap is None else {self.swap.call: "swapped order"}
-        if self.shrinkage is not None:
-            purposes[self.shrinkage.call] = "aggregate judge"
-            if self.shrinkage.swap is not None:
-                purposes[self.shrinkage.swap.call] = "aggregate judge, swapped order"
         return [use.model_copy(update={"purpose": purposes.get(use.id, use.purpose)}) for use in self.calls]
 
     @cached_property

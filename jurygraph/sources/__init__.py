@@ -6,6 +6,5 @@ from jurygraph.sources.config import read_config as read_config
 from jurygraph.sources.files import FileDigest as FileDigest
 from jurygraph.sources.task_tables import TableColumns as TableColumns
 from jurygraph.sources.tasks import TaskSource as TaskSource
-from jurygraph.sources.tasks import ValidatedFiles as ValidatedFiles
 from jurygraph.sources.tasks import open_tasks as open_tasks
 from jurygraph.sources.tasks import read_tasks as read_tasks

@@ -13,17 +13,19 @@ macrm-multi-head      several heads: the flat mean of the rule-based components
 
 import tomllib
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jurygraph.errors import ConfigError
+from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem, describe_value, did_you_mean, validate
 from jurygraph.schema import Config
 from jurygraph.schema.config import NamedModel
 from jurygraph.schema.frozen_model import Id
+from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import read_calibrations, read_confusions
 from jurygraph.sources.yaml_document import Document, YamlFault
 
@@ -223,19 +225,8 @@ def _error(location: str, problem: Problem) -> ConfigError:
 
 def _read_text(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_BYTES + 1)
-        if len(content) > _MAX_BYTES:
-            raise ConfigError(f"{path}: is larger than 1 MB, which no config is; name the config file")
-        return content.decode("utf-8-sig")
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file; `jurygraph init DIR` creates one") from None
-    except PermissionError:
-        raise ConfigError(f"{path}: may not be read; ask for permission to read it") from None
-    except IsADirectoryError:
-        raise ConfigError(f"{path}: is a folder; name the config file in it") from None
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise ConfigError(f"{path.name}, line {line}: is not UTF-8; save the file as UTF-8") from None
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: cannot be read ({error}); name a file that can be read") from None
+        with closing(TextFile(path)) as file:
+            file.read_whole(_MAX_BYTES, "name the config file")
+            return "".join(line.text for line in file.all_lines())
+    except InputError as error:
+        raise ConfigError(str(error)) from None

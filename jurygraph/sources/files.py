@@ -141,15 +141,12 @@ class TextFile:
         self.refuse_changed()
         return content
 
-    def read_whole(self, largest: int, too_large: str) -> bytes:
-        """Return the content, without a byte-order mark.
-
-        Raises `InputError` with the message `too_large` if it has more than `largest` bytes.
-        """
+    def read_whole(self, largest: int, remedy: str) -> bytes:
+        """Return the content, without a byte-order mark. Raises `InputError` if it has more than `largest` bytes."""
         self._file.seek(0)
         content = self._file.read(largest + 1)
         if len(content) > largest:
-            raise InputError(f"{self.name}: {too_large}")
+            raise InputError(f"{self.name}: is larger than {largest >> 20} MB; {remedy}")
         return content.removeprefix(UTF8_MARK)
 
     def _refuse(self, number: int, problem: str) -> NoReturn:
@@ -194,24 +191,31 @@ def _open(path: str | Path) -> IO[bytes]:
         raise InputError("standard input is closed; name a file, or pipe the tasks in")
     if str(path) == "-":
         return _spool(_chunks(sys.stdin.buffer))
-    try:
+    with refuse_unreadable(path):
         mode = Path(path).stat().st_mode
-        if stat.S_ISDIR(mode):
-            raise InputError(f"{path}: is a folder; name a file")
         file = Path(path).open("rb", buffering=_CHUNK)  # noqa: SIM115 - closed by its TextFile
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file; {missing_file_hint(Path(path))}") from None
-    except PermissionError:
-        raise InputError(f"{path}: may not be read; ask for permission to read it") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be opened ({error}); name a file that can be read") from None
     if stat.S_ISREG(mode):
         return file
     with file:
         return _spool(_chunks(file))
 
 
-def missing_file_hint(path: Path) -> str:
+@contextmanager
+def refuse_unreadable(path: str | Path) -> Iterator[None]:
+    """Raise `InputError` that says why a file cannot be opened or read."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file; {_missing_file_hint(Path(path))}") from None
+    except PermissionError:
+        raise InputError(f"{path}: may not be read; ask for permission to read it") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a folder; name a file") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); name a file that can be read") from None
+
+
+def _missing_file_hint(path: Path) -> str:
     """Return a hint to the file that a missing path may mean; a hidden file only if the path is hidden too."""
     with suppress(OSError):
         names = (entry.name for entry in path.parent.iterdir() if entry.is_file())

@@ -137,19 +137,14 @@ def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
     labels = [vote.label for _, vote in file.rows if vote.label is not None]
     if not is_csv(Path(file.path)) or not all(NUMERAL.fullmatch(str(label)) for label in labels):
         return file
-    column = file.columns["label"]
-    rows = file.rows
-    return replace(file, rows=tuple((at, _with_numeric_label(f"{file.path}, {at}", column, vote)) for at, vote in rows))
-
-
-def _with_numeric_label(location: str, column: str, vote: V) -> V:
-    if vote.label is None:
-        return vote
-    label = float(vote.label)
-    if not math.isfinite(label):
-        problem = f"is the text {quote(str(vote.label))}"
-        _refuse(location, Problem((column,), problem, "write a number that a 64-bit float can hold"))
-    return vote.model_copy(update={"label": label})
+    rows = []
+    for place, vote in file.rows:
+        number = None if vote.label is None else float(vote.label)
+        if number is not None and not math.isfinite(number):
+            problem = Problem((file.columns["label"],), f"is {quote(str(vote.label))}", "write a finite number")
+            _refuse(f"{file.path}, {place}", problem)
+        rows.append((place, vote.model_copy(update={"label": number})))
+    return replace(file, rows=tuple(rows))
 
 
 def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str, PlacedLabel]:
@@ -157,16 +152,12 @@ def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str,
 
     Columns are `item`, `label`, and `agent`. Raises as `read_ratings` does, also if an item has two labels.
     """
-    labels: dict[str, PlacedLabel] = {}
     file = read_models(Path(path), LabelledItem, columns)
-    for place, row in file.rows:
-        if row.label is None:
-            continue
-        first = labels.setdefault(row.key, PlacedLabel(f"{path}, {place}", file.columns, row.label))
-        if row.label != first.label:
-            problem = f"is not the label that item {quote(row.key)} has in {first.location}"
-            _refuse(f"{path}, {place}", Problem((file.columns["label"],), problem, "give each item one label"))
-    return labels
+    file = replace(file, rows=tuple((place, row) for place, row in file.rows if row.label is not None))
+    return {
+        key: PlacedLabel(f"{path}, {place}", file.columns, label)
+        for key, (label, place) in _one_value_each(file, "label").items()
+    }
 
 
 def read_judged_labels(path: str | Path) -> FileRows[JudgedLabel]:
@@ -190,7 +181,8 @@ def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, s
 
     Columns are `item`, `text`, and `agent`. Raises as `read_ratings` does, also if an item has two texts.
     """
-    return _one_text_each(read_models(Path(path), _ItemText, columns), "text")
+    file = read_models(Path(path), _ItemText, columns)
+    return {key: text for key, (text, _) in _one_value_each(file, "text").items()}
 
 
 def read_pairs(path: str | Path) -> dict[str, tuple[str, str]]:
@@ -199,19 +191,20 @@ def read_pairs(path: str | Path) -> dict[str, tuple[str, str]]:
     Columns are `item`, `first`, `second`, and `agent`. Raises as `read_texts` does.
     """
     file = read_models(Path(path), _ItemPair, {})
-    second = _one_text_each(file, "second")
-    return {key: (first, second[key]) for key, first in _one_text_each(file, "first").items()}
+    second = _one_value_each(file, "second")
+    return {key: (first, second[key][0]) for key, (first, _) in _one_value_each(file, "first").items()}
 
 
-def _one_text_each(file: FileRows[T], name: str) -> dict[str, str]:
-    texts: dict[str, tuple[str, str]] = {}
+def _one_value_each(file: FileRows[T], name: str) -> dict[str, tuple[Any, str]]:
+    """Return the value of each item and its place. Raises `InputError` for an item with two."""
+    found: dict[str, tuple[Any, str]] = {}
     for place, row in file.rows:
-        text = getattr(row, name)
-        known, first = texts.setdefault(row.key, (text, place))
-        if text != known:
-            problem = f"is not the text that item {quote(row.key)} has in {first}"
-            _refuse(f"{file.path}, {place}", Problem((file.columns[name],), problem, "give each item one text"))
-    return {key: text for key, (text, _) in texts.items()}
+        value = getattr(row, name)
+        known, first = found.setdefault(row.key, (value, place))
+        if value != known:
+            problem = f"is not the {name} that item {quote(row.key)} has in {first}"
+            _refuse(f"{file.path}, {place}", Problem((file.columns[name],), problem, f"give each item one {name}"))
+    return found
 
 
 def read_models(path: Path, model: type[N], columns: Mapping[str, str] = {}) -> FileRows[N]:
@@ -277,10 +270,7 @@ def _match_columns(
 def _to_model(location: str, model: type[N], values: Row, columns: Mapping[str, str], csv: bool) -> N:
     fields = {name: _normalize(name, values[column]) for name, column in columns.items()}
     if csv:  # undo the escaping of exported tables
-        if "score" in fields:
-            fields["score"] = _parse_number(location, columns["score"], fields["score"])
-        if "target" in fields:
-            fields["target"] = _parse_target(location, columns["target"], fields["target"])
+        fields |= {name: _parse_number(fields[name]) for name in ("score", "target") if name in fields}
         fields |= {name: _parse_json(fields[name]) for name in getattr(model, "json_columns", ()) if name in fields}
         fields |= {name: unescape_formulas(value) for name, value in fields.items() if isinstance(value, str)}
     nonempty = {name: value for name, value in fields.items() if value != "" or model.model_fields[name].is_required()}
@@ -301,14 +291,12 @@ def _normalize(name: str, value: Any) -> Any:
     return "" if isinstance(value, str) and not value.strip() else value
 
 
-def _parse_number(location: str, column: str, text: str) -> float | None:
-    """Parse the number in a value of a CSV file; None for an empty one."""
-    if not text.strip():
-        return None
-    if NUMERAL.fullmatch(text.strip()) is None:
-        hint = "write a number, such as 3 or 3.5, or leave it empty"
-        _refuse(location, Problem((column,), f"is the text {quote(text)}", hint))
-    return float(text)
+def _parse_number(text: str) -> float | bool | str | None:
+    """Return the value of a cell; a text that is no number, true or false remains, so that its field refuses it."""
+    word = text.strip().casefold()
+    if word in ("", "true", "false"):
+        return {"": None, "true": True, "false": False}[word]
+    return float(word) if NUMERAL.fullmatch(word) else text
 
 
 def _parse_json(text: str) -> Any:
@@ -317,16 +305,6 @@ def _parse_json(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _parse_target(location: str, column: str, text: str) -> float | bool:
-    word = text.strip().casefold()
-    if word in ("true", "false"):
-        return word == "true"
-    if NUMERAL.fullmatch(word) is None:
-        hint = "write a number, true or false; leave out rows without a label"
-        _refuse(location, Problem((column,), f"is the text {quote(text)}", hint))
-    return float(word)
 
 
 def _refuse(location: str, problem: Problem) -> NoReturn:
@@ -358,7 +336,6 @@ def unescape_formulas(text: str) -> str:
 
 
 _MAX_BYTES = 64 << 20
-_TOO_LARGE = "has over 64 MB, which no confusions have; name the file that `jurygraph consensus --artifact` wrote"
 _REWRITE_HINT = "have `jurygraph consensus --artifact` write it again"
 
 
@@ -395,7 +372,7 @@ def read_calibrations(path: str | Path) -> dict[str, Any]:
 def _read_object(path: str | Path, subject: str, hint: str) -> dict[str, Any]:
     with closing(TextFile(path, str(path))) as file:
         try:
-            content = from_json(file.read_whole(_MAX_BYTES, _TOO_LARGE), allow_inf_nan=False)
+            content = from_json(file.read_whole(_MAX_BYTES, hint), allow_inf_nan=False)
         except ValueError as error:
             raise InputError(f"{path}: is not valid JSON ({error}); {hint}") from None
     if not isinstance(content, dict):

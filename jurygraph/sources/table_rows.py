@@ -1,4 +1,4 @@
-"""Read rows of a table in a file: CSV, JSON, JSON lines, Parquet, Excel or SQLite, row by row, whatever its size.
+"""Read rows of a table in a file: CSV, JSON, JSON lines, Parquet or Excel, row by row, whatever its size.
 
 The files that tasks name (`facts.tables.*.file`) are restricted to one folder: tasks may be untrusted.
 """
@@ -8,7 +8,6 @@ import hashlib
 import importlib
 import math
 import re
-import sqlite3
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -20,11 +19,9 @@ from pydantic_core import from_json
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, describe_value, did_you_mean, quote, shorten
-from jurygraph.sources.files import GZIP, LONGEST_LINE, TextFile, missing_file_hint
+from jurygraph.sources.files import LONGEST_LINE, TextFile, refuse_unreadable
 
 _MAX_JSON = 256 << 20
-_TOO_LARGE = "a JSON file is read whole, and this one has over 256 MB; give it as JSON lines"
-_SQLITE_MAGIC = b"SQLite format 3\0"
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
@@ -33,27 +30,39 @@ PlacedRow = tuple[str, Row]
 """The place of a row (the first "line 7" of a text, "[7]" in a list, "row 7" elsewhere), and its values by column."""
 
 
-def read_rows(path: Path, table: str | None = None) -> Iterator[PlacedRow]:
-    """Yield the rows with JSON values, each with its place. `table` is one of a SQLite file.
+def read_rows(path: Path) -> Iterator[PlacedRow]:
+    """Yield the rows with JSON values, each with its place. Raises `InputError` naming the file, and its line."""
+    readers: Mapping[str, Callable[[Path], Iterator[PlacedRow]]] = {
+        ".csv": _read_csv,
+        ".tsv": _read_csv,
+        ".json": _read_json,
+        ".jsonl": _read_json_lines,
+        ".parquet": _read_parquet,
+        ".xlsx": _read_xlsx,
+    }
+    suffix = _suffix_of(path)
+    if suffix not in readers:
+        known = ".csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
+        raise InputError(f"{path}: has no table format in its name; give {known}")
+    if path.is_fifo():  # it would be read twice
+        raise InputError(f"{path}: is not a regular file; name a file")
+    return readers[suffix](path)
 
-    Raises `InputError` naming the file, and the line if it has lines.
-    """
-    reader = _reader_of(path)
-    if reader is _read_sqlite:
-        return _read_sqlite(path, table)
-    if table is not None:
-        raise InputError(f"{path}: `table` names a table of a SQLite file, and this is none; leave it out")
-    return reader(path)
+
+def _suffix_of(path: Path) -> str:
+    """Return the suffix that names the format of a file, which may be gzipped."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
 
 
 def is_spreadsheet(path: Path) -> bool:
     """Return True if a file is read as Excel's .xlsx, where a number may stand for a text."""
-    return _reader_of(path) is _read_xlsx
+    return _suffix_of(path) == ".xlsx"
 
 
 def is_csv(path: Path) -> bool:
     """Return True if a file is read as CSV, in which every value is text."""
-    return _reader_of(path) is _read_csv
+    return _suffix_of(path) in (".csv", ".tsv")
 
 
 def sha256_of(path: Path) -> str:
@@ -86,42 +95,6 @@ def _to_json_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode(errors="backslashreplace")
     return value if value is None or isinstance(value, str | int) else str(value)
-
-
-def _read_start(path: Path) -> bytes:
-    try:
-        if path.exists() and not path.is_file():
-            raise InputError(f"{path}: is {'a folder' if path.is_dir() else 'not a regular file'}; name a file")
-        with path.open("rb") as file:
-            return file.read(len(_SQLITE_MAGIC))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file; {missing_file_hint(path)}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); name a file that can be read") from None
-
-
-def _reader_of(path: Path) -> Callable[[Path], Iterator[PlacedRow]]:
-    readers = {
-        ".csv": _read_csv,
-        ".tsv": _read_csv,
-        ".json": _read_json,
-        ".jsonl": _read_json_lines,
-        ".parquet": _read_parquet,
-        ".xlsx": _read_xlsx,
-    }
-    start = _read_start(path)
-    if start.startswith(_SQLITE_MAGIC):
-        return _read_sqlite
-    if start.startswith(b"PAR1"):
-        return _read_parquet
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    suffix = next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
-    if suffix not in readers:
-        known = ".csv, .tsv, .json or .jsonl (.gz too), .parquet, .xlsx or SQLite"
-        raise InputError(f"{path}: has no table format in its name; give {known}")
-    if suffix == ".parquet" and start.startswith(GZIP):
-        raise InputError(f"{path}: is gzipped Parquet, which is compressed already; unpack it")
-    return readers[suffix]
 
 
 def _read_csv(path: Path) -> Iterator[PlacedRow]:
@@ -190,7 +163,7 @@ def _require_object(value: Any, location: str) -> Row:
 
 def _read_json(path: Path) -> Iterator[PlacedRow]:
     with closing(TextFile(path, str(path))) as file:
-        rows = _parse_json(file.read_whole(_MAX_JSON, _TOO_LARGE), str(path))
+        rows = _parse_json(file.read_whole(_MAX_JSON, "give it as JSON lines"), str(path))
     if not isinstance(rows, list):
         raise InputError(f"{path}: is {describe_value(rows)}; a table is a list of rows")
     for number, row in enumerate(rows):
@@ -203,8 +176,10 @@ def _read_parquet(path: Path) -> Iterator[PlacedRow]:
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError:
         raise InputError(f"{path}: reading Parquet needs pyarrow: pip install 'jurygraph[parquet]'") from None
+    with refuse_unreadable(path):
+        opened = path.open("rb")
     try:
-        with parquet.ParquetFile(path) as file:
+        with opened, parquet.ParquetFile(opened) as file:
             rows = (row for batch in file.iter_batches(8192) for row in batch.to_pylist())
             for number, row in enumerate(rows, start=1):
                 yield f"row {number}", to_json_values(row)
@@ -218,7 +193,9 @@ def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
         openpyxl: Any = importlib.import_module("openpyxl")
     except ImportError:
         raise InputError(f"{path}: reading Excel needs openpyxl: pip install 'jurygraph[xlsx]'") from None
-    with path.open("rb") as file:
+    with refuse_unreadable(path):
+        file = path.open("rb")
+    with file:
         try:
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
@@ -233,29 +210,6 @@ def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
             if any(value is not None for value in cells):
                 filled = cells + [None] * (len(columns) - len(cells))
                 yield f"row {number}", to_json_values(dict(zip(columns, filled, strict=True)))
-
-
-def _read_sqlite(path: Path, table: str | None = None) -> Iterator[PlacedRow]:
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-        try:
-            chosen = _choose_table(path, table, database).replace('"', '""')
-            cursor = database.execute(f'SELECT * FROM "{chosen}"')
-            columns = [column[0] for column in cursor.description]
-            for number, row in enumerate(cursor, start=1):
-                yield f"row {number}", to_json_values(dict(zip(columns, row, strict=True)))
-        except sqlite3.DatabaseError as error:
-            raise InputError(f"{path}: cannot be read as SQLite ({error}); copy it again") from None
-
-
-def _choose_table(path: Path, table: str | None, database: sqlite3.Connection) -> str:
-    query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-    tables = [str(name) for (name,) in database.execute(query)]
-    if table in tables or (table is None and len(tables) == 1):
-        return table or tables[0]
-    known = f"there are {', '.join(tables) or 'none'}"
-    if table is None:
-        raise InputError(f"{path}: holds {len(tables)} tables; say which in `table`: {known}")
-    raise InputError(f"{path}: has no table {quote(table)}; {did_you_mean(table, tables) or known}")
 
 
 def folder_of_tasks(path: str | Path) -> Path:

@@ -1,17 +1,16 @@
 """Tables as tasks: a row is a task with a response in each response column, or one of several rows of a task.
 
-A table is a CSV, JSON, JSON lines, Parquet, Excel or SQLite file. It is read once, row by row; its tasks and responses
+A table is a CSV, JSON, JSON lines, Parquet or Excel file. It is read once, row by row; its tasks and responses
 are kept as JSON lines in temporary files.
 """
 
 import re
-import sqlite3
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, NamedTuple, NoReturn, Self, TypeVar
 
 from pydantic import Field, model_validator
 from pydantic_core import from_json
@@ -35,13 +34,6 @@ Cells = Mapping[str | None, Any]
 
 _PLAIN_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?", re.ASCII)
 _SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
-_SEEN = """
-PRAGMA journal_mode = OFF;
-PRAGMA synchronous = OFF;
-CREATE TABLE row (id TEXT PRIMARY KEY, number INTEGER);
-CREATE TABLE task (key TEXT PRIMARY KEY, number INTEGER, content TEXT);
-BEGIN;
-"""
 
 
 class TableColumns(FrozenModel):
@@ -74,6 +66,11 @@ class TableColumns(FrozenModel):
             names = getattr(self, role)
             for name in names if isinstance(names, tuple) else filter(None, [names]):
                 yield role, name
+
+    @property
+    def of_tasks(self) -> list[str]:
+        """The columns whose cells all rows of a task share."""
+        return [column for column in (self.prompt, self.reference, self.rubric) if column is not None]
 
 
 def is_table(path: str | Path) -> bool:
@@ -143,37 +140,45 @@ def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses
     """Write the tasks and responses of all rows; return "line" or "row", in which they are counted."""
     unit = "row"
     count = 0
+    ids: dict[str, int] = {}
+    groups: dict[str, _FirstRow] = {}
     has_texts_only = is_csv(path)
     is_text_as_number = is_spreadsheet(path)
-    with closing(sqlite3.connect("", isolation_level=None)) as seen:
-        seen.executescript(_SEEN)
-        for count, (place, values) in enumerate(read_rows(path), start=1):
-            word, _, line = place.rpartition(" ")
-            unit, number = (word, int(line)) if word else ("row", count)
-            cells = _read_cells(path, place, values, columns, is_text_as_number)
-            location = f"{path}, {place}"
-            row_id = cells[columns.id] or f"row-{count}"
-            if not seen.execute("INSERT OR IGNORE INTO row VALUES (?, ?)", (row_id, number)).rowcount:
-                (earlier,) = seen.execute("SELECT number FROM row WHERE id = ?", (row_id,)).fetchone()
-                problem = f"is {quote(row_id)}, as in {unit} {earlier}"
-                _refuse(location, columns.id, problem, "give each row an id of its own")
-            task = _to_task(location, row_id, cells, columns)
-            first_number, first = _find_first(seen, number, task, cells[columns.group_by])
-            if first_number == number:
-                tasks.append(number, task)
-            shared = {"query": columns.prompt, "reference": columns.reference, "rubric": columns.rubric}
-            for field, column in shared.items():
-                if getattr(task, field) != getattr(first, field):
-                    problem = f"is not that of {unit} {first_number}, which is the same task by --group-by"
+    for count, (place, values) in enumerate(read_rows(path), start=1):
+        word, _, line = place.rpartition(" ")
+        unit, number = (word, int(line)) if word else ("row", count)
+        cells = _read_cells(path, place, values, columns, is_text_as_number)
+        location = f"{path}, {place}"
+        row_id = cells[columns.id] or f"row-{count}"
+        if ids.setdefault(row_id, number) != number:
+            problem = f"is {quote(row_id)}, as in {unit} {ids[row_id]}"
+            _refuse(location, columns.id, problem, "give each row an id of its own")
+        task = _to_task(location, row_id, cells, columns)
+        first = _FirstRow(number, task.id, {name: digest_of(cells[name]) for name in columns.of_tasks})
+        if columns.group_by is not None:
+            first = groups.setdefault(digest_of(cells[columns.group_by]), first)
+            for column, digest in first.cells.items():
+                if digest_of(cells[column]) != digest:
+                    problem = f"is not that of {unit} {first.number}, which is the same task by --group-by"
                     _refuse(location, column, problem, "write the same, or make them two tasks")
-            labels = {column: value for column, value in values.items() if column not in cells}
-            if has_texts_only:
-                labels = {column: _to_label(text) for column, text in labels.items()}
-            for response in _to_responses(location, row_id, first.id, cells, labels, columns):
-                responses.append(number, response)
+        if first.number == number:
+            tasks.append(number, task)
+        labels = {column: value for column, value in values.items() if column not in cells}
+        if has_texts_only:
+            labels = {column: _to_label(text) for column, text in labels.items()}
+        for response in _to_responses(location, row_id, first.task, cells, labels, columns):
+            responses.append(number, response)
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
     return unit
+
+
+class _FirstRow(NamedTuple):
+    """The number of the first row of a task, the id of the task, and the digests of the cells that its rows share."""
+
+    number: int
+    task: str
+    cells: Mapping[str, str]
 
 
 def _read_cells(path: Path, place: str, values: Row, columns: TableColumns, is_text_as_number: bool) -> Cells:
@@ -216,16 +221,6 @@ def _to_label(text: str) -> str | int | float:
     if not _PLAIN_NUMBER.fullmatch(text):
         return text
     return float(text) if "." in text else int(text)
-
-
-def _find_first(seen: sqlite3.Connection, number: int, task: Task, group: Any) -> tuple[int, Task]:
-    """Return the line or number of a group's first row, and its task; without a group, those given."""
-    if group is None:
-        return number, task
-    key = digest_of(group)
-    seen.execute("INSERT OR IGNORE INTO task VALUES (?, ?, ?)", (key, number, task.model_dump_json()))
-    first, content = seen.execute("SELECT number, content FROM task WHERE key = ?", (key,)).fetchone()
-    return int(first), Task.model_validate_json(content)
 
 
 def _to_task(location: str, row_id: str, cells: Cells, columns: TableColumns) -> Task:

@@ -1,15 +1,13 @@
 """TASKS and RESPONSES: every line is validated before any is used, and read again when its task is processed.
 
-An index of ids and lines is kept on disk, so that millions of them use no memory.
+Only ids and places are kept in memory.
 """
 
-import sqlite3
-import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from typing import Self
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Path as FieldPath
@@ -21,119 +19,27 @@ from jurygraph.sources.reviewed_graphs import EdgesFile
 from jurygraph.sources.table_rows import check_table_files, folder_of_tasks
 from jurygraph.sources.task_tables import TableColumns, is_table, open_table
 
-_TABLES = """
-PRAGMA journal_mode = OFF;
-PRAGMA synchronous = OFF;
-PRAGMA cache_size = -16000;
-CREATE TABLE task (n INTEGER PRIMARY KEY, id TEXT UNIQUE, line INTEGER, start INTEGER, length INTEGER);
-CREATE TABLE response (task INTEGER, id TEXT UNIQUE, line INTEGER, start INTEGER, length INTEGER);
-BEGIN;
-"""
 
+@dataclass(slots=True)
+class _TaskPlace:
+    """The line of a task, the number of its responses, and their places in a file of their own."""
 
-class TaskIndex:
-    """The ids of tasks and responses, and their lines. Tasks are numbered from 0 in the order of their file.
-
-    It is a database in a temporary file of SQLite's own, which is deleted when it is closed, however the process ends.
-    Raises `sqlite3.OperationalError` if there is no space for it.
-    """
-
-    def __init__(self) -> None:
-        # Another thread than the opening one may use the index; SQLite itself serializes the access.
-        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        self._db.executescript(_TABLES)
-
-    def close(self) -> None:
-        """Delete the index."""
-        self._db.close()
-
-    def add(
-        self, kind: Literal["task", "response"], number: int, name: str, line: TextLine, path: FieldPath
-    ) -> Problem | None:
-        """Add a task, or a response to the task of this number; return the problem if its id, at `path`, is taken."""
-        try:
-            self._db.execute(f"INSERT INTO {kind} VALUES (?, ?, ?, ?, ?)", (number, name, line.number, *line.place))
-        except sqlite3.IntegrityError:
-            (earlier,) = self._db.execute(f"SELECT line FROM {kind} WHERE id = ?", (name,)).fetchone()
-            problem = f"{kind} {quote(name)} is already in line {earlier}"
-            return Problem(path, problem, f"give each {kind} an id of its own")
-        return None
-
-    def sort(self) -> None:
-        """Index the responses by task, after all are added."""
-        self._db.execute("CREATE INDEX by_task ON response (task)")
-
-    def find(self, task: str) -> tuple[int, int] | None:
-        """Return the number of a task, and its line."""
-        row: tuple[int, int] | None = self._db.execute("SELECT n, line FROM task WHERE id = ?", (task,)).fetchone()
-        return row
-
-    def task_ids(self) -> Iterator[str]:
-        """Return the id of every task."""
-        return (name for (name,) in self._db.execute("SELECT id FROM task ORDER BY n"))
-
-    def first_without_responses(self) -> tuple[str, int] | None:
-        """Return the first task that has no response, and its line."""
-        query = "SELECT id, line FROM task WHERE NOT EXISTS (SELECT 1 FROM response WHERE task = n) ORDER BY n LIMIT 1"
-        row: tuple[str, int] | None = self._db.execute(query).fetchone()
-        return row
-
-    def count(self, start: int, stop: int | None, skipped: Collection[int] = ()) -> tuple[int, int]:
-        """Count the tasks from number `start` up to `stop` without those skipped, and the responses to them."""
-        bounds = (start, sys.maxsize if stop is None else stop)
-        (tasks,) = self._db.execute("SELECT count(*) FROM task WHERE n >= ? AND n < ?", bounds).fetchone()
-        (responses,) = self._db.execute("SELECT count(*) FROM response WHERE task >= ? AND task < ?", bounds).fetchone()
-        for number in skipped:
-            if bounds[0] <= number < bounds[1]:
-                (left_out,) = self._db.execute("SELECT count(*) FROM response WHERE task = ?", (number,)).fetchone()
-                tasks = tasks - 1
-                responses = responses - left_out
-        return tasks, responses
-
-    def tasks(self, start: int, stop: int | None) -> Iterator[tuple[int, ByteRange]]:
-        """Yield the number and place of every task from number `start` up to `stop`."""
-        query = "SELECT n, start, length FROM task WHERE n >= ? AND n < ? ORDER BY n"
-        for n, offset, length in self._db.execute(query, (start, sys.maxsize if stop is None else stop)):
-            yield n, ByteRange(offset, length)
-
-    def responses(self, task: int) -> Iterator[ByteRange]:
-        """Return the places of the responses to a task, in the order of their file."""
-        query = "SELECT start, length FROM response WHERE task = ? ORDER BY rowid"
-        return (ByteRange(*place) for place in self._db.execute(query, (task,)))
+    line: int
+    place: ByteRange
+    responses: int
+    places: list[ByteRange] = field(default_factory=list)
 
 
 Pair = tuple[Task, tuple[Response, ...]]
 _EMPTY_HINT = "write one task per line, each a JSON object"
 
 
-class TasksFile(TaskKeyedFile[TaskLine]):
-    """A file of tasks that need no response; they may name files below `folder`, or anywhere without one."""
-
-    def __init__(self, path: str | Path, folder: Path | None) -> None:
-        self._folder = folder
-        super().__init__(path, TaskLine, "id", "give each task an id of its own", _EMPTY_HINT)
-
-    def _check(self, number: int, entry: TaskLine) -> None:
-        if (outside := check_table_files(entry.facts, self._folder)) is not None:
-            raise_line_error(self._file.name, number, outside)
-
-
-class ValidatedFiles(NamedTuple):
-    """TASKS and RESPONSES, or the `columns` of a table, that were all validated, with their counts of both."""
-
-    tasks: FileDigest
-    responses: FileDigest | None
-    columns: TableColumns | None
-    extent: tuple[int, int]
-
-
 class TaskSource:
     """Tasks with their responses, in the order of the tasks file.
 
-    `tasks`, `responses` and `edges` are the marks of the source files, which stay open until `close`; `columns` are
-    those of a table, whose mark is that of the tasks. `graphs` is the number of tasks with a line in the `edges` file.
-    The first method that needs a line validates all of them; `extent` needs none if the files are those that were
-    `validated` earlier.
+    `tasks_file`, `responses_file` and `edges_file` are the digests of the source files, which stay open until `close`;
+    `columns` are those of a table, whose digest is that of the tasks. `graphs` is the number of tasks with a line in
+    the `edges` file.
     """
 
     def __init__(
@@ -145,15 +51,12 @@ class TaskSource:
         columns: TableColumns | None,
         folder: Path | None,
         defaults: TaskDefaults,
-        validated: ValidatedFiles | None,
     ) -> None:
-        """Open the files, and validate them unless they were `validated`; tasks may name files below `folder`."""
+        """Open the files, and validate every line; tasks may name files below `folder`."""
         self._folder = folder
         self._defaults = defaults
-        self._resources = ExitStack()
-        with ExitStack() as failed:
-            failed.callback(self.close)
-            enter = self._resources.enter_context
+        with ExitStack() as resources, require_temporary_space():
+            enter = resources.enter_context
             self._responses: TextFile | None
             if columns is not None:
                 self._tasks, self._responses = enter(open_table(path, columns))
@@ -167,97 +70,97 @@ class TaskSource:
             self.responses_file: FileDigest | None = None if apart is None else apart.file_digest
             self.edges_file: FileDigest | None = None if self._edges is None else self._edges.file_digest
             self.graphs = 0 if self._edges is None else len(self._edges)
-            is_unchanged = validated is not None and self._edges is None and self._is_unchanged(validated)
-            self._extent = validated.extent if validated is not None and is_unchanged else None
-            if not is_unchanged:
-                self.check()
-            failed.pop_all()
+            self._index: dict[str, _TaskPlace] = {}
+            self._response_lines: dict[str, int] = {}
+            self._validate()
+            self._ordered = list(self._index.values())
+            self._resources = resources.pop_all()
 
-    def _is_unchanged(self, validated: ValidatedFiles) -> bool:
-        digests = [mark and mark.sha256 for mark in (validated.tasks, validated.responses)]
-        return validated.columns == self.columns and digests == [
-            mark and mark.sha256 for mark in (self.tasks_file, self.responses_file)
-        ]
-
-    @cached_property
-    def _index(self) -> TaskIndex:
-        """Validate every line of the files, and return their index."""
-        index = self._resources.enter_context(closing(TaskIndex()))
-        self._check_tasks(index)
-        if self._responses is not None:
-            _check_responses(self._responses, index)
-        if self._edges is not None:
-            self._edges.refuse_unknown(index.find, index.task_ids(), "leave the line out")
-        index.sort()
-        unanswered = index.first_without_responses()
-        if unanswered is not None:
-            problem = f"task {quote(unanswered[0])} has no responses"
-            remedy = "give it one, or leave it out"
-            raise_line_error(self._tasks.name, unanswered[1], Problem(("responses",), problem, remedy))
-        return index
-
-    def _check_tasks(self, index: TaskIndex) -> None:
-        number = -1
-        for number, (line, task) in enumerate(read_lines(self._tasks, TaskLine)):
-            for problem in self._task_problems(index, number, line, task):
-                if problem is not None:
-                    raise_line_error(self._tasks.name, line.number, problem)
-        if number < 0:
+    def _validate(self) -> None:
+        for line, task in read_lines(self._tasks, TaskLine):
+            for problem in self._add_task(line, task):
+                raise_line_error(self._tasks.name, line.number, problem)
+        if not self._index:
             raise InputError(f"{self._tasks.name}: the file is empty; {_EMPTY_HINT}")
+        if self._responses is not None:
+            self._add_responses(self._responses)
+        if self._edges is not None:
+            self._edges.refuse_unknown(self._index.__contains__, self._index, "leave the line out")
+        for name, entry in self._index.items():
+            if not entry.responses:
+                problem = Problem(
+                    ("responses",), f"task {quote(name)} has no responses", "give it one, or leave it out"
+                )
+                raise_line_error(self._tasks.name, entry.line, problem)
 
-    def _task_problems(self, index: TaskIndex, number: int, line: TextLine, task: TaskLine) -> Iterator[Problem | None]:
+    def _add_task(self, line: TextLine, task: TaskLine) -> Iterator[Problem]:
         """Add a task and its responses to the index, and yield its problems."""
         if self._responses is not None and task.responses:
             problem = "is set although --responses names a file with responses"
             yield Problem(("responses",), problem, "leave out one of the two")
-        yield index.add("task", number, task.id, line, ("id",))
+        if task.id in self._index:
+            yield _taken("task", task.id, self._index[task.id].line, ("id",))
+        self._index[task.id] = _TaskPlace(line.number, line.place, len(task.responses))
         for position, response in enumerate(task.responses):
-            yield index.add("response", number, response.id, line, ("responses", position, "id"))
+            if response.id in self._response_lines:
+                path = ("responses", position, "id")
+                yield _taken("response", response.id, self._response_lines[response.id], path)
+            self._response_lines[response.id] = line.number
         if task.query == ():
             yield Problem(("query",), "is an empty list", "give it one message at least")
-        yield check_table_files(task.facts, self._folder)
+        outside = check_table_files(task.facts, self._folder)
+        if outside is not None:
+            yield outside
 
-    def check(self) -> None:
-        """Validate every line. Raises `InputError` with file, line and field."""
-        with require_temporary_space():
-            self._index  # noqa: B018 - builds the index, which validates the lines
+    def _add_responses(self, file: TextFile) -> None:
+        for line, response in read_lines(file, ResponseLine):
+            if response.task not in self._index:
+                hint = did_you_mean(response.task, self._index) or "name a task of the tasks file"
+                problem = Problem(("task",), f"there is no task {quote(response.task)}", hint)
+                raise_line_error(file.name, line.number, problem)
+            if response.id in self._response_lines:
+                earlier = self._response_lines[response.id]
+                raise_line_error(file.name, line.number, _taken("response", response.id, earlier, ("id",)))
+            self._response_lines[response.id] = line.number
+            entry = self._index[response.task]
+            entry.responses += 1
+            entry.places.append(line.place)
+        if not self._response_lines:
+            raise InputError(f"{file.name}: the file is empty; write one response a line, each a JSON object")
 
     def extent(self, start: int = 0, stop: int | None = None, skipped: Collection[int] = ()) -> tuple[int, int]:
         """Count the tasks from the one numbered `start` (from 0) up to `stop`, and the responses to them.
 
         Tasks whose numbers are `skipped` do not count.
         """
-        if self._extent is not None and (start, stop) == (0, None):
-            return self._extent
-        if self._extent is not None and start >= self._extent[0]:
-            return 0, 0
-        self.check()
-        return self._index.count(start, stop, skipped)
+        counted = [entry.responses for entry in self._entries(start, stop, skipped)]
+        return len(counted), sum(counted)
+
+    def _entries(self, start: int, stop: int | None, skipped: Collection[int]) -> Iterator[_TaskPlace]:
+        for number in range(*slice(start, stop).indices(len(self._ordered))):
+            if number not in skipped:
+                yield self._ordered[number]
 
     def pairs(self, start: int = 0, stop: int | None = None, skipped: Collection[int] = ()) -> Iterator[Pair]:
         """Yield these tasks, each with its responses in the order of their file; may be called again.
 
         Raises `InputError` if a file was changed since it was validated, or if a reviewed graph does not fit its task.
         """
-        self.check()
-        for number, place in self._index.tasks(start, stop):
-            if number in skipped:
-                continue
-            task, responses = reread_line(self._tasks, place, TaskLine).split()
+        for entry in self._entries(start, stop, skipped):
+            task, responses = reread_line(self._tasks, entry.place, TaskLine).split()
             task = self._defaults.complete(task)
             if self._responses is not None:
-                places = self._index.responses(number)
-                responses = tuple(reread_line(self._responses, place, ResponseLine).split()[1] for place in places)
+                lines = (reread_line(self._responses, place, ResponseLine) for place in entry.places)
+                responses = tuple(line.split()[1] for line in lines)
             yield (task if self._edges is None else self._edges.with_edges(task)), responses
 
     def place(self, task_id: str) -> str | None:
         """Return the line of a task in its file, or its row: "line 7"; None if there is no such task."""
-        self.check()
-        place = self._index.find(task_id)
-        return None if place is None else f"{self._tasks.unit} {place[1]}"
+        entry = self._index.get(task_id)
+        return None if entry is None else f"{self._tasks.unit} {entry.line}"
 
     def close(self) -> None:
-        """Close the files and the index. May be called more than once."""
+        """Close the files. May be called more than once."""
         self._resources.close()
 
     def __enter__(self) -> Self:
@@ -292,13 +195,11 @@ def open_tasks(
     columns: TableColumns | None = None,
     allow_files_outside: bool = False,
     defaults: TaskDefaults = NO_TASK_DEFAULTS,
-    validated: ValidatedFiles | None = None,
 ) -> TaskSource:
     """Read files as `read_tasks` does, but of any size: every line is validated here, and read again when needed.
 
     `edges` names a TASKS file whose rubric graphs are used. A task gets the `defaults` for parts that it lacks; their
-    table files must be below the same folder. If the files have the SHA-256 of those that were
-    `validated` earlier, their lines are validated only when one is needed.
+    table files must be below the same folder.
     """
     if edges is not None and str(edges) == "-":
         raise InputError("reviewed graphs are read from a file; name it")
@@ -313,38 +214,37 @@ def open_tasks(
     outside = check_table_files(defaults.facts, folder)
     if outside is not None:
         raise ConfigError(f"task_defaults.{outside.field}: {outside}")
-    return TaskSource(path, responses, edges, columns=columns, folder=folder, defaults=defaults, validated=validated)
+    return TaskSource(path, responses, edges, columns=columns, folder=folder, defaults=defaults)
 
 
-def _check_responses(file: TextFile, index: TaskIndex) -> None:
-    response = None
-    for line, response in read_lines(file, ResponseLine):
-        task = index.find(response.task)
-        if task is None:
-            hint = did_you_mean(response.task, index.task_ids()) or "name a task of the tasks file"
-            problem = Problem(("task",), f"there is no task {quote(response.task)}", hint)
-            raise_line_error(file.name, line.number, problem)
-        duplicate = index.add("response", task[0], response.id, line, ("id",))
-        if duplicate is not None:
-            raise_line_error(file.name, line.number, duplicate)
-    if response is None:
-        raise InputError(f"{file.name}: the file is empty; write one response a line, each a JSON object")
+def _taken(kind: str, name: str, earlier: int, path: FieldPath) -> Problem:
+    return Problem(path, f"{kind} {quote(name)} is already in line {earlier}", f"give each {kind} an id of its own")
 
 
 class TaskLines(TaskKeyedFile[TaskLine]):
-    """The tasks of a TASKS file that are `wanted`, completed by `defaults`; `len` counts these alone."""
+    """The tasks of a TASKS file that are `wanted`, completed by `defaults`; `len` counts these alone.
+
+    They need no response, and may name files below `folder`, or anywhere without one.
+    """
 
     def __init__(
-        self, path: str | Path, wanted: Callable[[Task], bool], defaults: TaskDefaults = NO_TASK_DEFAULTS
+        self,
+        path: str | Path,
+        wanted: Callable[[Task], bool] = lambda task: True,
+        defaults: TaskDefaults = NO_TASK_DEFAULTS,
+        folder: Path | None = None,
     ) -> None:
         """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
         self._is_wanted = wanted
         self._defaults = defaults
+        self._folder = folder
         self._wanted: list[str] = []
-        empty_hint = "write one task a line, each a JSON object"
-        super().__init__(path, TaskLine, "id", "give each task an id of its own", empty_hint)
+        super().__init__(path, TaskLine, "id", "give each task an id of its own", _EMPTY_HINT)
 
     def _check(self, number: int, entry: TaskLine) -> None:
+        outside = check_table_files(entry.facts, self._folder)
+        if outside is not None:
+            raise_line_error(self._file.name, number, outside)
         if self._is_wanted(self._defaults.complete(entry)):
             self._wanted.append(entry.id)
 

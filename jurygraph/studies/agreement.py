@@ -14,16 +14,15 @@ from jurygraph.aggregation.agreement import (
     alpha_interval,
     krippendorff_alpha,
 )
-from jurygraph.arrays import Bools, Floats
+from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import format_number
 from jurygraph.errors import InputError
-from jurygraph.inference.krippendorff import AlphaLevel
-from jurygraph.inference.selections import jaccard_above_median, jaccard_by_chance
+from jurygraph.inference.agreement import AlphaLevel, jaccard_above_median, jaccard_by_chance
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
 
-__all__ = ["jaccard_above_median", "krippendorff_alpha", "read_matrices", "report"]
+__all__ = ["ScoredPart", "jaccard_above_median", "krippendorff_alpha", "question_codes", "read_parts", "report"]
 
 LEAST_SHARED = 10
 """Items that two reviewers must both have rated for their Jaccard similarity (the paper's choice)."""
@@ -40,6 +39,68 @@ Figures = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class ScoredPart:
+    """The ratings of one dimension, [n], by reviewer and item; `group` and `domain` are of the rated item.
+
+    All but `score` are numbers from 0; an item without a group is a group of its own. `names` are the reviewers,
+    `items` the keys of items, `domains` their domains. `reasons` [n] are texts, empty without one; or there are none.
+    """
+
+    dimension: str | None
+    names: tuple[str, ...]
+    items: tuple[str, ...]
+    domains: tuple[str, ...]
+    reviewer: Ints
+    item: Ints
+    group: Ints
+    domain: Ints
+    score: Floats
+    reasons: tuple[str, ...] = ()
+
+
+def read_parts(files: Sequence[Ratings]) -> list[ScoredPart]:
+    """Return the ratings of each dimension, sorted by dimension, reviewer and item. Those without a score are left out.
+
+    Raises:
+        InputError: a reviewer scored an item twice, an item has two groups or domains, or there is no score.
+    """
+    by_dimension: dict[str, list[Rating]] = {}
+    known: dict[tuple[str, str], str | None] = {}
+    location_of: dict[tuple[str | None, str, str], str] = {}
+    for file in files:
+        for place, rating in file.rows:
+            if rating.score is None:
+                continue
+            location = f"{file.path}, {place}"
+            first = location_of.setdefault((rating.dimension, rating.reviewer, rating.key), location)
+            if first is not location:
+                problem = f"reviewer {rating.reviewer!r} has scored item {rating.key!r} in {first}"
+                raise InputError(f"{location}: {problem}; keep one of the scores")
+            for name, value in (("group", rating.group), ("domain", rating.domain)):
+                if known.setdefault((name, rating.key), value) != value:
+                    problem = f"item {rating.key!r} has another {name} above; give each item one"
+                    raise InputError(f"{location}, field {file.columns[name]}: {problem}")
+            by_dimension.setdefault(rating.dimension or "", []).append(rating)
+    if not by_dimension:
+        raise InputError(f"{', '.join(file.path for file in files)}: has no score; give each rating one")
+    return [_to_part(name, rows) for name, rows in sorted(by_dimension.items())]
+
+
+def _to_part(dimension: str, ratings: Sequence[Rating]) -> ScoredPart:
+    rows = sorted(ratings, key=lambda one: (one.reviewer, one.key))
+    names, reviewer = np.unique([one.reviewer for one in rows], return_inverse=True)
+    items, item = np.unique([one.key for one in rows], return_inverse=True)
+    domains, domain = np.unique([one.domain or "" for one in rows], return_inverse=True)
+    # A group may have the name of an item that is not in it.
+    groups = [f"item {one.key}" if one.group is None else f"group {one.group}" for one in rows]
+    group = np.unique(groups, return_inverse=True)[1]
+    scores = np.array([one.score for one in rows], dtype=np.float64)
+    known = (tuple(map(str, names)), tuple(map(str, items)), tuple(map(str, domains)))
+    reasons = tuple(one.reason or "" for one in rows)
+    return ScoredPart(dimension or None, *known, reviewer, item, group, domain, scores, reasons if any(reasons) else ())
+
+
+@dataclass(frozen=True)
 class RatingMatrix:
     """The scores of one dimension, [reviewers, items], with NaN where a reviewer rated nothing.
 
@@ -49,68 +110,23 @@ class RatingMatrix:
     dimension: str | None
     domain: str | None
     reviewers: tuple[str, ...]
-    items: tuple[str, ...]
     scores: Floats
 
 
-Cells = dict[tuple[str, str], float]
-"""Scores by reviewer and item."""
+def _to_matrices(part: ScoredPart) -> Iterator[RatingMatrix]:
+    """Yield the matrix of a dimension, and those of its domains if it has several."""
+    views: list[tuple[str | None, Bools]] = [(None, np.ones(len(part.score), dtype=np.bool_))]
+    if len(part.domains) > 1:
+        views += [(name or "none", part.domain == place) for place, name in enumerate(part.domains)]
+    for domain, rows in views:
+        reviewers, row = np.unique(part.reviewer[rows], return_inverse=True)
+        items, column = np.unique(part.item[rows], return_inverse=True)
+        scores = np.full((len(reviewers), len(items)), np.nan)
+        scores[row, column] = part.score[rows]
+        yield RatingMatrix(part.dimension, domain, tuple(part.names[one] for one in reviewers), scores)
 
 
-def read_matrices(files: Sequence[Ratings]) -> list[RatingMatrix]:
-    """Return a matrix for each dimension, followed by those of its domains if it has several, sorted by names.
-
-    Ratings without a score are left out.
-
-    Raises:
-        InputError: a reviewer scored an item twice, or no item has scores of two reviewers.
-    """
-    scores: dict[str, dict[str, Cells]] = {}
-    for _, rating, score in scored_once(files):
-        by_domain = scores.setdefault(rating.dimension or "", {})
-        by_domain.setdefault(rating.domain or "", {})[rating.reviewer, rating.key] = score
-    matrices = []
-    for dimension, by_domain in sorted(scores.items()):
-        together = {key: score for cells in by_domain.values() for key, score in cells.items()}
-        matrices.append(_to_matrix(dimension, "", together))
-        if len(by_domain) > 1:
-            matrices += [_to_matrix(dimension, domain or "none", cells) for domain, cells in sorted(by_domain.items())]
-    if not any((~np.isnan(one.scores)).sum(axis=0).max(initial=0) > 1 for one in matrices):
-        paths = ", ".join(file.path for file in files)
-        raise InputError(f"{paths}: no item has scores of two reviewers; agreement needs some that have")
-    return matrices
-
-
-def scored_once(files: Sequence[Ratings]) -> Iterator[tuple[str, Rating, float]]:
-    """Yield each rating that has a score, with its location and the score.
-
-    Raises `InputError` if a reviewer scored an item twice for one dimension.
-    """
-    location_of: dict[tuple[str, str, str], str] = {}
-    for file in files:
-        for place, rating in file.rows:
-            if rating.score is None:
-                continue
-            key = (rating.dimension or "", rating.reviewer, rating.key)
-            if key in location_of:
-                problem = f"reviewer {rating.reviewer!r} has scored item {rating.key!r} in {location_of[key]}"
-                raise InputError(f"{file.path}, {place}: {problem}; keep one of the scores")
-            location_of[key] = f"{file.path}, {place}"
-            yield location_of[key], rating, rating.score
-
-
-def _to_matrix(dimension: str, domain: str, cells: Cells) -> RatingMatrix:
-    reviewers = tuple(sorted({reviewer for reviewer, _ in cells}))
-    items = tuple(sorted({item for _, item in cells}))
-    row_of = {name: row for row, name in enumerate(reviewers)}
-    column_of = {name: column for column, name in enumerate(items)}
-    scores = np.full((len(reviewers), len(items)), np.nan)
-    for (reviewer, item), score in cells.items():
-        scores[row_of[reviewer], column_of[item]] = score
-    return RatingMatrix(dimension or None, domain or None, reviewers, items, scores)
-
-
-def report(matrices: Sequence[RatingMatrix], level: AlphaLevel = "ordinal") -> Report:
+def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
     """Return how far reviewers agree, for each dimension and domain.
 
     The figures are the `level`, and `parts`, each with its `dimension` and `domain` (None for all together); `ratings`;
@@ -119,7 +135,13 @@ def report(matrices: Sequence[RatingMatrix], level: AlphaLevel = "ordinal") -> R
     selections of the same sizes; and `reviewers`, each with `ratings`, `spread` (standard deviation of the own scores),
     and `strictness`: how far the mean of the others' scores on the same items is above the own mean, in units of the
     ratings. Nominal ratings have no order, and neither Jaccard nor reviewers.
+
+    Raises `InputError` as `read_parts` does, or if no item has scores of two reviewers.
     """
+    matrices = [matrix for part in read_parts(files) for matrix in _to_matrices(part)]
+    if not any((~np.isnan(one.scores)).sum(axis=0).max(initial=0) > 1 for one in matrices):
+        paths = ", ".join(file.path for file in files)
+        raise InputError(f"{paths}: no item has scores of two reviewers; agreement needs some that have")
     parts = [_measure_part(one, level) for one in matrices]
     whole = [part for part in parts if part["domain"] is None]
     rows = [

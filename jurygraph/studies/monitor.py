@@ -5,17 +5,17 @@ from contextlib import closing
 from itertools import islice
 from math import isnan
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import JsonValue
 
-from jurygraph.agents.data_analyzer import Alert, Analyzer, AnalyzerSettings, SeriesSummary, TrainingStep
+from jurygraph.agents.data_analyzer import Analyzer, TrainingStep
 from jurygraph.agents.data_analyzer.detectors import REFERENCES
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run, ScoredResponse
-from jurygraph.runs.store import folder as run_folder
-from jurygraph.runs.store.ledger import Ledger
+from jurygraph.schema import Trace
 from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
 
 Group = list[ScoredResponse]
@@ -23,102 +23,80 @@ Wait = Callable[[], None]
 """A function that returns when the run should be read again."""
 
 
-class Watch:
-    """Feeds an analyzer and keeps its alerts. For trainers, which have no run:
+_MIN_PAIRS = 50
+_HARMLESS = 0.1
+"""The autocorrelation above which a series is named, by the lower bound of 3 standard errors, from 50 pairs of steps
+on."""
 
-        watch = Watch()
-        for alert in watch.feed(Step(rewards, components, lengths, groups)):
-            log(alert.sentence)
 
-    With `keep`, every step's values are kept for the plot of the report, so that memory grows with the number of steps.
+def report(analyzer: Analyzer) -> Report:
+    """Return the report on the steps so far: all alerts in their order, and every series over the whole stream.
+
+    `arl` is the average run length without change for which the limits were computed, and `limits` are those of the
+    CUSUMs by their reference value; without a step there are none. A series has its count, mean, sd, extremes and last
+    value.
     """
-
-    def __init__(self, settings: AnalyzerSettings | None = None, keep: bool = False) -> None:
-        self.analyzer = Analyzer(settings)
-        self.alerts: list[Alert] = []
-        self._keep = keep
-        self._values: list[Floats] = []
-
-    def feed(self, step: TrainingStep) -> tuple[Alert, ...]:
-        """Return the alerts of one more step. Raises `InputError` if it does not match the steps before."""
-        alerts = self.analyzer.observe(step)
-        self.alerts += alerts
-        if self._keep:
-            self._values.append(self.analyzer.values)
-        return alerts
-
-    @property
-    def adverse(self) -> list[Alert]:
-        """Return the alerts whose change is bad."""
-        return [alert for alert in self.alerts if alert.adverse]
-
-    def report(self) -> Report:
-        """Return the report on the steps so far: all alerts in their order, and every series over the whole stream.
-
-        `arl` is the average run length without change for which the limits were computed: `drift`, those of the CUSUMs
-        by their reference value, and `jump`, that of a single step's normal score. Without a step there are none. Each
-        of the `warnings` names a series for which `arl` does not hold, since it is autocorrelated.
-        """
-        analyzer = self.analyzer
-        limits = analyzer.limits if analyzer.series else None
-        series = analyzer.summary()
-        figures = {
-            "steps": analyzer.steps,
-            "arl": analyzer.settings.arl,
-            "drift": {} if limits is None else dict(zip(map(str, REFERENCES), limits.drift, strict=True)),
-            "jump": None if limits is None else limits.jump,
-            "warnings": analyzer.warnings,
-            "alerts": self.alerts,
-            "series": series,
-        }
-        expected = f"one false alarm is expected in {analyzer.settings.arl:g} steps"
-        if analyzer.warnings:
-            expected += ", and more of series that depend on earlier steps (see the warnings)"
-        counts = f"{analyzer.steps} steps; {len(self.alerts)} alerts, {len(self.adverse)} adverse"
-        return Report(figures, [series_table(series), f"{counts}; {expected}"], analyzer.warnings, self._plots())
-
-    def _plots(self) -> list[Plot]:
-        plots = []
-        for index, name in enumerate(one.name for one in self.analyzer.series):
-            values = [float(values[index]) for values in self._values]
-            alerts = [alert for alert in self.alerts if alert.series == name or alert.kind == "hack"]
-            marks = [(float(one.step), f"{'adverse' if one.adverse else 'change'}, {one.kind}") for one in alerts]
-            series = PlotSeries(name, [None if isnan(one) else one for one in values], range(1, len(values) + 1))
-            plots.append(Plot(name, "line", [series], x_label="step", marks=marks))
-        return plots if self._values else []
+    series = [
+        _summarize(one.name, np.array([values[place] for values in analyzer.values]))
+        for place, one in enumerate(analyzer.series)
+    ]
+    figures = {
+        "steps": analyzer.steps,
+        "arl": analyzer.arl,
+        "limits": dict(zip(map(str, REFERENCES), analyzer.tests.limits.tolist(), strict=True)) if series else {},
+        "alerts": analyzer.alerts,
+        "series": series,
+    }
+    adverse = sum(alert.adverse for alert in analyzer.alerts)
+    counts = f"{analyzer.steps} steps; {len(analyzer.alerts)} alerts, {adverse} adverse"
+    expected = f"one false alarm is expected in {analyzer.arl:g} steps"
+    table = ReportTable(("series", "steps", *_FIGURES), [list(one.values()) for one in series])
+    return Report(figures, [table, f"{counts}; {expected}"], list(_warnings(analyzer)), _plots(analyzer))
 
 
-def series_table(summary: Iterable[SeriesSummary]) -> ReportTable:
-    """Return a row for each series."""
-    rows = []
-    for one in summary:
-        trend = "-" if one.trend is None else f"{one.trend:+z.2g}"
-        rho = "-" if one.autocorrelation is None else f"{one.autocorrelation:z.2f}"
-        rows.append([one.series, one.steps, one.mean, one.sd, one.least, one.most, one.last, trend, rho])
-    header = ("series", "steps", "mean", "sd", "min", "max", "last", "trend per step", "lag-1 ρ")
-    return ReportTable(header, rows)
+_FIGURES = ("mean", "sd", "min", "max", "last")
 
 
-def _open_run(folder: Path, wait: Wait | None) -> Run:
-    """Open the run in a folder. With `wait`, wait for one that has not begun yet or is still being planned.
+def _summarize(name: str, column: Floats) -> dict[str, Any]:
+    values = column[~np.isnan(column)]
+    row: dict[str, Any] = {"series": name, "steps": len(values)} | dict.fromkeys(_FIGURES)
+    if len(values):
+        sd = values.std(ddof=1) if len(values) > 1 else 0.0
+        figures = (values.mean(), sd, values.min(), values.max(), values[-1])
+        row |= zip(_FIGURES, map(float, figures), strict=True)
+    return row
 
-    Raises `InputError` if there is none, or if none can appear: at a file, or in a folder of something else.
+
+def _warnings(analyzer: Analyzer) -> Iterator[str]:
+    """Yield a sentence for each series that is autocorrelated, since `arl` does not hold for it.
+
+    The estimate is by how often the normal scores of two steps in a row have one sign: a change of level then weighs no
+    more than the steps until it is found.
     """
-    while wait is not None and _is_pending(folder):
-        wait()
-    return Run.open(folder)
+    if not analyzer.series:
+        return
+    signs = np.nan_to_num(np.sign(np.array(analyzer.normal_scores)))
+    products = signs[1:] * signs[:-1]
+    for series, pairs, agreeing in zip(
+        analyzer.series, np.abs(products).sum(axis=0), products.sum(axis=0), strict=True
+    ):
+        agreement = agreeing / max(pairs, 1.0)
+        rho, lowest = np.sin(np.pi / 2.0 * np.array([agreement, agreement - 3.0 / max(pairs, 1.0) ** 0.5]))
+        if pairs >= _MIN_PAIRS and lowest > _HARMLESS:
+            problem = f"depends on the step before (autocorrelation {rho:.2f}), so false alarms are more frequent"
+            remedy = "shuffle the prompts, or make steps of more tasks"
+            yield f"{series.description} {problem} than one in {analyzer.arl:g} steps; {remedy}"
 
 
-def _is_pending(folder: Path) -> bool:
-    """Return True if there is no run yet, and one may be created."""
-    if (folder / run_folder.LEDGER).is_file():
-        ledger = Ledger.open(folder / run_folder.LEDGER)
-        if ledger is not None:
-            ledger.close()
-        return ledger is None
-    if not folder.exists():
-        return True
-    return folder.is_dir() and all(entry.name in run_folder.RUN_FILES for entry in folder.iterdir())
+def _plots(analyzer: Analyzer) -> list[Plot]:
+    plots = []
+    for index, name in enumerate(one.name for one in analyzer.series):
+        values = [float(values[index]) for values in analyzer.values]
+        alerts = [alert for alert in analyzer.alerts if alert.series == name or alert.kind == "hack"]
+        marks = [(float(one.step), f"{'adverse ' if one.adverse else ''}{one.kind}") for one in alerts]
+        series = PlotSeries(name, [None if isnan(one) else one for one in values], range(1, len(values) + 1))
+        plots.append(Plot(name, "line", [series], x_label="step", marks=marks))
+    return plots
 
 
 def read_groups(folder: Path, wait: Wait | None = None) -> Generator[Group, None, None]:
@@ -129,7 +107,7 @@ def read_groups(folder: Path, wait: Wait | None = None) -> Generator[Group, None
     last_task = 0
     closed = False
     while not closed:
-        with closing(_open_run(folder, wait)) as run:
+        with closing(Run.open(folder)) as run:
             closed = run.is_closed or wait is None
             last = run.last_base_record
             for task in run.source.ledger.records("task", last_task):
@@ -143,9 +121,9 @@ def read_groups(folder: Path, wait: Wait | None = None) -> Generator[Group, None
             wait()
 
 
-def penalty_components(folder: Path, wait: Wait | None = None) -> frozenset[str]:
+def penalty_components(folder: Path) -> frozenset[str]:
     """Return the components of a run with a negative weight in its config."""
-    with closing(_open_run(folder, wait)) as run:
+    with closing(Run.open(folder)) as run:
         return frozenset(name for name, weight in run.config.reward.items() if weight < 0)
 
 
@@ -163,35 +141,31 @@ def steps_by_label(stream: Iterable[Group], label: str) -> Iterator[list[Group]]
     if a response lacks the label, a task has two values, or a value occurs again after another.
     """
     step: list[Group] = []
-    current: list[JsonValue] = []
-    ended: set[str] = set()
+    seen: list[JsonValue] = []
     for group in stream:
-        value = _label_values(group, label)
-        if value and current and value != current:
-            yield step
-            ended.add(repr(current))
-            step = []
-        if repr(value) in ended:
-            task = group[0].trace.task_id
-            raise InputError(f"task {task!r}: label {label!r} is {value[0]!r} again, after others; order tasks by it")
+        values = [_label(trace, label) for trace, response in group if response is not None]
+        task = group[0].trace.task_id
+        if any(value != values[0] for value in values):
+            raise InputError(f"task {task!r}: its responses differ in label {label!r}; a task belongs to one step")
+        if values and seen[-1:] != values[:1]:
+            if values[0] in seen:
+                raise InputError(
+                    f"task {task!r}: label {label!r} is {values[0]!r} again, after others; order tasks by it"
+                )
+            if seen:
+                yield step
+                step = []
+            seen.append(values[0])
         step.append(group)
-        current = value or current
     if step:
         yield step
 
 
-def _label_values(group: Group, label: str) -> list[JsonValue]:
-    """Return the value of a task's label, as a list; empty if all its responses were erased with their labels."""
-    traces = [trace for trace, response in group if response is not None]
-    for trace in traces:
-        if label not in trace.labels:
-            names = ", ".join(map(repr, trace.labels)) or "none"
-            raise InputError(f"response {trace.response_id!r}: has no label {label!r}; its labels: {names}")
-    values = [trace.labels[label] for trace in traces]
-    if any(value != values[0] for value in values):
-        task = traces[0].task_id
-        raise InputError(f"task {task!r}: its responses differ in label {label!r}; a task belongs to one step")
-    return values[:1]
+def _label(trace: Trace, label: str) -> JsonValue:
+    if label not in trace.labels:
+        names = ", ".join(map(repr, trace.labels)) or "none"
+        raise InputError(f"response {trace.response_id!r}: has no label {label!r}; its labels: {names}")
+    return trace.labels[label]
 
 
 def analyzer_steps(cut: Iterable[Sequence[Group]]) -> Iterator[TrainingStep]:

@@ -20,7 +20,6 @@ REVIEWERS: Mapping[str, tuple[Any, str]] = {
     "columns": ({"item": 3}, "columns.item: is the number 3; write text, in quotes"),
     "shots": (-1, "shots: is the number -1; write a number of 0 or more"),
     "samples": (0, f"samples: {ABOVE_0}"),
-    "counts": ("yes", "counts: is the text 'yes'; write true or false, without quotes"),
     "profile": ("terse", PROFILE[1]),
 }
 EVALUATORS = {
@@ -49,16 +48,13 @@ EVALUATORS = {
         ({"audience": "criterion"}, "audience: is the text 'criterion'; write 'stakeholder' or 'task'"),
     ],
     "optimizer.efficiency": [({"limit": 1.0}, "limit: is the number 1.0; write a number above 1")],
-    "optimizer.diversity": [({"embedder": 3}, "embedder: is the number 3; write text, in quotes")],
     "similarity": [({}, "embedder: is missing; write it: A name that `open_embedder` accepts, such as sentence-")],
     "ranker": [({"ranker": "a:b", "logits": 1}, "logits: is the number 1; write true or false, without quotes")],
     "pairwise": [PROFILE, ({"criterion": " "}, "criterion: is empty; write at least one character")],
     "listwise": [PROFILE, ({"criterion": 3}, "criterion: is the number 3; write text, in quotes")],
     "zero-shot": [({"dimensions": QUALITY, name: bad}, said) for name, (bad, said) in REVIEWERS.items()],
-    "aggregate": [({"dimensions": QUALITY, "shrinkage": 1.0}, "shrinkage: unknown; known here: dimensions")],
-    "personalized": [
-        ({"dimensions": QUALITY, "shrinkage": -1.0}, "shrinkage: is the number -1.0; write a number of 0")
-    ],
+    "aggregate": [({"dimensions": QUALITY, "shot": 1}, "shot: unknown; did you mean shots?")],
+    "personalized": [({"dimensions": QUALITY, "choice": "best"}, "choice: is the text 'best'; write 'random'")],
 }
 DERIVERS = {
     "facts.claims": [({"tools": ["maps"]}, "tools: is a list; write an object")],

@@ -1,8 +1,5 @@
 """The three roles: what they are given, what a question says of itself, and what a combiner's cells mean."""
 
-from typing import Any
-
-import numpy as np
 import pytest
 
 from jurygraph import (
@@ -10,7 +7,6 @@ from jurygraph import (
     Deriver,
     Evaluator,
     EvaluatorInput,
-    ScoreMatrix,
     Stakeholder,
     TaskView,
 )
@@ -63,14 +59,3 @@ def test_every_audience_belongs_to_a_branch() -> None:
         tone.audience = audience  # type: ignore[assignment]
         view = TaskView(id="t", query="q", audience=audience, about=about)
         assert tone.question(view).branch == BRANCH_OF_AUDIENCE[audience]  # type: ignore[index]
-
-
-def cells(value: list[list[float]], live: Any = True, weight: Any = 1.0) -> ScoreMatrix:
-    numbers = np.array(value)
-    return ScoreMatrix(
-        value=numbers,
-        met=numbers >= 0.5,
-        judged=np.ones(numbers.shape, dtype=bool),
-        applicable=np.broadcast_to(np.array(live), numbers.shape),
-        weight=np.broadcast_to(np.array(weight, dtype=float), numbers.shape[1:]),
-    )

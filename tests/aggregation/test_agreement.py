@@ -19,7 +19,7 @@ from jurygraph.aggregation.agreement import (
     strict_majority,
 )
 from jurygraph.errors import PlanError
-from jurygraph.inference.krippendorff import AlphaLevel
+from jurygraph.inference.agreement import AlphaLevel
 from tests.rows import all_rows
 
 DATA = Path(__file__).parents[1] / "data"

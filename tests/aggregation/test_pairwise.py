@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from jurygraph.aggregation.pairwise import MOST_ROUNDS, Position, bradley_terry, flips, outcomes, position
+from jurygraph.aggregation.pairwise import MOST_ROUNDS, bradley_terry, flips, outcomes
 from jurygraph.errors import PlanError
 from tests.examples import at_most
 from tests.rows import all_rows
@@ -48,7 +48,7 @@ def test_outcomes_of_both_sides_add_up_to_1(pairs: list[tuple[float, float]]) ->
 
 
 @given(both)
-def test_swapping_the_orders_swaps_only_the_position_counts(pairs: list[tuple[float, float]]) -> None:
+def test_swapping_the_orders_changes_nothing(pairs: list[tuple[float, float]]) -> None:
     one, other = np.array(pairs).reshape(-1, 2).T
     assert outcomes(one, other).tolist() == outcomes(other, one).tolist()
     assert flips(one, other).tolist() == flips(other, one).tolist()
@@ -63,30 +63,10 @@ def test_swapping_the_orders_swaps_only_the_position_counts(pairs: list[tuple[fl
         ([True], [1.0], "first holds bool"),
     ],
 )
-@all_rows("function", [outcomes, flips, position])
+@all_rows("function", [outcomes, flips])
 def test_invalid_preferences_are_refused(function: Callable[..., Any], first: Any, second: Any, message: str) -> None:
     with pytest.raises(PlanError, match=message):
         function(first, second)
-
-
-# Position bias
-
-
-def test_position_counts_of_all_nine_cases() -> None:
-    found = position(FIRST, SECOND)
-    assert found == Position(
-        pairs=9, consistent=3, ties=1, half_ties=4, flips=2, toward_first=1, toward_second=1, decided=12, first=6
-    )
-    assert found.preference_for_first == 0.5
-
-
-@given(both)
-def test_every_pair_counts_once_from_either_side(pairs: list[tuple[float, float]]) -> None:
-    one, other = np.array(pairs).reshape(-1, 2).T
-    found = position(one, other)
-    assert found.pairs == found.consistent + found.flips + found.half_ties == len(pairs)
-    assert found.flips == found.toward_first + found.toward_second
-    assert position(1 - other, 1 - one) == found
 
 
 # Bradley-Terry
@@ -229,21 +209,6 @@ def test_llmbars_counts_in_both_orders(entry: dict[str, str]) -> None:
     right = [sum(a == b for a, b in zip(entry[order], entry["label"], strict=True)) for order in ("orig", "swap")]
     assert [published["correct_False"], published["correct_True"]] == [share(each) for each in right]
     assert published["correct_average"] == f"{sum(right) / 2 / size * 100}%"
-    found = position(first[readable], second[readable])
+    flipped = int(flips(first[readable], second[readable]).sum())
     lost_twice = sum(a == b == "-" for a, b in zip(entry["orig"], entry["swap"], strict=True))
-    assert published["equal"] == share(found.consistent + lost_twice)
-    assert found.pairs == found.consistent + found.flips
-    assert found.decided == 2 * found.pairs
-
-
-def test_llmbars_position_bias() -> None:
-    """The counts over all 27,235 pairs equal a count by other code."""
-    everything = [preferences_of(entry) for entry in ENTRIES]
-    first, second = (np.concatenate([each[order][each[2]] for each in everything]) for order in (0, 1))
-    limits = [pair for entry in ENTRIES for pair in zip(entry["orig"], entry["swap"], strict=True) if "-" not in pair]
-    found = position(first, second)
-    assert (found.pairs, found.flips) == (len(limits), sum(one != other for one, other in limits))
-    assert found.toward_first == limits.count(("1", "2"))
-    assert found.toward_second == limits.count(("2", "1"))
-    shown_first = sum((one == "1") + (other == "2") for one, other in limits)
-    assert found.preference_for_first == shown_first / (2 * len(limits))
+    assert published["equal"] == share(int(readable.sum()) - flipped + lost_twice)

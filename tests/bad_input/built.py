@@ -63,7 +63,7 @@ def lines_that_end_with_cr_lf(folder: Path) -> None:
     write_tasks(folder, "\r\n".join([task(), task("salt"), bad]).encode())
 
 
-@gives("jury.yaml, line 1: is not UTF-8; save the file as UTF-8")
+@gives("jury.yaml, line 1: byte 1 (0xff) is not UTF-8; save the file as UTF-8, gzipped or not")
 def a_config_in_utf_16(folder: Path) -> None:
     (folder / "jury.yaml").write_text("evaluators: [judges.polite]\n", encoding="utf-16")
 
@@ -116,17 +116,17 @@ def a_pipe(folder: Path) -> None:
     threading.Thread(target=(folder / "tasks.jsonl").write_text, args=(content,), daemon=True).start()
 
 
-@gives("{folder}/jury.yaml: there is no such file; `jurygraph init DIR` creates one")
+@gives("{folder}/jury.yaml: there is no such file; name one that is there")
 def a_config_that_is_not_there(folder: Path) -> None:
     (folder / "jury.yaml").unlink()
 
 
-@gives("{folder}/jury.yaml: is a folder; name the config file in it")
+@gives("{folder}/jury.yaml: is a folder; name a file")
 def a_config_that_is_a_folder(folder: Path) -> None:
     (folder / "jury.yaml").unlink()
     (folder / "jury.yaml").mkdir()
 
 
-@gives("{folder}/jury.yaml: is larger than 1 MB, which no config is; name the config file")
+@gives("jury.yaml: is larger than 1 MB; name the config file")
 def a_config_of_megabytes(folder: Path) -> None:
     (folder / "jury.yaml").write_text("# not a config\n" * 100_000)

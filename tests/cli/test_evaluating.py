@@ -67,8 +67,8 @@ def test_another_judge_can_evaluate_and_the_trace_names_both_judges(
     expected = {"kind": "evaluation", "judge": "large", "reward_judges": ["tiny", "tiny-1"], "same_judge": False}
     assert trace["purpose"] == expected
     assert run("verify", project / "eval", "--deep").code == 0
-    shown = run("explain", project / "eval", "--response", "letter/0")
-    assert "Purpose: evaluation of what was trained on rewards of tiny, tiny-1, by large." in shown.out
+    shown = run("show", project / "eval", "--response", "letter/0")
+    assert "purpose: evaluation of what was trained on rewards of tiny, tiny-1, by large" in shown.out
 
 
 def test_a_judge_behind_an_alias_is_recognized_by_the_model_that_answers(run: Command, project: Path) -> None:

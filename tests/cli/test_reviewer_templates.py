@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from jurygraph.cli import main
-from jurygraph.judges.few_shot.dimensions import load_ready_set
+from jurygraph.judges.reviewers import load_ready_set
 from jurygraph.sources import read_config, read_tasks
-from tests.agents.judging import scripted_judge
 from tests.cli.conftest import Command
+from tests.judges.criteria import scripted_judge
 from tests.judges.few_shot.reviewers import examples_shown, prediction_reply
 from tests.models.judge_scripts import response_in
 from tests.models.server import Answer, run_server

@@ -5,13 +5,9 @@ from math import inf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
-from jurygraph.cli.render.text import fit_table, fit_widths, format_table
+from jurygraph.cli.render.text import fit_widths, format_table
 from jurygraph.display import format_number
-
-cells = st.text(max_size=12) | st.sampled_from(["-", "0.2500", "漢字", "a\nb", "x" * 200])
-HEADER = ["name", "agent", "value"]
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=9), st.integers(0, 3), st.integers(40, 200))
@@ -26,13 +22,6 @@ def test_columns_fit_into_a_line(widths: list[int], left: int, available: int) -
     elif 6 * left + sum(numbers[:1]) <= available:
         assert sum(fitted) + 2 * (len(fitted) - 1) <= available
     assert fit_widths(widths, left, None) == widths, "a pipe gets a table whole"
-
-
-@given(st.lists(cells, min_size=3, max_size=3), st.integers(18, 60))
-def test_a_table_is_cut_to_the_terminal(row: list[str], available: int) -> None:
-    lines, shown = fit_table(HEADER, [[*row[:2], "0.2500"]], 2, available)
-    assert shown == 3
-    assert all(cell_len(line) <= available for line in lines)
 
 
 def test_what_does_not_fit_on_a_terminal_follows_below(monkeypatch: pytest.MonkeyPatch) -> None:

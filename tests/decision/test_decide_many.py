@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 from jurygraph.arrays import Floats
 from jurygraph.decision import decide
 from jurygraph.decision.combiners import Combiner, Component, Matrices, Mean, ScoreMatrix
-from jurygraph.decision.decide import (
-    GroupVerdicts,
-    RewardRow,
-    compute_rewards,
-    compute_rewards_of_each,
-    is_independent,
-)
+from jurygraph.decision.decide import GroupVerdicts, RewardRow, compute_rewards, compute_rewards_of_each, is_independent
 from jurygraph.errors import PlanError
 from jurygraph.schema import RecordedVerdict, Reward
 from jurygraph.schema.frozen_model import PlainParams

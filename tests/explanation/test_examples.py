@@ -36,12 +36,10 @@ N = r"-?\d+(?:\.\d+)?"
 POINTS = re.compile(
     rf"(?P<indent> *)(?P<word>Lost|Gained) (?P<points>{N}): (?P<penalty>penalty )?(?P<names>.+?)(?:, each)? "
     rf"(?:(?P<native>{N}) on a scale of (?P<low>{N}) to (?P<high>{N}) \((?P<on_scale>{N})\)|(?P<value>{N})(?: of 1)?), "
-    rf"weight (?P<weight>{N}(?:/{N})?(?: × {N}(?:/{N})?)*)(?=[.; ])"
+    rf"weight (?P<weight>{N})(?: × (?P<number>\d+))?(?=[.; ])"
 )
-PRODUCT = re.compile(rf"; ({N}) = ({N})(?: \({N} on a scale [^()]*\))?((?: × {N} \([^():]+ λ {N}\))+)")
-FACTOR = re.compile(rf" × ({N}) \((?:[^()]* at ({N})|[^()]*, not judged), λ ({N})\)")
-TOGETHER = re.compile(rf"; ({N}) = ({N})(?: \({N} on a scale [^()]*\))? × ({N}) \(together: ([^()]+ λ {N})\)")
-PARENT = re.compile(rf"(?: at ({N})|, not judged), λ ({N})(?:;|$)")
+PRODUCT = re.compile(rf"; ({N}) = ({N})(?: \({N} on a scale [^()]*\))? × ({N}), by ([^()]+ λ {N})")
+PARENT = re.compile(rf"(?: at ({N})| not judged), λ ({N})(?:;|$)")
 CAP = re.compile(rf"; at most ({N}) × ({N}), the mean of its hard constraints: ([^();]+?)(?:;| \()")
 GATE = re.compile(rf"gate: .* → ({N}) (?:- \(1 - ({N})\) × ({N}) points of .*|× \(1 - ({N})\)) = ({N})")
 SCALE = re.compile(rf"Scale: ({N}) × ({N}) = ({N})\.")
@@ -66,15 +64,6 @@ def require_within(found: str, low: float, high: float, units: float, line: str)
     assert low - units * 1.01e-4 <= float(found) <= high + units * 1.01e-4, line
 
 
-def weight_ends(text: str, is_group: bool) -> list[tuple[float, float]]:
-    factors = []
-    for part in text.split(" × "):
-        number, _, total = part.partition("/")
-        low, high = ends(number)
-        factors.append((low, high) if not total else tuple(sorted((low / float(total), high / float(total)))))
-    return [*factors[:-1], (float(part), float(part))] if is_group else factors  # the number of names is exact
-
-
 def check_points(line: str) -> tuple[str, Decimal]:
     """Recompute the points of a line; return its indentation and what it lost."""
     found = POINTS.match(line)
@@ -83,33 +72,26 @@ def check_points(line: str) -> tuple[str, Decimal]:
         native, low, high = (float(found[name]) for name in ("native", "low", "high"))
         assert (native - low) / (high - low) == pytest.approx(float(found["on_scale"]), abs=HALF), line
     value = ends(found["on_scale"] or found["value"])
-    factors = weight_ends(found["weight"], is_group=", each " in line)
-    is_penalty = prod(high + low for low, high in factors) < 0
+    number = float(found["number"] or 1)
+    factors = [ends(found["weight"]), (number, number)]
+    is_penalty = float(found["weight"]) < 0
     assert is_penalty == bool(found["penalty"]), line
     if found["word"] == "Lost":
         value = (-value[1], -value[0]) if is_penalty else (1.0 - value[1], 1.0 - value[0])
     low, high = product_ends([*factors, value])
     require_within(found["points"], low, high, 1, line)
+    assert (number > 1) == (", each " in line), line
     assert found["word"] == "Gained" or float(found["points"]) >= 0, line
     return found["indent"], Decimal(found["points"]) if found["word"] == "Lost" else Decimal(0)
 
 
 def check_notes(line: str) -> None:
     """Recompute what a line says of how its numbers follow from others."""
-    for value, own, text in PRODUCT.findall(line):
-        factors = FACTOR.findall(text)
-        assert text.count(" × ") == len(factors), line
-        require_within(value, *product_ends([ends(own), *(ends(factor) for factor, _, _ in factors)]), 0.5, line)
-        for factor, parent, kept in factors:
-            if parent:
-                assert float(factor) == pytest.approx(float(parent) + (1 - float(parent)) * float(kept), abs=2e-4)
-            else:
-                assert factor in (kept, "1"), line
-    for value, own, factor, text in TOGETHER.findall(line):
+    for value, own, factor, text in PRODUCT.findall(line):
         require_within(value, *product_ends([ends(own), ends(factor)]), 0.5, line)
         alone = [float(kept) + (1 - float(kept)) * float(held or 0) for held, kept in PARENT.findall(text)]
-        assert len(alone) == text.count("; ") + 1 > 1, line
-        assert prod(alone) - 3e-4 <= float(factor) <= min(alone) + 2e-4, line
+        assert len(alone) == text.count("; ") + 1, line
+        assert prod(alone) - 3e-4 <= float(factor) <= min(alone) + 2e-4 or factor == "1", line
     for cap, share, constraints in CAP.findall(line):
         scores = [float(one.rpartition(" ")[2]) for one in constraints.split(", ")]
         assert float(share) == pytest.approx(sum(scores) / len(scores), abs=1e-4), line

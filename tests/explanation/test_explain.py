@@ -35,7 +35,7 @@ def test_a_trace_explains_itself() -> None:
     assert {line.component: line.value for line in explanation.lines} == {
         term.name: term.value for term in trace.reward.terms
     }
-    assert explanation.points.total == pytest.approx(trace.reward.value, abs=1e-4)
+    assert sum(line.points for line in explanation.lines) == pytest.approx(trace.reward.value)
     assert len(explanation.what_if()) == 3
     assert repr(explanation) == f"Explanation(response='kind', reward={trace.reward.value:.4g}, terms=3)"
 
@@ -137,7 +137,7 @@ def test_a_response_gate_is_one_change_of_all_its_verdicts() -> None:
     assert trace.reward.value == -0.5
     (change,) = explanation.what_if()
     assert (change.kind, change.name, change.value, change.gain) == ("response gate", "empty-response", 1.0, 1.5)
-    assert "Response gate empty-response: the worst score for 2 verdicts, rude, warm" in str(explanation)
+    assert "Response gate empty-response, the worst score (2): rude (" in str(explanation)
     assert "Lost 1: warm 0 of 1, weight 1 (stopped by empty-response)." in str(explanation)
     assert "Verdicts: 2 requested; 0 judged, 2 set by empty-response, 0 abstained" in str(explanation)
     assert "All verdicts are present" not in str(explanation)

@@ -15,7 +15,7 @@ from jurygraph.graphs.execution import (
     LONGEST_KIND,
     to_failure,
 )
-from jurygraph.models.faults import Fault
+from jurygraph.models.request import Fault
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Evidence, Failure, Material, RecordedVerdict, Response, Verdict
 from tests.graphs.scripted import response, score_responses, task

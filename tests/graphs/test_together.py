@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Evaluator, EvaluatorInput, Jury, RecordedVerdict, Verdict
-from jurygraph.models.faults import Fault
+from jurygraph.models.request import Fault
 from tests.models.judge_scripts import responses, rubric
 
 

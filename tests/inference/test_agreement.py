@@ -1,6 +1,7 @@
-"""Kappa and its interval: equal to statsmodels, covering in simulations, and known where all labels agree."""
+"""Kappa, alpha and Jaccard: equal to statsmodels, covering in simulations, and known where all labels agree."""
 
 import math
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -8,9 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from jurygraph.aggregation.agreement import kappa_interval, weighted_kappa
+from jurygraph.aggregation.agreement import cohen_kappa, kappa_interval, krippendorff_alpha
 from jurygraph.errors import PlanError
-from jurygraph.inference.agreement import kappa, kappa_estimate, label_table
+from jurygraph.inference.agreement import (
+    AlphaLevel,
+    alpha_of_pairs,
+    jaccard_above_median,
+    jaccard_by_chance,
+    kappa,
+    kappa_estimate,
+    label_table,
+)
 from jurygraph.inference.clusters import t_quantile
 from jurygraph.inference.shares import wilson
 
@@ -42,10 +51,7 @@ def test_labels_at_uneven_steps_count_by_their_numbers() -> None:
     table = label_table(codes[0], codes[1], 3)
     for weights in ("linear", "quadratic"):
         expected = cohens_kappa(table, weights=steps, wt=weights).kappa
-        assert weighted_kappa(steps[codes[0]], steps[codes[1]], weights) == pytest.approx(expected, abs=1e-12)
-        words = np.array(["bad", "fair", "good"])[codes]
-        in_steps = cohens_kappa(table, wt=weights).kappa
-        assert weighted_kappa(*words, weights, ["bad", "fair", "good"]) == pytest.approx(in_steps, abs=1e-12)
+        assert cohen_kappa(steps[codes[0]], steps[codes[1]], weights) == pytest.approx(expected, abs=1e-12)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 5)), min_size=2, max_size=40))
@@ -53,12 +59,12 @@ def test_the_error_is_the_jackknife_over_tasks(items: list[tuple[int, int, int]]
     """Cluster by cluster, with kappa computed anew; the interval contains kappa and stays within [-1, 1]."""
     first, second, tasks = (np.array(column) for column in zip(*items, strict=True))
     found = kappa_interval(first, second, "linear", tasks=tasks)
-    value = weighted_kappa(first, second, "linear")
+    value = cohen_kappa(first, second, "linear")
     if found is None:
         assert math.isnan(value)
         return
     without = [
-        weighted_kappa(first[tasks != one], second[tasks != one], "linear") if (tasks != one).any() else math.nan
+        cohen_kappa(first[tasks != one], second[tasks != one], "linear") if (tasks != one).any() else math.nan
         for one in np.unique(tasks)
     ]
     if found.error is None:
@@ -109,9 +115,7 @@ def test_the_interval_covers_in_small_samples(size: int, true: float) -> None:
     ("arguments", "message"),
     [
         ({"weights": "cubic"}, "weights is 'cubic': one of equal, linear, quadratic is needed"),
-        ({"weights": "linear"}, "linear weights need the order of the labels a, b: give labels"),
-        ({"labels": ["a", "c"]}, "labels lacks 'b', which an annotator gave"),
-        ({"labels": ["a", "b", "a"]}, "labels has a label twice"),
+        ({"weights": "linear"}, "linear weights need numbers, and the labels are a, b"),
         ({"tasks": ["t"]}, "tasks has shape (1,) and first (2,): give each item its task"),
     ],
 )
@@ -119,3 +123,32 @@ def test_an_argument_that_does_not_fit_is_named(arguments: dict, message: str) -
     with pytest.raises(PlanError) as caught:
         kappa_interval(["a", "b"], ["a", "b"], **arguments)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
+def test_alpha_of_pairs_is_alpha_and_takes_many_tables_at_once(level: AlphaLevel) -> None:
+    rng = np.random.default_rng(0)
+    positions = np.array([-1.0, 0.0, 2.0, 5.0])
+    pairs = rng.integers(0, 4, (3, 2, 60))
+    tables = np.zeros((4, 4, 4))  # the last one is empty
+    for table, (first, second) in zip(tables, pairs, strict=False):
+        np.add.at(table, (first, second), 1.0)
+    expected = [krippendorff_alpha(positions[one], level) for one in pairs]
+    np.testing.assert_allclose(alpha_of_pairs(tables, positions, level), [*expected, np.nan], rtol=1e-12)
+
+
+def test_jaccard_compares_what_each_rater_rates_above_the_own_median() -> None:
+    """Medians 2.5, 2.5 and 3: above are items 2 and 3; 1 and 3; none of the third rater's, who likes all alike."""
+    ratings = [[1, 2, 3, 4], [1, 5, 0, 4], [3, 3, 3, 3], [np.nan, 0, 1, 2]]
+    found = jaccard_above_median(ratings, least=3)
+    assert found[0, 1] == found[1, 0] == 1 / 3
+    assert found[0, 2] == 0.0
+    assert np.isnan(found[2, 2])
+    assert found[0, 3] == 1 / 2  # median 1 of three items: the last alone is above
+    assert np.isnan(jaccard_above_median(ratings, least=4)[0, 3])
+
+
+def test_the_jaccard_of_chance_is_the_mean_over_all_orders_of_the_items() -> None:
+    ratings = np.array([[1, 2, 3, 4, 5], [5, 1, 4, 0, 0]], dtype=np.float64)
+    every = [jaccard_above_median([ratings[0], list(order)], least=5)[0, 1] for order in permutations(ratings[1])]
+    assert jaccard_by_chance(ratings, least=5)[0, 1] == pytest.approx(np.mean(every), abs=1e-12)

@@ -1,4 +1,4 @@
-"""Sign flips of whole tasks, exact by each of the three ways, and the tests that they contain."""
+"""p-values by flips of tasks, adjusted for their number."""
 
 import math
 from itertools import product
@@ -8,10 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from jurygraph.errors import PlanError
 from jurygraph.inference import sign_flips
-from jurygraph.inference.sign_flips import flippable_sums, least_p, sign_flip_p
+from jurygraph.inference.sign_flips import flippable_sums, holm, least_p, sign_flip_p
 
 whole = st.lists(st.integers(-20, 20), min_size=1, max_size=12)
 tied = st.lists(st.integers(-9, 9).map(lambda value: value / 10), min_size=1, max_size=12)
@@ -104,3 +105,25 @@ def test_of_very_many_tasks_the_normal_tail_is_that_of_random_flips() -> None:
     assert quick is not None
     assert drawn is not None
     assert quick == pytest.approx(drawn, abs=5 * math.sqrt(drawn * (1 - drawn) / sign_flips.FLIPS))
+
+
+p_values = st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.01, 0.05, 1.0])
+
+
+@given(st.lists(p_values, min_size=1, max_size=20), st.lists(st.integers(0, 20), max_size=5))
+def test_adjusted_p_values_equal_statsmodels_and_missing_ones_do_not_count(
+    p_values: list[float], missing: list[int]
+) -> None:
+    expected = multipletests(p_values, method="holm")[1].tolist()
+    given: list[float | None] = list(p_values)
+    for place in missing:
+        given.insert(place, None)
+    found = holm(given)
+    assert [one for one in found if one is not None] == pytest.approx(expected)
+    assert [one is None for one in found] == [one is None for one in given]
+
+
+def test_without_a_test_there_is_nothing_to_adjust() -> None:
+    assert holm([]) == []
+    assert holm([None, None]) == [None, None]
+    assert holm([0.03]) == [0.03]

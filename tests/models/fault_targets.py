@@ -18,12 +18,11 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import BaseModel, Field
 
+from jurygraph.models import embedding as remote
 from jurygraph.models.backend import Backend
-from jurygraph.models.embedding import remote
-from jurygraph.models.embedding.embedder import Embedder
-from jurygraph.models.faults import Fault
-from jurygraph.models.request import Reply, Request
-from jurygraph.models.retries import RetryPolicy
+from jurygraph.models.embedding import Embedder
+from jurygraph.models.limits import RetryPolicy
+from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.models.structured import parse_reply
 from jurygraph.schema import Message
 from tests.models.faults import (
@@ -107,13 +106,13 @@ async def _chat_model(url: str, model: str) -> None:
 
 
 async def _openai_compatible_embedder(url: str, model: str) -> None:
-    from jurygraph.models.embedding.remote import Endpoint
+    from jurygraph.models.embedding import Endpoint
 
     await _embedder(Endpoint(f"{url}/v1", model)).embed(["a"])
 
 
 async def _openai_compatible_reranker(url: str, model: str) -> None:
-    from jurygraph.models.embedding.remote import Endpoint
+    from jurygraph.models.embedding import Endpoint
 
     await _reranker(Endpoint(f"{url}/v1", model)).score("q", ["a"])
 
@@ -180,7 +179,7 @@ async def _replay(folder: str, mode: str) -> None:
 
 
 async def _sentence_transformer(folder: str, mode: str) -> None:
-    from jurygraph.models.embedding.sentence_transformer import SentenceTransformerEmbedder
+    from jurygraph.models.embedding import SentenceTransformerEmbedder
 
     embedder = SentenceTransformerEmbedder("tiny")
     embedder._model = SimpleNamespace(encode=lambda *_, **__: VECTORS.get(mode, [[0.6, 0.8]]))

@@ -15,8 +15,7 @@ from jurygraph.models.backend import Backend
 from jurygraph.models.backends.chat_model import ChatModel
 from jurygraph.models.backends.litellm import LiteLLM
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
-from jurygraph.models.faults import RETRYABLE, Fault
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.request import RETRYABLE, Fault, Reply, Request
 from tests.models.fault_chat_model import KEY, OpenAIChat
 from tests.models.fault_targets import each_of
 from tests.models.server import (

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from jurygraph.agents.judging.forms import Binary
-from jurygraph.agents.judging.items import _reply_model
+from jurygraph.judges.criteria import Binary, _reply_model
 from jurygraph.models.backends.gguf import bound_values
 
 TEXT = {"type": "string"}

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.budget import Budget, Reservation
-from jurygraph.models.faults import RETRYABLE, Fault
+from jurygraph.models.limits import Budget, Reservation
+from jurygraph.models.request import RETRYABLE, Fault
 from tests.examples import at_most
 
 

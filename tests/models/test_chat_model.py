@@ -22,8 +22,7 @@ from pydantic import Field, SecretStr
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.backends.chat_model import ChatModel
-from jurygraph.models.faults import Fault
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.schema import Message
 from tests.rows import all_rows
 from tests.virtual_time import run_held

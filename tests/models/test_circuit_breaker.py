@@ -13,11 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.circuit_breaker import FIRST_PAUSE, CircuitBreaker
-from jurygraph.models.faults import RETRYABLE, Fault
 from jurygraph.models.gateway import Gateway, RequestLimits
-from jurygraph.models.limiter import Limiter
-from jurygraph.models.request import AnsweredCall, Reply, Request
+from jurygraph.models.limits import FIRST_PAUSE, CircuitBreaker, Limiter
+from jurygraph.models.request import RETRYABLE, AnsweredCall, Fault, Reply, Request
 from jurygraph.schema import Message
 from tests.examples import at_most
 from tests.rows import all_rows

@@ -296,4 +296,4 @@ def loaded_by(*steps: str) -> list[set[str]]:
 def test_each_kind_of_model_imports_only_what_it_needs() -> None:
     opening = "from jurygraph.models.factory import open_backend as o; from jurygraph.schema import CallsConfig"
     loaded = loaded_by(f"{opening}; o('openai/gpt-5-mini', CallsConfig())", f"o({SERVER!r}, CallsConfig())")
-    assert loaded == [{"diskcache"}, {"aiohttp", "diskcache"}]
+    assert loaded == [{"aiohttp", "diskcache"}, {"aiohttp", "diskcache"}]

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.models.embedding import remote
+from jurygraph.models import embedding as remote
 from tests.models.embedding.server import run_embedding_server
 from tests.models.fault_targets import (
     COUNTED,

@@ -3,9 +3,8 @@
 import pytest
 
 from jurygraph.errors import UnusableRepliesError
-from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import LOOKED_AT, FirstReplies
-from jurygraph.models.request import AnsweredCall, Reply
+from jurygraph.models.request import AnsweredCall, Fault, Reply
 from jurygraph.schema import Call
 
 PROSE = Fault("malformed", "the reply is not valid JSON")

@@ -11,13 +11,10 @@ from typing import Any, TypeVar
 import pytest
 
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
-from jurygraph.models.budget import TEMPLATE_TOKENS, Budget, Price
 from jurygraph.models.cache import Cache
-from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, RequestLimits, call_for
-from jurygraph.models.limiter import Limiter
-from jurygraph.models.request import AnsweredCall, Reply, Request
-from jurygraph.models.retries import RetryPolicy
+from jurygraph.models.limits import TEMPLATE_TOKENS, Budget, Limiter, Price, RetryPolicy
+from jurygraph.models.request import AnsweredCall, Fault, Reply, Request
 from jurygraph.schema import Call, Message
 from tests.models.server import (
     TOKENS_IN,

@@ -9,13 +9,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from jurygraph.models.budget import Price
 from jurygraph.models.cache import Cache
-from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, RequestLimits
-from jurygraph.models.limiter import Limiter
-from jurygraph.models.request import AnsweredCall, Reply, Request
-from jurygraph.models.retries import RetryPolicy
+from jurygraph.models.limits import Limiter, Price, RetryPolicy
+from jurygraph.models.request import AnsweredCall, Fault, Reply, Request
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Message
 from tests.models.test_gateway import Kept

@@ -19,8 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from jurygraph.errors import ConfigError
 from jurygraph.models.backends import gguf
 from jurygraph.models.backends.gguf import Gguf
-from jurygraph.models.faults import Fault
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.schema import Message
 from tests.models.tiny_gguf import CHAT, write_tiny
 

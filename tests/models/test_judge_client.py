@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from jurygraph import Jury
-from jurygraph.models.retries import RetryPolicy
+from jurygraph.models.limits import RetryPolicy
 from jurygraph.schema import Call, Task, Trace
 from tests.models.judge_scripts import Script, config, judge_reply, jury, requested_items, responses, rubric
 from tests.models.server import (

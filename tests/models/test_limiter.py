@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.models.limiter import BURST, HOLD, Limiter
-from jurygraph.models.retries import MAX_WAIT
+from jurygraph.models.limits import BURST, HOLD, MAX_WAIT, Limiter
 from tests.virtual_time import SkippingLoop, now, run
 
 SECONDS = st.integers(0, 40).map(lambda tenths: tenths / 10)

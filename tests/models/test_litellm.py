@@ -18,9 +18,8 @@ from typing import Any
 import pytest
 
 from jurygraph.models.backends.litellm import ADDRESSES, LiteLLM, library, price
-from jurygraph.models.faults import Fault
-from jurygraph.models.probability import p_true
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.request import Fault, Reply, Request
+from jurygraph.models.structured import p_true
 from jurygraph.schema import Message
 from tests.models.server import (
     Server,
@@ -411,7 +410,7 @@ import jurygraph
 early = [name for name in ("litellm", "langchain_core", "jurygraph.models") if name in sys.modules]
 import asyncio
 from jurygraph.models.backends.litellm import LiteLLM
-from jurygraph.models.faults import Fault
+from jurygraph.models.request import Fault
 from tests.models.test_litellm import request
 early += [name for name in ("litellm",) if name in sys.modules]
 async def ask():

@@ -12,9 +12,8 @@ import pytest
 
 from jurygraph.models.backend import Capabilities
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
-from jurygraph.models.faults import RETRYABLE, Fault
-from jurygraph.models.probability import p_true
-from jurygraph.models.request import Reply, Request, Token
+from jurygraph.models.request import RETRYABLE, Fault, Reply, Request, Token
+from jurygraph.models.structured import p_true
 from jurygraph.schema import Message
 from tests.models.server import (
     Answer,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.embedding.factory import open_embedder
-from jurygraph.models.package_files import find_file, find_model_folder
+from jurygraph.models.embedding import open_embedder
+from jurygraph.models.factory import find_file, find_model_folder
 from tests.rows import all_rows
 
 RUN = "raise AssertionError('its code was run')\n"

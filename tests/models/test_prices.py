@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.models.budget import TEMPLATE_TOKENS, Price, cost, highest_cost, price_of, reply_limit
+from jurygraph.models.limits import TEMPLATE_TOKENS, Price, cost, highest_cost, price_of, reply_limit
 from tests.rows import all_rows
 
 MINI = Price(input=0.25, output=2.0)

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.faults import RETRYABLE, Fault
 from jurygraph.models.recording import Recorder, Replay
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.request import RETRYABLE, Fault, Reply, Request
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Message
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.models.faults import RESPONSE_KINDS, RETRYABLE, Fault
-from jurygraph.models.retries import RetryPolicy, call_with_retries
+from jurygraph.models.limits import RetryPolicy, call_with_retries
+from jurygraph.models.request import RESPONSE_KINDS, RETRYABLE, Fault
 from tests.virtual_time import now, run
 
 FINAL = RESPONSE_KINDS | {"too-large", "rejected", "unauthorised", "unknown-model", "unrecorded", "deadline", "budget"}

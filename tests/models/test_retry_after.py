@@ -3,7 +3,7 @@
 import math
 from datetime import UTC, datetime, timedelta, timezone
 
-from jurygraph.models.retries import retry_after
+from jurygraph.models.limits import retry_after
 from tests.rows import all_rows
 
 NOW = datetime(2026, 11, 20, 17, 0, tzinfo=UTC)

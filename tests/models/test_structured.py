@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from jurygraph.models.faults import Fault
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.models.structured import answer_schema, parse_reply, repair_request, with_instructions
 from jurygraph.schema import FrozenModel, Message
 from jurygraph.schema.frozen_model import Flag, Unit

@@ -6,12 +6,9 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from jurygraph.models.budget import Budget
-from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, RequestLimits, request_size
-from jurygraph.models.limiter import Limiter, LimiterTurn
-from jurygraph.models.request import Reply, Request
-from jurygraph.models.retries import RetryPolicy
+from jurygraph.models.limits import Budget, Limiter, LimiterTurn, RetryPolicy
+from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.schema import Message, canonical_json
 
 SCHEMA = {"type": "object", "properties": {"met": {"type": "boolean"}}}

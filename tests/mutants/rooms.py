@@ -48,7 +48,7 @@ ROOMS: dict[str, Room] = {
     ),
     "store": Room(("jurygraph/runs/store",), ("tests/runs/store",)),
     "gateway": Room(
-        ("jurygraph/models/gateway.py", "jurygraph/models/circuit_breaker.py"),
+        ("jurygraph/models/gateway.py", "jurygraph/models/limits.py"),
         tuple(
             f"tests/models/test_{name}.py"
             for name in (

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
+from jurygraph.cli.render.trace import trace_lines
 from jurygraph.errors import InputError
 from jurygraph.runs.calls import CallStore
 from jurygraph.runs.export import export_votes
 from jurygraph.runs.integrity.deep_verification import verify_deep
-from jurygraph.runs.reports.comparison.report import compare_responses
-from jurygraph.runs.reports.comparison.responses import read_responses
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import apply_settings, learn_confusions, rescore
 from jurygraph.sources import read_tasks
 from jurygraph.sources.ratings import read_votes
+from jurygraph.studies.comparison import compare, read_responses
 from jurygraph.testing import ScriptedJudge
 from tests.runs.sample_runs import scored_session, traces_of, verify_run, write_tasks
 
@@ -183,12 +183,12 @@ def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(tmp_path
     score(tmp_path / "a", tasks, Clients().config())
     score(tmp_path / "b", tasks, Clients(mild={"It is clear.": 0.3, "It is rude.": 0.4}).config())
     with closing(Run.open(tmp_path / "a")) as a, closing(Run.open(tmp_path / "b")) as b:
-        compared = compare_responses(read_responses(a), read_responses(b))
+        compared = compare(read_responses(a), read_responses(b)).figures
         (tmp_path / "votes.jsonl").write_bytes(b"".join(export_votes(a)))
         with closing(a.read_table("verdicts")) as table:
             columns = table.columns
-        text = "\n".join(a.explain("t0/0").sentences())
-    moved = {row.question: row.to_unmet for row in compared.questions if row.largest_delta}
+        lines = trace_lines(a.explain("t0/0").explained)
+    moved = {row["question"]: row["to_unmet"] for row in compared["questions"] if row["largest_delta"]}
     assert moved == {"criteria@clear by mild": 6}
     votes = [vote for _, vote in read_votes(tmp_path / "votes.jsonl").rows]
     assert len(votes) == 36
@@ -198,7 +198,7 @@ def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(tmp_path
         ("strict", 0.0),
     }
     assert "judge" in columns
-    assert "Judges on criteria@clear: kind 0.9000; mild 0.6000; strict 0.1000." in text
+    assert "judges on criteria@clear: kind 0.9000; mild 0.6000; strict 0.1000" in lines
 
 
 class TestEscalation:

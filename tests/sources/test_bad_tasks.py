@@ -8,6 +8,7 @@ import pytest
 
 from jurygraph import InputError
 from jurygraph.sources import files, read_tasks
+from tests.rows import all_rows
 
 GOOD = '{"id": "a", "query": "?", "responses": [{"id": "r", "text": "x"}]}'
 HEAD = '{"id": "a", "query": "?", "responses": [{"id": "r", "text": "x"}], '
@@ -17,114 +18,34 @@ def deep(levels: int) -> str:
     return HEAD + '"metadata": ' + '{"a": ' * levels + "1" + "}" * levels + "}"
 
 
-BAD_LINES = {
-    "truncated": ('{"id": "a", "query": "?', "line 1: is not valid JSON: Unterminated string", "one whole JSON object"),
-    "no object": ('["a"]', "line 1: is a list", "each line is one JSON object"),
-    "unknown key": (
-        '{"id": "a", "qeury": "?", "responses": [{"id": "r", "text": "x"}]}',
-        "field qeury: unknown",
-        "did you mean query?",
-    ),
-    "unknown inner key": (
-        '{"id": "a", "query": "?", "responses": [{"id": "r", "txt": "x"}]}',
-        "field responses[0].txt: unknown",
-        "did you mean text?",
-    ),
-    "key like nothing known": (HEAD + '"zzzzzz": 1}', "field zzzzzz: unknown", "known here: id, query"),
-    "missing id": ('{"query": "?"}', "field id: is missing", "every task needs it"),
-    "missing text": (
-        '{"id": "a", "query": "?", "responses": [{"id": "r"}]}',
-        "field responses[0].text: is missing",
-        "every response needs it",
-    ),
-    "text as number": (
-        '{"id": "a", "query": "?", "responses": [{"id": "r", "text": 5}]}',
-        "field responses[0].text: is the number 5",
-        "write text, in quotes",
-    ),
-    "query of no kind": ('{"id": "a", "query": 5}', "field query: is the number 5", "write text, in quotes or a list"),
-    "query of no messages": (
-        '{"id": "a", "query": [], "responses": [{"id": "r", "text": "x"}]}',
-        "field query: is an empty list",
-        "give it one message at least",
-    ),
-    "role unknown": (
-        '{"id": "a", "query": [{"role": "usr", "content": "?"}]}',
-        "field query[0].role: is the text 'usr'",
-        "did you mean user?",
-    ),
-    "number as text": (
-        HEAD + '"rubric": {"criteria": [{"id": "c", "text": "t", "weight": "1"}]}}',
-        "field rubric.criteria[0].weight: is the text '1'",
-        "write a number, without quotes",
-    ),
-    "truth as number": (
-        HEAD + '"rubric": {"criteria": [{"id": "c", "text": "t", "weight": true}]}}',
-        "field rubric.criteria[0].weight: is true",
-        "write a number",
-    ),
-    "weight zero": (
-        HEAD + '"rubric": {"criteria": [{"id": "c", "text": "t", "weight": 0}]}}',
-        "field rubric.criteria[0].weight: is 0, so it would not count",
-        "give it a weight, or leave the criterion out",
-    ),
-    "weight NaN": (HEAD + '"metadata": {"w": NaN}}', "field metadata.w: NaN is not JSON", "write a number, or"),
-    "infinite": (HEAD + '"metadata": {"w": [1, -Infinity]}}', "field metadata.w[1]: -Infinity is not JSON", "write"),
-    "number too large": (HEAD + '"metadata": {"w": 1e999}}', "field metadata.w: 1e999 is too large", "a 64-bit float"),
-    "a million digits": (
-        HEAD + '"metadata": {"w": ' + "9" * 10**6 + "}}",
-        "field metadata.w: 9999999999999999999… has 1000000 digits",
-        "write so long a number as text",
-    ),
-    "NaN and broken": (HEAD + '"metadata": {"w": NaN', "is not valid JSON", "one whole JSON object"),
-    "below the bound": (
-        HEAD + '"stakeholders": [{"id": "s", "constraints": [{"id": "c", "kind": "soft", "restrictiveness": -1}]}]}',
-        "field stakeholders[0].constraints[0].restrictiveness: is the number -1",
-        "write a number of 0 or more",
-    ),
-    "no criteria": (HEAD + '"rubric": {"criteria": []}}', "field rubric.criteria: has 0 entries", "at least 1"),
-    "edge to nowhere": (
-        HEAD
-        + '"rubric": {"criteria": [{"id": "c", "text": "t", "weight": 1}],'
-        + '"edges": [{"parent": "c", "child": "d", "kind": "weak"}]}}',
-        "field rubric.edges[0].child: names 'd', which is not a criterion",
-        "name one that is listed, or list it too",
-    ),
-    "double key": ('{"id": "a", "id": "b"}', "field id: occurs twice in one object", "keep one of them"),
-    "inner double key": (
-        '{"id": "a", "query": "?", "responses": [{"id": "r", "text": "x", "text": "y"}]}',
-        "field responses[0].text: occurs twice in one object",
-        "keep one of them",
-    ),
-    "two objects": (GOOD + " " + GOOD, "line 1: goes on at column 68 after its JSON object", "a line of its own"),
-    "NUL": (HEAD + '"group": "\0"}', "line 1: is not valid JSON: Invalid control character at column 78", "one whole"),
-    "a key of a million characters": (
-        HEAD + '"metadata": {"' + "k" * 10**6 + '": NaN}}',
-        "field metadata.kkkkkkkkkkkkkkk",
-        "…: NaN is not JSON; write a number, or leave the field out",
-    ),
-    "an id of a million characters": (
-        GOOD.replace('"a"', '"' + "a" * 10**6 + '"'),
-        "field id: has 1000000",
-        "at most 512",
-    ),
-    "empty id": ('{"id": "", "query": "?"}', "field id: is empty", "write at least one character"),
-    "endless id": ('{"id": "' + "a" * 600 + '", "query": "?"}', "field id: has 600 characters", "at most 512"),
-    "half a character": ('{"id": "a", "query": "\\ud800"}', "field query: holds half of a surrogate pair", "the whole"),
-    "nested": (deep(100), "line 1: is nested too deeply", "within 100 levels"),
-    "nested without end": (deep(200_000), "line 1: is nested too deeply", "within 100 levels"),
-    "responses no list": (
-        '{"id": "a", "query": "?", "responses": {}}',
-        "field responses: is an object",
-        "write a list",
-    ),
-    "response no object": (
-        '{"id": "a", "query": "?", "responses": ["x"]}',
-        "field responses[0]: is the text 'x'",
-        "write an object",
-    ),
-    "no responses": ('{"id": "a", "query": "?"}', "field responses: task 'a' has no responses", "give it one"),
-}
+CRITERION = '"rubric": {"criteria": [{"id": "c", "text": "t", "weight": 0}]'
+BAD_LINES = [
+    ('{"id": "a", "query": "?', "line 1: is not valid JSON: Unterminated string", "one whole JSON object"),
+    ('["a"]', "line 1: is a list", "each line is one JSON object"),
+    ('{"id": "a", "qeury": "?"}', "field qeury: unknown", "did you mean query?"),
+    (GOOD.replace("text", "txt"), "field responses[0].txt: unknown", "did you mean text?"),
+    (HEAD + '"zzzzzz": 1}', "field zzzzzz: unknown", "known here: id, query"),
+    ('{"query": "?"}', "field id: is missing", "every task needs it"),
+    (GOOD.replace('"x"', "5"), "field responses[0].text: is the number 5", "write text, in quotes"),
+    (GOOD.replace('"?"', "[]"), "field query: is an empty list", "give it one message at least"),
+    (HEAD + CRITERION.replace("0", '"1"') + "}}", "weight: is the text '1'", "write a number, without quotes"),
+    (HEAD + CRITERION + "}}", "field rubric.criteria[0].weight: is 0, so it would not count", "give it a weight, or"),
+    (HEAD + '"metadata": {"w": [1, -Infinity]}}', "field metadata.w[1]: -Infinity is not JSON", "write"),
+    (HEAD + '"metadata": {"w": 1e999}}', "field metadata.w: 1e999 is too large", "a 64-bit float"),
+    (HEAD + '"metadata": {"w": ' + "9" * 10**6 + "}}", "999… has 1000000 digits", "write so long a number as text"),
+    (HEAD + '"metadata": {"w": NaN', "is not valid JSON", "one whole JSON object"),
+    (HEAD + '"metadata": {"' + "k" * 10**6 + '": NaN}}', "field metadata.kkkkkkkkkkkkkkk", "…: NaN is not JSON; write"),
+    (GOOD.replace('"text": "x"', '"text": "x", "text": "y"'), "field responses[0].text: occurs twice", "keep one"),
+    (GOOD + " " + GOOD, "line 1: goes on at column 68 after its JSON object", "a line of its own"),
+    (HEAD + '"group": "\0"}', "line 1: is not valid JSON: Invalid control character at column 78", "one whole"),
+    (GOOD.replace('"a"', '"' + "a" * 10**6 + '"'), "field id: has 1000000", "at most 512"),
+    ('{"id": "", "query": "?"}', "field id: is empty", "write at least one character"),
+    ('{"id": "a", "query": "\\ud800"}', "field query: holds half of a surrogate pair", "the whole"),
+    (deep(100), "line 1: is nested too deeply", "within 100 levels"),
+    (deep(200_000), "line 1: is nested too deeply", "within 100 levels"),
+    ('{"id": "a", "query": "?", "responses": ["x"]}', "field responses[0]: is the text 'x'", "write an object"),
+    ('{"id": "a", "query": "?"}', "field responses: task 'a' has no responses", "give it one"),
+]
 
 BAD_FILES = {
     "empty": (b"", "tasks.jsonl: the file is empty", "write one task per line, each a JSON object"),
@@ -159,7 +80,7 @@ def refusal(path: Path, responses: Path | None = None) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(("line", "problem", "remedy"), BAD_LINES.values(), ids=BAD_LINES.keys())
+@all_rows(("line", "problem", "remedy"), BAD_LINES)
 def test_an_invalid_line_is_named_with_its_field_and_the_remedy(tmp_path: Path, line, problem, remedy):
     path = tmp_path / "tasks.jsonl"
     path.write_text(line + "\n")
@@ -189,10 +110,6 @@ def test_a_line_of_a_million_characters_is_read(tmp_path: Path):
     path = tmp_path / "tasks.jsonl"
     path.write_text(json.dumps({"id": "a", "query": "?", "responses": [{"id": "r", "text": "x" * 10**6}]}))
     assert len(read_tasks(path)[0][1][0].text) == 10**6
-
-
-def test_a_folder_is_refused(tmp_path: Path):
-    assert refusal(tmp_path).endswith("is a folder; name a file")
 
 
 def test_a_missing_file_is_refused_with_the_nearest_name(tmp_path: Path):

@@ -173,7 +173,7 @@ def test_a_bad_mapping_is_named_by_its_key():
 
 def test_a_byte_that_is_not_utf_8_is_named_with_its_line(tmp_path: Path):
     (tmp_path / "jury.yaml").write_bytes(b"evaluators: [a]\n# \xe9\n")
-    with pytest.raises(ConfigError, match=r"^jury.yaml, line 2: is not UTF-8; save the file as UTF-8$"):
+    with pytest.raises(ConfigError, match=r"^jury.yaml, line 2: byte 3 \(0xe9\) is not UTF-8"):
         read_config(tmp_path / "jury.yaml")
 
 

@@ -16,6 +16,7 @@ from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings, escape_formulas, read_ratings, read_texts
 from jurygraph.sources.table_rows import read_rows
 from tests.agents.facts.examples import SUFFIXES, write_table
+from tests.rows import all_rows
 
 FULL: Mapping[str, Any] = {
     "item": "trip-1",
@@ -160,81 +161,39 @@ def test_a_csv_row_has_the_line_in_which_it_begins(tmp_path: Path) -> None:
 
 # What is wrong
 
-WRONG: Mapping[str, tuple[str, str, str]] = {
-    "a column that is missing": ("r.csv", "itm,reviewer,score\na,b,1\n", "line 1: has no column 'item'; did you mean"),
-    "one like no other": (
-        "r.csv",
-        "idx,reviewer,score\na,b,1\n",
-        "line 1: has no column 'item'; name one that is there: idx, reviewer, score",
-    ),
-    "no reviewer": (
-        "r.csv",
-        "item,anotator,label\na,b,1\n",
-        "line 1: has no column 'annotator' or 'reviewer'; did you mean anotator? If not, name one that is there",
-    ),
-    "no reviewer in one line": (
-        "r.jsonl",
-        '{"item": "a", "reviewer": "b", "score": 1}\n{"item": "a", "score": 1}\n',
-        "line 2: has no column 'annotator' or 'reviewer'; name one that is there: item, score",
-    ),
-    "two reviewers": (
-        "r.csv",
-        "item,annotator,reviewer,score\na,b,c,1\n",
-        "line 1: has the columns 'annotator' and 'reviewer', which say the same; keep one, or say which is meant",
-    ),
-    "two scores": (
-        "r.jsonl",
-        '\n{"item": "a", "reviewer": "b", "score": 1, "label": 1}\n',
-        "line 2: has the columns 'label' and 'score', which say the same; keep one, or say which is meant",
-    ),
-    "a word for a score": (
-        "r.csv",
-        "item,annotator,label\na,b,1\na,b,good\n",
-        "line 3, field label: is the text 'good'; write a number, such as 3 or 3.5, or leave it empty",
-    ),
-    "a decimal comma": ("r.csv", 'item,annotator,label\na,b,"1,5"\n', "line 2, field label: is the text '1,5'; write"),
-    "no number in CSV": ("r.csv", "item,annotator,label\na,b,nan\n", "line 2, field label: is the text 'nan'; write"),
-    "an endless score": ("r.csv", "item,annotator,label\na,b,1e999\n", "line 2, field label: is not a finite number;"),
-    "a number as text": (
-        "r.jsonl",
-        '{"item": "a", "reviewer": "b", "score": "1"}',
-        "line 1, field score: is the text '1'; write a number, without quotes",
-    ),
-    "a truth for a score": ("r.jsonl", '{"item": "a", "reviewer": "b", "score": true}', "line 1, field score: is true"),
-    "an empty item": (
-        "r.csv",
-        'item,annotator,label\n"a\nb",c,1\n,b,1\n',
-        "line 4, field item: is empty; write at least one character",
-    ),
-    "a blank reviewer": (
-        "r.jsonl",
-        '{"item": "a", "reviewer": " ", "score": 1}',
-        "line 1, field reviewer: is empty; write at least one character",
-    ),
-    "a fraction as a name": (
-        "r.jsonl",
-        '{"item": 1.5, "reviewer": "b", "score": 1}',
-        "line 1, field item: is the number 1.5; write text, in quotes",
-    ),
-    "a number that no file needs as a name": (
-        "r.jsonl",
-        f'{{"item": {"9" * 4000}, "reviewer": "b", "score": 1}}',
-        "line 1, field item: is a number too large for a 64-bit float; write text",
-    ),
-    "a list for a reason": (
-        "r.jsonl",
-        '{"item": "a", "reviewer": "b", "score": 1, "reason": ["x"]}',
-        "line 1, field reason: is a list; write text, in quotes",
-    ),
-    "no rows": ("r.csv", "item,reviewer,score\n", "has no rows; write one a line, each with `item` and `reviewer` and"),
-    "nothing": ("r.jsonl", "", "has no rows; write one a line, each with `item` and `reviewer` and `score`"),
-    "no row of a list": ("r.json", '[{"item": "a"}]', "[0]: has no column 'annotator' or 'reviewer'; name one that"),
-    "a form that is none": ("r.txt", "item\n", "has no table format in its name; give .csv"),
-}
+NO_REVIEWER = "has no column 'annotator' or 'reviewer'; "
+SAME = "has the columns 'label' and 'score', which say the same; keep one, or say which is meant"
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
-@pytest.mark.parametrize(("name", "content", "message"), WRONG.values(), ids=WRONG)
+@all_rows(
+    ("name", "content", "message"),
+    [
+        ("r.csv", "itm,reviewer,score\na,b,1\n", "line 1: has no column 'item'; did you mean"),
+        ("r.csv", "item,anotator,label\na,b,1\n", f"line 1: {NO_REVIEWER}did you mean anotator? If not, name one"),
+        ("r.jsonl", '{"item": "a", "score": 1}\n', f"line 1: {NO_REVIEWER}name one that is there: item, score"),
+        ("r.json", '[{"item": "a"}]', f"[0]: {NO_REVIEWER}name one that"),
+        ("r.jsonl", '\n{"item": "a", "reviewer": "b", "score": 1, "label": 1}\n', f"line 2: {SAME}"),
+        ("r.csv", "item,annotator,label\na,b,1\na,b,good\n", "line 3, field label: is the text 'good'; write a number"),
+        ("r.csv", "item,annotator,label\na,b,nan\n", "line 2, field label: is the text 'nan'; write"),
+        ("r.csv", "item,annotator,label\na,b,1e999\n", "line 2, field label: is not a finite number;"),
+        ("r.csv", "item,annotator,label\na,b,true\n", "line 2, field label: is true"),
+        (
+            "r.jsonl",
+            '{"item": "a", "reviewer": "b", "score": "1"}',
+            "line 1, field score: is the text '1'; write a num",
+        ),
+        ("r.csv", 'item,annotator,label\n"a\nb",c,1\n,b,1\n', "line 4, field item: is empty; write at least one"),
+        ("r.jsonl", '{"item": 1.5, "reviewer": "b", "score": 1}', "line 1, field item: is the number 1.5; write text"),
+        (
+            "r.jsonl",
+            f'{{"item": {"9" * 4000}, "reviewer": "b", "score": 1}}',
+            "line 1, field item: is a number too lar",
+        ),
+        ("r.csv", "item,reviewer,score\n", "has no rows; write one a line, each with `item` and `reviewer` and"),
+        ("r.txt", "item\n", "has no table format in its name; give .csv"),
+    ],
+)
 def test_an_error_is_reported_with_its_line_and_field(
     name: str, content: str, message: str, packed: bool, tmp_path: Path
 ) -> None:
@@ -281,21 +240,11 @@ def test_a_text_of_an_agent_has_the_key_that_its_ratings_have(tmp_path: Path) ->
     assert texts == {"1_small": "x", "1": "y"}
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        (
-            [{"item": "a", "body": "x"}, {"item": "b", "body": "y"}, {"item": "a", "body": "z"}],
-            "line 3, field body: is not the text that item 'a' has in line 1; give each item one text",
-        ),
-        ([{"item": "a", "body": None}], "line 1, field body: is null; write text, in quotes"),
-        ([{"item": "a", "body": 3}], "line 1, field body: is the number 3; write text, in quotes"),
-        ([{"item": "", "body": "x"}], "line 1, field item: is empty; write at least one character"),
-        ([{"item": "a", "boddy": "x"}], "line 1: has no column 'body'; did you mean boddy?"),
-    ],
-)
-def test_an_error_in_texts_is_reported_with_its_line(rows: list[Any], message: str, tmp_path: Path) -> None:
-    assert refusal(table(tmp_path / "t.jsonl", *rows), {"text": "body"}, read_texts) == f"t.jsonl, {message}"
+def test_an_item_has_one_text(tmp_path: Path) -> None:
+    rows = [{"item": "a", "body": "x"}, {"item": "b", "body": "y"}, {"item": "a", "body": "z"}]
+    assert refusal(table(tmp_path / "t.jsonl", *rows), {"text": "body"}, read_texts) == (
+        "t.jsonl, line 3, field body: is not the text that item 'a' has in line 1; give each item one text"
+    )
 
 
 @pytest.mark.parametrize("name", ["-7b", "=1+1", "'quoted", "'-7b", "two\nlines\n-7"])

@@ -143,12 +143,10 @@ def test_a_large_file_costs_little_memory(tmp_path: Path):
 
 @pytest.mark.landing
 def test_missing_space_for_temporary_files_is_reported(tmp_path: Path):
-    (tmp_path / "many.jsonl").write_text("".join(task(f"{number:0500}", "x") for number in range(20_000)))
     (tmp_path / "packed.jsonl").write_bytes(gzip.compress(task("a", "x" * 10**7).encode()))
-    for name in ("many", "packed"):
-        ended = child(tmp_path, f"limit(1 << 20); open_tasks('{name}.jsonl')")
-        assert "jurygraph.errors.InputError: there is no space for temporary files (" in ended.stderr
-        assert ended.stderr.endswith("; set TMPDIR to a folder that has more than the files to read need\n")
+    ended = child(tmp_path, "limit(1 << 20); open_tasks('packed.jsonl')")
+    assert "jurygraph.errors.InputError: there is no space for temporary files (" in ended.stderr
+    assert ended.stderr.endswith("; set TMPDIR to a folder that has more than the files to read need\n")
 
 
 def child(folder: Path, code: str) -> subprocess.CompletedProcess[str]:

@@ -1,7 +1,6 @@
 """Valid TASKS files."""
 
 import gzip
-import hashlib
 import io
 import json
 import os
@@ -11,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.errors import InputError
-from jurygraph.sources import FileDigest, ValidatedFiles, open_tasks, read_tasks
+from jurygraph.sources import open_tasks, read_tasks
 
 EGGS = {"id": "eggs", "query": "How many?", "reference": "9", "responses": [{"id": "e1", "text": "9", "agent": "a"}]}
 TRAIN = {"id": "train", "query": "How far?", "responses": [{"id": "t1", "text": "1"}, {"id": "t2", "text": ""}]}
@@ -92,26 +90,3 @@ def test_responses_may_be_in_a_separate_file_in_any_order(tmp_path: Path):
     (tmp_path / "answers.jsonl").write_text(lines(*apart, {"task": "b", "id": "b2", "text": "z"}))
     pairs = read_tasks(tmp_path / "tasks.jsonl", tmp_path / "answers.jsonl")
     assert ids(pairs) == [("a", ["a1"]), ("b", ["b1", "b2"])]
-
-
-def test_files_that_were_checked_before_are_checked_again_when_a_line_is_needed(tmp_path: Path):
-    path = tmp_path / "tasks.jsonl"
-    path.write_text(lines(EGGS, EGGS))  # which no file with its digest can be that was validated: so it shows when
-    mark = FileDigest(name="then.jsonl", sha256=hashlib.sha256(path.read_bytes()).hexdigest())
-    with open_tasks(path, validated=ValidatedFiles(mark, None, None, (2, 5))) as work:
-        assert (work.extent(), work.extent(2), work.extent(2, 9)) == ((2, 5), (0, 0), (0, 0))
-        for needed in (lambda: work.extent(1), lambda: list(work.pairs()), lambda: work.place("eggs")):
-            with pytest.raises(InputError, match="line 2, field id: task 'eggs' is already in line 1"):
-                needed()
-
-
-def test_other_files_than_those_validated_before_are_validated_at_once(tmp_path: Path):
-    path, apart = tmp_path / "tasks.jsonl", tmp_path / "responses.jsonl"
-    path.write_text(lines({"id": "a", "query": "?"}))
-    apart.write_text(lines({"task": "b", "id": "b1", "text": "x"}))
-    marks = [FileDigest(name=one.name, sha256=hashlib.sha256(one.read_bytes()).hexdigest()) for one in (path, apart)]
-    other = FileDigest(name="tasks.jsonl", sha256="0" * 64)
-    for validated in (ValidatedFiles(other, marks[1], None, (1, 1)), ValidatedFiles(marks[0], None, None, (1, 1))):
-        with pytest.raises(InputError, match="there is no task 'b'"):
-            open_tasks(path, apart, validated=validated)
-    open_tasks(path, apart, validated=ValidatedFiles(marks[0], marks[1], None, (1, 1))).close()

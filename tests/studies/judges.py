@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from tests.agents.judging.scripted_judge import bounds_of
+from tests.judges.criteria.scripted_judge import bounds_of
 from tests.models.server import Answer, reply_with
 from tests.studies.reading import Reading, decode_variants, normalize
 

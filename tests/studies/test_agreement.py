@@ -9,7 +9,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import read_ratings
-from jurygraph.studies.agreement import read_matrices, report
+from jurygraph.studies.agreement import report
 from jurygraph.studies.plots import draw_plots
 from jurygraph.studies.report import Report
 from tests.rows import all_rows
@@ -25,7 +25,7 @@ def write(folder: Path, rows: list[list[Any]]) -> Path:
 
 
 def measure(folder: Path, rows: list[list[Any]], level: Any = "ordinal") -> Report:
-    return report(read_matrices([read_ratings(write(folder, rows))]), level)
+    return report([read_ratings(write(folder, rows))], level)
 
 
 def test_each_dimension_and_domain_has_its_figures(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ import pytest
 from statsmodels.stats.power import TTestPower
 
 from jurygraph.aggregation.agreement import krippendorff_alpha
+from jurygraph.studies.agreement import read_parts
 from jurygraph.studies.power import PowerStudy, _least, power_of, without_noise
-from jurygraph.studies.reviewers.baselines import read_parts
 from tests.rows import all_rows
 from tests.studies.figures import figures_of
 from tests.studies.reviewers.test_baselines import to_ratings
@@ -23,7 +23,7 @@ def test_items_for_a_width_are_those_of_an_intraclass_correlation(correlation: f
         for item in range(600)
         for who in range(3)
     ]
-    (two, three) = figures_of(PowerStudy(0.06, level="interval").report(read_parts(to_ratings(rows)))).alpha
+    (two, three) = figures_of(PowerStudy(0.06, level="interval").report(read_parts([to_ratings(rows)]))).alpha
     for one in (two, three):
         k = one.per_item
         correlation = krippendorff_alpha(given.T, "interval")  # that of these very ratings

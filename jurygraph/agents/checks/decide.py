@@ -2,17 +2,79 @@
 
 A value that the response made up (no such row exists), or omits from its own data, can be anything, so a check that
 depends on it does not hold. A value missing in the tables is no fault of the response: a check that depends only on
-such values cannot be decided, and abstains.
+such values cannot be decided, and abstains. So every check is a measure with a bound, taken in four worlds: what the
+response cannot show counts or not, and what the tables do not tell counts or not.
 """
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
 
-from jurygraph.agents.checks.items import ListedItem, Open, Truth, lacking_columns, truth_without
-from jurygraph.agents.checks.spec import Check, Scalar, TermSpec, Tests
-from jurygraph.agents.facts.values import Amount, are_equal, equality_key, is_one_of, parse_amount, split_list, to_text
-from jurygraph.messages import shorten
+from jurygraph.agents import notation
+from jurygraph.agents.checks.spec import Check, Column, Scalar, TermSpec, Tests
+from jurygraph.agents.facts.lookup import Finding, describe_finding
+from jurygraph.agents.facts.values import (
+    are_equal,
+    compare,
+    equality_key,
+    is_missing,
+    is_one_of,
+    normalise,
+    parse_number,
+    split_list,
+    to_text,
+)
+from jurygraph.messages import quote, shorten
+
+Open = Literal["unshown", "untold"]
+"""Why a value is unknown. `unshown`: the response claims something that no table has, or omits the value from its own
+data. `untold`: the tables have no value, which is no fault of the response."""
+
+Truth = Literal["yes", "no"] | Open
+_ITEM_ITSELF = ""
+"""Marks, among the columns that an item lacks, that no table has the item itself."""
+
+
+class ListedItem(NamedTuple):
+    """One thing that a response names: its values by column, and the finding that they come from, if any.
+
+    Without a finding the values are the response's own data. `response_columns` are the columns of a finding that come
+    from the response: the only known ones if no row was found.
+    """
+
+    text: str
+    values: Mapping[str, Any]
+    finding: Finding | None = None
+    lists: Mapping[str, str] = {}
+    response_columns: Collection[str] = ()
+
+    @property
+    def has_row(self) -> bool:
+        return self.finding is not None and self.finding["row"] is not None
+
+    def value(self, column: str) -> Any:
+        is_known = self.finding is None or self.has_row or column in self.response_columns
+        value = self.values.get(column)
+        return value if is_known and not is_missing(value) else None
+
+    def number(self, operand: str | float) -> float | None:
+        """Return an operand, or the number in that column; negative ones count as unknown."""
+        result = parse_number(self.value(operand) if isinstance(operand, str) else operand)
+        return float(result) if result is not None and result >= 0 else None
+
+    def reason_unknown(self, column: str) -> Open:
+        return "untold" if self.has_row and column not in self.response_columns else "unshown"
+
+    def describe_unknown(self, column: str) -> str:
+        if self.reason_unknown(column) == "untold":
+            return f"{column} of {quote(self.text)}"
+        if self.finding is None or self.has_row:
+            return f"{quote(self.text)} gives no {column} to go by"
+        return describe_finding(self.finding)
 
 
 class CheckResult(NamedTuple):
@@ -36,26 +98,31 @@ class Unknowns:
     def __bool__(self) -> bool:
         return bool(self._unknown)
 
-    def run_tests(self, tests: Tests, item: ListedItem) -> Truth:
-        """Return the truth of tests, and record the values that the item lacks."""
-        lacking = lacking_columns(tests, item)
-        return "no" if lacking is None else self.record(item, lacking)
+    def run_tests(self, tests: Tests, item: ListedItem, operands: Sequence[str] = ()) -> Truth:
+        """Return whether an item exists and passes all tests; record the values that it lacks for that.
 
-    def record(self, item: ListedItem, lacking: Sequence[str]) -> Truth:
-        """Record the columns that the item lacks; return the truth of what depends on them alone."""
-        if lacking:
-            self._unknown += ((item, column) for column in lacking)
-        return truth_without(lacking, item)
-
-    def describe(self, why: Open) -> list[str]:
-        return [item.describe_unknown(column) for item, column in self._unknown if item.reason_unknown(column) == why]
+        `operands` are columns that it lacks for what is to be measured.
+        """
+        lacking = _lacking_columns(tests, item)
+        if lacking is None:
+            return "no"
+        lacking += operands
+        self._unknown += ((item, column) for column in lacking)
+        if not lacking:
+            return "yes"
+        return "unshown" if any(item.reason_unknown(column) == "unshown" for column in lacking) else "untold"
 
     def undecided_result(self, reason: str) -> CheckResult:
-        return CheckResult(None, 0.0, f"{reason}; the tables do not tell {_join_first(self.describe('untold'))}")
+        return CheckResult(None, 0.0, f"{reason}; the tables do not tell {self._describe('untold')}")
 
-    def unproven_result(self, reason: str, share: float = 0.0) -> CheckResult:
-        message = f"{reason}; it cannot be shown, for {_join_first(self.describe('unshown'))}"
+    def unproven_result(self, reason: str, share: float) -> CheckResult:
+        message = f"{reason}; it cannot be shown, for {self._describe('unshown')}"
         return CheckResult(False, share, message, [*{id(item): item for item, _ in self._unknown}.values()])
+
+    def _describe(self, why: Open) -> str:
+        return _join_first(
+            [item.describe_unknown(column) for item, column in self._unknown if item.reason_unknown(column) == why]
+        )
 
 
 def _join_first(texts: Sequence[str], between: str = "; ", most: int = 5) -> str:
@@ -64,7 +131,69 @@ def _join_first(texts: Sequence[str], between: str = "; ", most: int = 5) -> str
     return between.join(unique[:most]) + (f"{between}and {len(unique) - most} more" if len(unique) > most else "")
 
 
+def _lacking_columns(tests: Tests, item: ListedItem) -> list[str] | None:
+    """Return the columns without which it is unknown if an item exists and passes all tests.
+
+    Return None if it fails regardless of them: a single failed test decides.
+    """
+    lacking: list[str] = [] if item.finding is None or item.has_row else [_ITEM_ITSELF]
+    requirements = ((column, *each) for column, test in tests.items() for each in test.requirements)
+    for column, name, expected in requirements:
+        needed = {column: item.value(column)}
+        other = expected
+        if isinstance(expected, Column):
+            needed[expected.column] = other = item.value(expected.column)
+        unknown = [each for each, known in needed.items() if known is None]
+        if not unknown:
+            passes = _TEST_FUNCTIONS[name](needed[column], other, item.lists.get(column))
+            if passes is False:
+                return None
+            unknown = [] if passes else [*needed]
+        lacking += unknown
+    return lacking
+
+
+@lru_cache(maxsize=1 << 12)
+def _words_in_text(words: str, text: str) -> bool:
+    """Return true if the words occur in the text. Cached, since the places and days of a group's plans recur often."""
+    return bool(words) and notation.compile_pattern(rf"(?:^|\PL){re.escape(words)}(?:\PL|$)").search(text) is not None
+
+
+def _is_ascending(*values: Any) -> bool | None:
+    """Return true if no value is less than the one before it; None if two of them cannot be compared."""
+    orders = [compare(value, after) for value, after in pairwise(values)]
+    return None if None in orders else 1 not in orders
+
+
+_TEST_FUNCTIONS: Mapping[str, Callable[[Any, Any, str | None], bool | None]] = {
+    "equals": lambda value, expected, _: are_equal(value, expected),
+    "is_not": lambda value, expected, _: not are_equal(value, expected),
+    "one_of": lambda value, expected, _: is_one_of(value, expected),
+    "none_of": lambda value, expected, _: not is_one_of(value, expected),
+    "has": lambda value, expected, separator: is_one_of(expected, split_list(value, separator)),
+    "has_not": lambda value, expected, separator: not is_one_of(expected, split_list(value, separator)),
+    "names": lambda value, expected, _: _words_in_text(normalise(expected), normalise(value)),
+    "at_least": lambda value, expected, _: _is_ascending(expected, value),
+    "at_most": lambda value, expected, _: _is_ascending(value, expected),
+    "between": lambda value, expected, _: _is_ascending(expected[0], value, expected[1]),
+    "matches": lambda value, expected, _: notation.compile_pattern(expected).search(to_text(value)) is not None,
+}
+"""The test functions by name. Arguments: a value, the expected value, and the separator of list parts; None means that
+the two cannot be compared."""
+
+
 Items = Mapping[str, Sequence[ListedItem]]
+Counted = Mapping[Truth, bool]
+"""Says for each truth if what has it counts: "yes" does, "no" does not, and unknown ones do in some possible worlds."""
+
+Measure = Callable[[Counted], float | None]
+"""A function that computes the measure, given what counts. None if there is nothing to measure, which satisfies any
+bound. Counting more never makes it smaller."""
+
+_Interval = tuple[float, float]
+"""The least and greatest value of a number."""
+
+_ROUNDING = 1e-9
 
 
 def decide_check(check: Check, items: Items) -> CheckResult:
@@ -78,19 +207,12 @@ def decide_check(check: Check, items: Items) -> CheckResult:
     return _decide_sum(check, items)
 
 
-Counted = Mapping[Truth, bool]
-"""Says for each truth if what has it counts: "yes" does, "no" does not, and unknown ones do in some possible worlds."""
-
-
 def _decide_count(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     unknown = Unknowns()
-    truths = [(item, unknown.run_tests(check.where, item)) for item in items]
-
-    def count(counted: Counted) -> float:
-        return sum(counted[truth] for _, truth in truths)
-
-    at = [item for item, truth in truths if truth == "yes"]
-    return _decide_bound(check, count, f"the number of {check.count}", unknown, at)
+    truths = [unknown.run_tests(check.where, item) for item in items]
+    at = [item for item, truth in zip(items, truths, strict=True) if truth == "yes"]
+    label = f"the number of {check.count}"
+    return _decide_bound(check, lambda counted: sum(counted[truth] for truth in truths), label, unknown, at)
 
 
 def _decide_share(check: Check, items: Sequence[ListedItem]) -> CheckResult:
@@ -121,103 +243,93 @@ def _decide_sum(check: Check, items: Items) -> CheckResult:
     if not any(items[term.of] for term in terms):
         return CheckResult(False, 0.0, f"the response names no {' and no '.join(dict.fromkeys(t.of for t in terms))}")
     unknown = Unknowns()
-    addends = []
+    addends: list[tuple[ListedItem, Truth, float]] = []
     for term in terms:
         for item in items[term.of]:
-            lacking = lacking_columns(term.where, item)
-            if lacking is not None:
-                price, unpriced = _price(term, item)
-                truth = unknown.record(item, [*lacking, *unpriced])
-                addends.append(_Addend(item, truth, price, is_own=item.reason_unknown(term.column) == "unshown"))
-    priced = [addend for addend in addends if addend.price is not None and addend.price.currency]
-    currencies = sorted({addend.price.currency for addend in priced if addend.price})
-    if len(currencies) > 1:  # a fault of the response if it wrote any of them itself
-        holds = False if any(addend.is_own for addend in priced) else None
-        return CheckResult(holds, 0.0, f"{' and '.join(currencies)} are mixed, and no rate is stated")
+            price, unpriced = _price(term, item)
+            addends.append((item, unknown.run_tests(term.where, item, unpriced), price))
 
     def total(counted: Counted) -> float:
-        prices = (addend.price.number if addend.price else math.inf for addend in addends if counted[addend.truth])
         try:
-            return math.fsum(prices) / per  # exact, and so the same in every order
+            return math.fsum(price for _, truth, price in addends if counted[truth]) / per  # the same in every order
         except OverflowError:
             return math.inf
 
     label = "the sum" + (f" per {to_text(per)}" if check.per else "")
-    at = {id(addend.item): addend.item for addend in addends if addend.truth == "yes"}
+    at = {id(item): item for item, truth, _ in addends if truth == "yes"}
     return _decide_bound(check, total, label, unknown, [*at.values()])
 
 
-class _Addend(NamedTuple):
-    """The contribution of an item to a sum, and the truth of counting it; `price` is None if it could be anything."""
-
-    item: ListedItem
-    truth: Truth
-    price: Amount | None
-    is_own: bool
-
-
-def _price(term: TermSpec, item: ListedItem) -> tuple[Amount | None, Sequence[str]]:
-    """Return the price of an item, or the columns that leave it unknown. Negative prices count as unknown."""
-    price = _amount(term.column, item)
-    times = _number(term.times or 1.0, item)
-    places = _number(term.places, item)
-    if price is None or times is None or places is None:
-        operands = {term.column: price, term.times: times, term.places: places}
-        return None, [str(operand) for operand, amount in operands.items() if amount is None]
-    number = price.number * times
-    if term.people is not None:
-        units = term.people / places if places > 0 else math.inf
-        if not math.isfinite(units):
-            return None, [str(term.places)]
-        number *= float(math.ceil(units))
-    return Amount(number, price.currency), ()
-
-
-def _amount(column: str, item: ListedItem) -> Amount | None:
-    result = parse_amount(item.value(column))
-    return result if result is not None and result.number >= 0 else None
-
-
-def _number(operand: str | float, item: ListedItem) -> float | None:
-    if not isinstance(operand, str):
-        return float(operand)
-    amount = _amount(operand, item)
-    return None if amount is None else amount.number
-
-
-_ROUNDING = 1e-9
-
-Measure = Callable[[Counted], float | None]
-"""A function that computes the measure, given what counts. None if there is nothing to measure, which satisfies any
-bound. Counting more never makes it smaller."""
-
-_Interval = tuple[float, float]
-"""The least and greatest value of a number."""
+def _price(term: TermSpec, item: ListedItem) -> tuple[float, Sequence[str]]:
+    """Return the price of an item, or infinity and the columns that leave it unknown."""
+    operands = {operand: item.number(operand) for operand in (term.column, term.times or 1.0, term.places)}
+    lacking = [str(operand) for operand, number in operands.items() if number is None]
+    if lacking:
+        return math.inf, lacking
+    price, times, places = (operands[operand] or 0.0 for operand in (term.column, term.times or 1.0, term.places))
+    if term.people is None:
+        return price * times, ()
+    units = term.people / places if places > 0 else math.inf
+    return (price * times * math.ceil(units), ()) if math.isfinite(units) else (math.inf, [str(term.places)])
 
 
 def _decide_bound(
     check: Check, measure: Measure, label: str, unknown: Unknowns, at: Sequence[ListedItem]
 ) -> CheckResult:
-    """Decide a bound on a measure. Unshown values count as the worst case."""
-    bound = low, high = check.bound
-    if unknown:
-        worlds = [
-            [measure({"yes": True, "no": False, "unshown": unshown, "untold": untold}) for untold in (False, True)]
-            for unshown in (False, True)
-        ]
-    else:
-        worlds = [[measure({"yes": True, "no": False})] * 2] * 2
+    worlds = _measure_worlds(measure, unknown)
     values = [value for world in worlds for value in world if value is not None]
     span = min(values), max(values)
     result = f"{label} is {_describe_range(span, 6)}"
-    if all(_reaches(value, low) and _is_at_most(value, high) for value in values):
-        return CheckResult(True, 1.0, f"{result}, as asked", at)
-    if _is_outside(span, bound) and len(values) == 4:
-        return CheckResult(False, _closeness(span, bound), f"{result}, not {_describe_range(bound)}", at)
-    reason = f"{result}, and {_describe_range(bound)} is asked for"
+    asked = _describe_range(check.bound)
+    words = _Words(f"{result}, as asked", f"{result}, not {asked}", f"{result}, and {asked} is asked for")
+    return _conclude(worlds, check.bound, words, unknown, at, share=lambda: _closeness(span, check.bound))
+
+
+class _Words(NamedTuple):
+    """The reasons for a check that holds, that does not, and that depends on unknown values."""
+
+    holds: str
+    fails: str
+    depends: str
+
+
+_Worlds = Sequence[Sequence[float | None]]
+
+
+def _measure_worlds(measure: Measure, unknown: Unknowns) -> _Worlds:
+    """Return the measure where unshown values count or not, each where untold ones count or not."""
+    if not unknown:
+        return [[measure({"yes": True, "no": False})] * 2] * 2
+    return [
+        [measure({"yes": True, "no": False, "unshown": unshown, "untold": untold}) for untold in (False, True)]
+        for unshown in (False, True)
+    ]
+
+
+def _conclude(
+    worlds: _Worlds,
+    bound: _Interval,
+    words: _Words,
+    unknown: Unknowns,
+    at: Sequence[ListedItem],
+    *,
+    share: Callable[[], float],
+    share_shown: float = 0.0,
+) -> CheckResult:
+    """Conclude from a measure in all worlds. Unshown values count as the worst case.
+
+    `share` is the share of the requirement that is met if none of the worlds meets it; `share_shown` is that which the
+    known values show.
+    """
+    low, high = bound
+    everywhere = [value for world in worlds for value in world]
+    if all(value is None or (_reaches(value, low) and _is_at_most(value, high)) for value in everywhere):
+        return CheckResult(True, 1.0, words.holds, at)
+    if _is_outside(everywhere, bound):
+        return CheckResult(False, share(), words.fails, at)
     if any(_is_outside(world, bound) for world in worlds):
-        return unknown.unproven_result(reason)
-    return unknown.undecided_result(reason)
+        return unknown.unproven_result(words.depends, share_shown)
+    return unknown.undecided_result(words.depends)
 
 
 def _is_outside(values: Sequence[float | None], bound: _Interval) -> bool:
@@ -253,16 +365,13 @@ def _describe_range(span: _Interval, digits: int | None = None) -> str:
     return f"{most} or less" if low == -math.inf else f"{least} to {most}"
 
 
-_ANYTHING = object()
-"""Marks a value that is unknown."""
-
-
 class _Value(NamedTuple):
-    """A value of an item, or `_ANYTHING`, and the truth of counting it."""
+    """A value of an item, the truth of counting it, and whether the value is unknown and so could be any."""
 
     item: ListedItem
     truth: Truth
     value: Any
+    is_any: bool
 
 
 def _decide_column(check: Check, items: Sequence[ListedItem]) -> CheckResult:
@@ -270,12 +379,11 @@ def _decide_column(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     column = check.column or ""
     values: list[_Value] = []
     for item in items:
-        lacking = lacking_columns(check.where, item)
-        if lacking is not None:
-            value = item.value(column)
-            truth = unknown.record(item, lacking if value is not None else [*lacking, column])
-            parts = [_ANYTHING] if value is None else split_list(value, item.lists.get(column))
-            values += [_Value(item, truth, part) for part in parts]
+        value = item.value(column)
+        truth = unknown.run_tests(check.where, item, () if value is not None else (column,))
+        if truth != "no":
+            parts = [None] if value is None else split_list(value, item.lists.get(column))
+            values += [_Value(item, truth, part, value is None) for part in parts]
     label = f"{column} of {check.values}"
     if check.includes is not None:
         return _decide_includes(label, check.includes, values, unknown)
@@ -284,68 +392,68 @@ def _decide_column(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     return _decide_distinct(label, values, unknown)
 
 
-def _among(values: Sequence[_Value], wanted: Sequence[Scalar]) -> list[_Value]:
-    return [entry for entry in values if entry.value is not _ANYTHING and is_one_of(entry.value, wanted)]
-
-
-def _includes(values: Sequence[_Value], wanted: Scalar, truth: Truth) -> bool:
-    return any(entry.truth == truth and are_equal(entry.value, wanted) for entry in values)
+_NONE: _Interval = (-math.inf, 0.0)
 
 
 def _decide_includes(label: str, wanted: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
-    among = _among(values, wanted)
-    absent = [value for value in wanted if not _includes(among, value, "yes")]
-    at = [entry.item for entry in among if entry.truth == "yes"]
-    if not absent:
-        return CheckResult(True, 1.0, f"{label} includes {_quote_values(wanted)}", at)
+    def count_included(counted: Counted) -> float:
+        known = [entry for entry in values if counted[entry.truth]]
+        return sum(any(entry.is_any or are_equal(entry.value, value) for entry in known) for value in wanted)
+
+    shown = [entry for entry in values if entry.truth == "yes" and is_one_of(entry.value, wanted)]
+    absent = [value for value in wanted if not is_one_of(value, [entry.value for entry in shown])]
+    lacks = f"{label} does not include {_quote_values(absent)}"
+    words = _Words(f"{label} includes {_quote_values(wanted)}", lacks, lacks)
     share = 1.0 - len(absent) / len(wanted)
-    reason = f"{label} does not include {_quote_values(absent)}"
-    has_untold = any(entry.value is _ANYTHING and entry.truth == "untold" for entry in values)
-    if has_untold or all(_includes(among, value, "untold") for value in absent):
-        return unknown.undecided_result(reason)
-    if unknown.describe("unshown"):
-        return unknown.unproven_result(reason, share)
-    return CheckResult(False, share, reason, at)
+    worlds = _measure_worlds(count_included, unknown)
+    at = [entry.item for entry in shown]
+    return _conclude(worlds, (len(wanted), math.inf), words, unknown, at, share=lambda: share, share_shown=share)
 
 
 def _decide_excludes(label: str, barred: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
-    among = _among(values, barred)
-    violations = [entry for entry in among if entry.truth == "yes"]
-    perhaps = [entry for entry in among if entry.truth != "yes"]
-    perhaps += [entry for entry in values if entry.value is _ANYTHING]
-    if not violations:
-        reason = f"{label} includes none of {_quote_values(barred)}"
-        return _decide_unless_open(reason, [entry.truth for entry in perhaps], unknown)
-    violating_ids = {id(entry.item) for entry in (*violations, *perhaps)}
-    known_ids = {id(entry.item) for entry in values if entry.value is not _ANYTHING and entry.truth == "yes"}
-    reason = f"{label} includes {_quote_values([entry.value for entry in violations])}"
-    share = 1.0 - len(violating_ids) / len(known_ids | violating_ids)
-    return CheckResult(False, share, reason, [entry.item for entry in violations])
+    perhaps = [entry for entry in values if entry.is_any or is_one_of(entry.value, barred)]
+    violations = [entry for entry in perhaps if entry.truth == "yes"]
+    includes_none = f"{label} includes none of {_quote_values(barred)}"
+    fails = f"{label} includes {_quote_values([entry.value for entry in violations])}"
+
+    def share() -> float:
+        violating = {id(entry.item) for entry in perhaps}
+        known = {id(entry.item) for entry in values if entry.truth == "yes"}
+        return 1.0 - len(violating) / len(known | violating)
+
+    worlds = _measure_worlds(lambda counted: sum(counted[entry.truth] for entry in perhaps), unknown)
+    at = [entry.item for entry in violations]
+    return _conclude(worlds, _NONE, _Words(includes_none, fails, includes_none), unknown, at, share=share)
 
 
 def _decide_distinct(label: str, values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
-    truths_of_anything = [entry.truth for entry in values if entry.value is _ANYTHING]
-    entries_by_value: dict[Hashable, list[_Value]] = {}
-    for entry in values:
-        if entry.value is not _ANYTHING:
-            entries_by_value.setdefault(equality_key(entry.value), []).append(entry)
-    repeated = [entries for entries in entries_by_value.values() if len(entries) > 1]
-    repeats = [entry for entries in repeated for entry in [each for each in entries if each.truth == "yes"][1:]]
-    if not repeats:
-        shown = (sum(entry.truth != "untold" for entry in entries) for entries in repeated)
-        reasons: list[Truth] = ["unshown" if number > 1 else "untold" for number in shown]
-        return _decide_unless_open(f"{label} never repeats", [*reasons, *truths_of_anything], unknown)
-    counts = [sum(entry.truth == "yes" for entry in entries) for entries in entries_by_value.values()]
-    doubtful = sum(entry.truth != "yes" for entries in repeated for entry in entries)
-    share = 0.0 if truths_of_anything else sum(map(bool, counts)) / (sum(counts) + doubtful)
-    reason = f"{label} repeats {_quote_values([entry.value for entry in repeats])}"
-    return CheckResult(False, share, reason, [entry.item for entry in repeats])
+    keys = [None if entry.is_any else equality_key(entry.value) for entry in values]
 
+    def count_repeats(counted: Counted) -> float:
+        known = [key for entry, key in zip(values, keys, strict=True) if counted[entry.truth]]
+        return len(known) - len(set(known) - {None})
 
-def _decide_unless_open(reason: str, open_: Collection[Truth], unknown: Unknowns) -> CheckResult:
-    if "unshown" in open_:
-        return unknown.unproven_result(reason)
-    return unknown.undecided_result(reason) if "untold" in open_ else CheckResult(True, 1.0, reason)
+    seen: set[Any] = set()
+    repeated: list[_Value] = []
+    for entry, key in zip(values, keys, strict=True):
+        if entry.truth == "yes":
+            repeated += [entry] if key in seen else []
+            seen.add(key)
+
+    def share() -> float:
+        times = Counter(keys)
+        surely = sum(entry.truth == "yes" for entry in values)
+        doubtful = sum(
+            entry.truth != "yes" and times[key] > 1 for entry, key in zip(values, keys, strict=True) if key is not None
+        )
+        return 0.0 if None in times else len(seen) / (surely + doubtful)
+
+    never = f"{label} never repeats"
+    fails = f"{label} repeats {_quote_values([entry.value for entry in repeated])}"
+    at = [entry.item for entry in repeated]
+    return _conclude(
+        _measure_worlds(count_repeats, unknown), _NONE, _Words(never, fails, never), unknown, at, share=share
+    )
 
 
 def _quote_values(values: Sequence[Any]) -> str:

@@ -6,9 +6,9 @@ budgets) have as tension the share between them.
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations, product
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -51,43 +51,10 @@ def _find_tension(first: Check, second: Check) -> tuple[float, str] | None:
         least = [check.bound[0] for check in (first, second)]
         column = _conflicting_column(first.where, second.where) if sum(least) > 1.0 else None
         return None if column is None else (1.0, f"no {column} of {first.share} passes both")
-    return _demands_tension(first, second) or _demands_tension(second, first)
-
-
-class _Demand(NamedTuple):
-    """A requirement on the items of a kind: `all`, at `least` or at `most` a number of them pass the tests."""
-
-    who: Literal["all", "least", "most"]
-    number: float
-    kind: str
-    tests: Tests
-
-
-def _demands(check: Check) -> Iterator[_Demand]:
-    low, high = check.bound
-    if check.share is not None and not check.among and low > 0:
-        yield _Demand("least", 1, check.share, check.where)
-        if low >= 1.0:
-            yield _Demand("all", 1, check.share, check.where)
-    if check.count is not None:
-        yield _Demand("least", low, check.count, check.where)
-        yield _Demand("most", high, check.count, check.where)
-    if check.values is not None and check.column is not None and check.column not in check.where:
-        for value in check.includes or ():
-            yield _Demand("least", 1, check.values, {**check.where, check.column: Test(has=value)})
-        for value in check.excludes or ():
-            yield _Demand("most", 0, check.values, {**check.where, check.column: Test(has=value)})
-
-
-def _demands_tension(first: Check, second: Check) -> tuple[float, str] | None:
-    for wanted, rule in product(_demands(first), _demands(second)):
-        if wanted.who != "least" or wanted.number <= 0 or wanted.kind != rule.kind:
-            continue
-        if rule.who == "all" and _conflicting_column(wanted.tests, rule.tests):
-            return 1.0, f"some {wanted.kind} are to be what none of them may be"
-        is_covered = all(wanted.tests.get(column) == test for column, test in rule.tests.items())
-        if rule.who == "most" and is_covered and wanted.number > rule.number:
-            return 1.0, f"more {wanted.kind} are wanted than there may be"
+    if first.values is not None and (first.values, first.column) == (second.values, second.column):
+        for wanted, barred in ((first, second), (second, first)):
+            if not barred.where and any(is_one_of(value, barred.excludes or ()) for value in wanted.includes or ()):
+                return 1.0, f"what is wanted of {first.values} is barred"
     return None
 
 

@@ -1,7 +1,6 @@
 """MACRM's Data Analyzer (§3): statistics of rewards over training steps, and tests for reward hacking."""
 
-from jurygraph.agents.data_analyzer.analyzer import MAX_ARL, MIN_STEPS, Analyzer, AnalyzerSettings, SeriesSummary
-from jurygraph.agents.data_analyzer.diagnosis import Alert
-from jurygraph.agents.data_analyzer.step import TrainingStep
+from jurygraph.agents.data_analyzer.analyzer import MIN_STEPS, Alert, Analyzer
+from jurygraph.agents.data_analyzer.series import TrainingStep
 
-__all__ = ["MAX_ARL", "MIN_STEPS", "Alert", "Analyzer", "AnalyzerSettings", "SeriesSummary", "TrainingStep"]
+__all__ = ["MIN_STEPS", "Alert", "Analyzer", "TrainingStep"]

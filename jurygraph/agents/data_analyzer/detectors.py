@@ -15,29 +15,21 @@ below ½, so that a CUSUM that rose early comes down again.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import optimize, special
 
-from jurygraph.agents.data_analyzer.autocorrelation import LagOne
-from jurygraph.agents.data_analyzer.scales import Measure
+from jurygraph.agents.data_analyzer.series import Measure
 from jurygraph.arrays import Bools, Floats
 
 REFERENCES = (0.25, 1.0)
-"""Reference values k of the CUSUMs, in sd: tuned to shifts of 2 k, a lasting one of 0.5 sd and a sudden one of 2 sd."""
-
-TESTS = 2 * len(REFERENCES) + 2
-"""Number of tests per series: a CUSUM for each reference value, and the jump test, each up and down."""
-
-_TAIL_FACTOR = 1.15
-"""The factor on the normal limit of the jump test, since hardly any statistic is normal in the far tail. CUSUMs need
-no such factor, since they add scores up."""
-
-
-class Limits(NamedTuple):
-    """The limit of each CUSUM, in sd, in the order of REFERENCES; and that of a single step's normal score."""
-
-    drift: tuple[float, ...]
-    jump: float
+"""Reference values k of the CUSUMs, in sd: tuned to shifts of 2 k, a lasting one of 0.5 sd and a sudden one of 2 sd. A
+score that is far enough out exceeds the limit of the second one at once."""
+TESTS = 2 * len(REFERENCES)
+"""Number of tests per series: a CUSUM for each reference value, up and down."""
+LEARNING_SCORES = 10  # the number of scores of a series before it is tested, at the start and after each alarm
+MIN_CUSUM_WEIGHT = 0.5
+_MAX_SCORE = 8.0
+_SIDES = np.array([1.0, -1.0])
+_K = np.array(REFERENCES)[:, None]
 
 
 def run_length(k: float, h: float) -> float:
@@ -47,46 +39,19 @@ def run_length(k: float, h: float) -> float:
     return float((np.expm1(2 * k * b) - 2 * k * b) / (2 * k * k))
 
 
-def limits(arl: float, series: int) -> Limits:
-    """Return limits that give all tests of so many series together this ARL, each with an equal share of false alarms.
+def limits(arl: float, series: int) -> Floats:
+    """Return limits of the CUSUMs [K] that give all tests of so many series together this ARL.
 
-    Alarms of one test occur at a rate of 1 / ARL, and the rates add up; correlated tests raise fewer alarms. So the
-    whole has at least the required ARL.
+    Each has an equal share of the false alarms. Alarms of one test occur at a rate of 1 / ARL, and the rates add up;
+    correlated tests raise fewer alarms. So the whole has at least the required ARL.
     """
     arl_per_test = arl * series * TESTS
 
-    def drift_limit(k: float) -> float:
+    def limit(k: float) -> float:
         highest = 10.0 + np.log(arl_per_test) / k
         return float(optimize.brentq(lambda h: np.log(run_length(k, h) / arl_per_test), 0.0, highest))
 
-    return Limits(tuple(map(drift_limit, REFERENCES)), float(-_TAIL_FACTOR * special.ndtri(1.0 / arl_per_test)))
-
-
-LEARNING_SCORES = 10  # the number of scores of a series before it is tested, at the start and after each alarm
-
-MIN_CUSUM_WEIGHT = 0.5
-_MAX_SCORE = 8.0
-_SIDES = np.array([1.0, -1.0])
-_K = np.array(REFERENCES)[:, None]
-
-
-class TestResults(NamedTuple):
-    """The test results of all series at one step: `drift` [..., S, K, 2] and `jump` [..., S, 2], up first.
-
-    `u` [..., S] are the normal scores; `expected` is the mean of earlier scores; `size` the distance from it in
-    sd. NaN for series that were not tested.
-    """
-
-    drift: Bools
-    jump: Bools
-    u: Floats
-    expected: Floats
-    size: Floats
-
-    @property
-    def has_alarm(self) -> Bools:
-        """Return which series raised an alarm, [..., S]."""
-        return np.asarray(self.drift.any(axis=(-2, -1)) | self.jump.any(axis=-1))
+    return np.array([limit(k) for k in REFERENCES])
 
 
 class Baseline(NamedTuple):
@@ -100,13 +65,14 @@ class Baseline(NamedTuple):
     squares: Any
     floor: Any
 
-    def sd(self, floor: ArrayLike) -> Floats:
-        """Return the sd, at least the change that one row can cause, now (`floor`) or on average."""
+    def sd(self, floor: Any = 0.0) -> Any:
+        """Return the sd, at least the noise that the rows of a step show, now (`floor`) or on average."""
         sd = np.sqrt(self.squares / np.maximum(self.n - 1.0, 1.0))
-        return np.asarray(np.maximum(np.maximum(sd, self.floor), floor))
+        return np.maximum(np.maximum(sd, self.floor), floor)
 
-    def learn(self, measure: Measure, has_score: Bools) -> "Baseline":
+    def learn(self, measure: Measure) -> "Baseline":
         """Return the baseline with one more score, for those series that have one."""
+        has_score = ~np.isnan(measure.score)
         n = self.n + has_score
         divisor = np.maximum(n, 1.0)
         deviation = np.where(has_score, measure.score - self.mean, 0.0)
@@ -118,32 +84,37 @@ class Baseline(NamedTuple):
 class Detectors:
     """The tests of S series, of `shape` [..., S]; leading axes hold that many streams in parallel."""
 
-    def __init__(self, shape: tuple[int, ...], limits: Limits) -> None:
-        self._limits = limits
-        self.lag_one = LagOne(shape)
-        self._drift = np.array(limits.drift)[:, None]
+    def __init__(self, shape: tuple[int, ...], limits: Floats) -> None:
+        self.limits = limits
         self.baseline = Baseline(*np.zeros((4, *shape)))
         sides = (*shape, len(REFERENCES), 2)
         self.cusum = np.zeros(sides)
+        """By reference value and side, up first."""
         self.baseline_at_zero = Baseline(*np.zeros((4, *sides)))
         """The baseline when each CUSUM was last 0."""
         self.last_zero_step = np.zeros(sides)
-        """The last step at which each CUSUM was 0."""
 
-    def feed(self, step: int, measure: Measure) -> TestResults:
-        """Test the scores [..., S] of a step against earlier ones, and learn them. NaN are skipped."""
-        has_score = ~np.isnan(measure.score)
-        tested = has_score & (self.baseline.n >= LEARNING_SCORES)
+    def feed(self, step: int, measure: Measure) -> Floats:
+        """Test the scores [..., S] of a step against earlier ones, and learn them.
+
+        Return the normal scores [..., S]; NaN where there is no score, or the series is not tested yet.
+        """
+        tested = ~np.isnan(measure.score) & (self.baseline.n >= LEARNING_SCORES)
         expected = np.where(tested, self.baseline.mean, np.nan)
-        deviation = measure.score - expected
-        size = deviation / self.baseline.sd(np.where(tested, measure.floor, 1.0))
-        u = self._normal_scores(size)
+        u = self._normal_scores((measure.score - expected) / self.baseline.sd(np.where(tested, measure.floor, 1.0)))
         self._update_cusums(step, np.where(tested, u, 0.0), tested)
-        is_far = np.stack([side * u > self._limits.jump for side in _SIDES], axis=-1)
-        exceeds_error = np.abs(deviation) > self._limits.jump * measure.error
-        self.baseline = self.baseline.learn(measure, has_score)
-        self.lag_one.learn(measure.score, has_score)
-        return TestResults(self.cusum > self._drift, is_far & exceeds_error[..., None], u, expected, size)
+        self.baseline = self.baseline.learn(measure)
+        return u
+
+    @property
+    def excess(self) -> Floats:
+        """Return each CUSUM as a multiple of its limit, [..., S, K, 2]."""
+        return self.cusum / self.limits[:, None]
+
+    @property
+    def has_alarm(self) -> Bools:
+        """Return which series have a CUSUM above its limit, [..., S]."""
+        return np.asarray((self.excess > 1.0).any(axis=(-2, -1)))
 
     def _normal_scores(self, size: Floats) -> Floats:
         """Return normal scores, within ±8, of differences in sd from what was expected."""
@@ -167,29 +138,3 @@ class Detectors:
         """Reset some series [..., S]: their next scores form a new baseline."""
         self.baseline = Baseline(*(np.where(series, 0.0, statistic) for statistic in self.baseline))
         self.cusum = np.where(series[..., None, None], 0.0, self.cusum)
-        self.lag_one.restart(series)
-
-
-_WEIGHT = 0.25  # of the last step in the mean of recent scores
-
-
-class Recent:
-    """Weighted means of the last normal scores of S series. For a series that is learning: of its distance from the
-    mean learned so far, in the sd that it had before."""
-
-    def __init__(self, series: int) -> None:
-        self.mean: Floats = np.zeros(series)
-        self._sd: Floats = np.full(series, np.nan)
-
-    def add(self, measure: Measure, u: Floats, before: Baseline) -> None:
-        """Add the scores [S] of a step, with the baseline before it; u [S] is NaN for series that were not tested."""
-        self._sd = np.where(before.n >= LEARNING_SCORES, before.sd(measure.floor), self._sd)
-        count = np.where(before.n > 0, before.n, np.nan)
-        early = (measure.score - before.mean) / (self._sd * np.sqrt(1.0 + 1.0 / count))
-        score = np.where(np.isnan(u), np.clip(early, -_MAX_SCORE, _MAX_SCORE), u)
-        self.mean = np.where(np.isnan(score), self.mean, self.mean + _WEIGHT * (score - self.mean))
-
-    def restart(self, series: Bools, forget_scale: bool = False) -> None:
-        """Reset the means of some series [S], so that only later steps count; also their sd if their scale changes."""
-        self.mean = np.where(series, 0.0, self.mean)
-        self._sd = np.where(series & forget_scale, np.nan, self._sd)

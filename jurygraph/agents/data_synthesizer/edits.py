@@ -1,4 +1,4 @@
-"""Edits that make a text worse: in a calculation, in the sentence around one, and in the name of a table row.
+"""Edits that make a text worse: in a calculation, in the answer, and in the name of a table row.
 
 A result can be changed even without a reference, since arithmetic alone shows that it was right. The other edits of a
 calculation are made only in solutions with the reference's answer: it is unknown if they make a wrong solution worse.
@@ -8,7 +8,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
@@ -19,11 +19,11 @@ from jurygraph.agents.facts.tables import FactTable
 from jurygraph.agents.facts.values import is_missing, normalise, number_or_value, to_text
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
-from jurygraph.agents.maths.answer_parser import Number, are_equal_numbers, compare_plainly, parse_answer
+from jurygraph.agents.maths.quantities import Reading, are_equal_numbers, compare_plainly, parse_answer
 from jurygraph.schema import Response, TaskView, Variant
 
 T = TypeVar("T")
-Kind = Literal["number", "step", "answer", "negation", "unit", "entity"]
+Kind = Literal["number", "step", "answer", "entity"]
 
 
 class TextChange(NamedTuple):
@@ -69,57 +69,7 @@ def choose_some(candidates: Sequence[T], most: int, seed: str) -> list[T]:
     return [candidates[index] for index in sorted(chosen)]
 
 
-_AUXILIARY = re.compile(r"\b(?:is|are|was|were|will|must)\b(?! +(?:not|no|never|only|less|fewer)\b)(?!n't|')")
-_LEADS_TO = re.compile(r"(?: (?:a total of|[A-Za-z]+))?[ \t$£€(]*(?:[-+*/x×÷%=(). ,0-9$£€]{0,200}<<)?")
-UNCERTAIN_WORDS = re.compile(r"\b(?:if|unless|whether|not|no|never|suppose|let|would|could)\b|n't\b", re.IGNORECASE)
-_CLAUSE = re.compile(r"[,;:.?!](?![0-9])|\b(?:because|since|and|but|which|that|who)\b")
-_UNIT = re.compile(r"(?:>>[0-9.,]*[0-9])?[ \t]+([A-Za-z]+)\b")
-_OTHER_UNIT = {
-    "second": "minute", "minute": "hour", "hour": "minute", "day": "week", "week": "day", "month": "year",
-    "year": "month", "dollar": "cent", "cent": "dollar", "inch": "foot", "inches": "feet", "foot": "inch",
-    "feet": "inches", "yard": "inch", "yards": "inches", "mile": "yard", "meter": "kilometer", "metre": "kilometre",
-    "kilometer": "meter", "kilometre": "metre", "km": "cm", "cm": "km", "ounce": "pound", "pound": "ounce",
-    "gram": "kilogram", "kilogram": "gram", "kg": "g", "ton": "pound", "liter": "milliliter", "litre": "millilitre",
-    "gallon": "pint", "pint": "gallon",
-}  # fmt: skip
-
-
-def negation_edits(text: str) -> Iterator[Edit]:
-    """Yield edits that negate a sentence with a right result, by "not" after its verb.
-
-    The verb is in the calculation's own clause, at most one word before it; lines with a supposition or a negation are
-    skipped.
-    """
-    for step in right_steps(text):
-        line, end = _line_range(text, step.start, step.start)
-        if UNCERTAIN_WORDS.search(text, line, end):
-            continue
-        clause = max((mark.end() for mark in _CLAUSE.finditer(text, line, step.start)), default=line)
-        verbs = list(_AUXILIARY.finditer(text, clause, step.start))
-        if verbs and _LEADS_TO.fullmatch(text, verbs[-1].end(), step.start):
-            verb = verbs[-1]
-            says = f"{step.quote} is right, and is denied"
-            yield replace_passage("negation", verb.start(), verb.end(), f"{verb[0]} not", says)
-
-
-def unit_edits(text: str) -> Iterator[Edit]:
-    """Yield edits that give a right result in a unit of another size."""
-    for step in right_steps(text):
-        unit = _UNIT.match(text, step.end) if step.claimed else None  # a result of 0 is the same in any unit
-        other_unit = _exchange_unit(unit[1]) if unit else None
-        if unit and other_unit:
-            says = f"{step.quote} are {unit[1]}, not {other_unit}"
-            yield replace_passage("unit", unit.start(1), unit.end(1), other_unit, says)
-
-
-def _exchange_unit(unit: str) -> str | None:
-    lower = unit.lower()
-    singular = None if lower in _OTHER_UNIT or not lower.endswith("s") else _OTHER_UNIT.get(lower[:-1])
-    if singular is None:
-        return _OTHER_UNIT.get(lower)
-    return {"foot": "feet", "inch": "inches"}.get(singular, singular if singular.endswith("s") else f"{singular}s")
-
-
+_UNCERTAIN = re.compile(r"\b(?:if|unless|whether|not|no|never|suppose|let|would|could)\b|n't\b", re.IGNORECASE)
 MOST_ROWS = 1_000  # the largest number of rows read per table
 MOST_NAMES = 20  # the largest number of names per table that are searched in a text
 _MIN_NAME_LENGTH = 3
@@ -147,7 +97,7 @@ def _edits_from_table(text: str, table: FactTable, rows: Sequence[Row]) -> Itera
     for row in islice((row for row in named if str(row[column]) in text), MOST_NAMES):
         match = _find_whole(str(row[column]), text)
         line = "" if match is None else text[slice(*_line_range(text, match.start(), match.end()))]
-        if match is None or _COMPARES.search(line) or UNCERTAIN_WORDS.search(line):
+        if match is None or _COMPARES.search(line) or _UNCERTAIN.search(line):
             continue
         for field in sorted(row.keys() - set(table.spec.key)):
             value = _cell_text(row[field])
@@ -215,10 +165,10 @@ def right_steps(text: str) -> list[arithmetic.CalculationStep]:
 
 
 class CorrectAnswer(NamedTuple):
-    """A text's final answer that equals the reference's: its position, and its value."""
+    """A text's final answer that equals the reference's: its position, and the plain number."""
 
     span: Span
-    number: Number
+    number: Reading
 
 
 def matching_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
@@ -231,13 +181,13 @@ def matching_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
     if reference_text is None:
         return True
     expected = parse_answer(reference_text)
-    if expected is None or expected.number is None:
+    if expected is None or expected.value is None:
         return False
     span = final_answer(text)
     answer = None if span is None else parse_answer(span.text)
-    if span is None or answer is None or answer.number is None:
+    if span is None or answer is None or answer.value is None:
         return False
-    return compare_plainly(answer, expected) is True and CorrectAnswer(span, answer.number)
+    return compare_plainly(answer, expected) is True and CorrectAnswer(span, answer)
 
 
 def wrong_result_edits(text: str) -> Iterator[Edit]:
@@ -283,7 +233,7 @@ def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
     for source in (text[: answer.span.start], query):
         for numeral in _NUMERAL.finditer(source):
             value = _value(numeral[0])
-            if value not in seen and not are_equal_numbers(Number(value, number.percent, True), number):
+            if value not in seen and not are_equal_numbers(replace(number, value=value, decimal=True), number):
                 seen.add(value)
                 yield replace_passage("answer", start, end, numeral[0], f"the answer is {match[1]}, not {numeral[0]}")
 

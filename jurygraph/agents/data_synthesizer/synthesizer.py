@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, create_model
 
+from jurygraph.agents.ask import shared_prompt_variables
 from jurygraph.agents.data_synthesizer import edits as rules
 from jurygraph.agents.data_synthesizer.edits import CorrectAnswer, Edit, Kind
-from jurygraph.agents.judging.evaluator import shared_prompt_variables
 from jurygraph.agents.roles import Deriver, DeriverInput
 from jurygraph.concurrency import each_answered
 from jurygraph.prompts import load_prompt
@@ -34,10 +34,9 @@ class Synthesizer(Deriver):
     """Make contrasts of a response: variants known to be worse in a known way (MACRM, 3.2; ours).
 
     By rule: a right calculation with another result (`number`), and a name that the task's tables contradict
-    (`entity`). Only for a response with the reference's answer: the answer replaced by another number (`answer`), a
-    needed step left out (`step`), a right result negated (`negation`) or in another unit (`unit`). A response with
-    another answer than the reference gets no contrast: it is unknown if an edit makes it worse, and being wrong should
-    gain nothing.
+    (`entity`). Only for a response with the reference's answer: the answer replaced by another number (`answer`), or a
+    needed step left out (`step`). A response with another answer than the reference gets no contrast: it is unknown if
+    an edit makes it worse, and being wrong should gain nothing.
 
     By a model: it proposes edits, each of one passage of the response, and judges each again without knowing which text
     is edited; unconfirmed edits are dropped.
@@ -109,7 +108,6 @@ def edits_by_rule(text: str, view: TaskView, answered: CorrectAnswer | bool, kin
         query = query_text(view.query)
         found["step"] = rules.missing_step_edits(text, query, answered)
         found["answer"] = rules.other_answer_edits(text, query, answered)
-        found["negation"], found["unit"] = rules.negation_edits(text), rules.unit_edits(text)
     for kind in kinds:
         yield from islice(found.get(kind, ()), MAX_EDITS)
 

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 from jurygraph.agents import notation
 from jurygraph.agents.facts.spec import ClaimPattern, ClaimsSpec
-from jurygraph.agents.facts.tables import FactTable, Key
-from jurygraph.agents.facts.values import nearest_name, normalise, split_list, to_text, value_sort_key, values_agree
+from jurygraph.agents.facts.tables import FactTable
+from jurygraph.agents.facts.values import normalise, split_list, to_text, value_sort_key, values_agree
 from jurygraph.messages import shorten
 
 _MAX_CLAIM_CHARACTERS = 1000
@@ -47,16 +47,9 @@ def read_claims(kind: ClaimsSpec, data: Any) -> list[Claim]:
 
 
 def is_adjacent(before: Claim, after: Claim) -> bool:
-    """Return true if no record lies between those of two claims, by their order numbers, else by their locations."""
-    (rank_class, first, _, steps, _), (other_rank_class, second, _, other_steps, _) = before.order, after.order
-    if rank_class == other_rank_class == 0:
-        return bool(second - first <= 1)
-    place = next((n for n, pair in enumerate(zip(steps, other_steps, strict=False)) if pair[0] != pair[1]), None)
-    if place is None or place == len(steps) - 1 == len(other_steps) - 1:
-        return True  # in the same record
-    (named, at), (other_named, other_at) = steps[place], other_steps[place]
-    deeper = [*steps[place + 1 :], *other_steps[place + 1 :]]
-    return not named and not other_named and other_at - at <= 1 and all(is_name for is_name, _ in deeper)
+    """Return true if the orders of two claims are numbers that are equal or follow each other."""
+    (kind, first, *_), (other_kind, second, *_) = before.order, after.order
+    return bool(kind == other_kind == 0 and second - first <= 1)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -74,18 +67,17 @@ def _record_values(kind: ClaimsSpec, record: Mapping[str, Any]) -> Iterator[tupl
         yield name, value if field_spec.map is None else field_spec.map.get(to_text(value))
 
 
-Found = Literal["confirmed", "differs", "elsewhere", "near", "unknown", "unread"]
+Found = Literal["confirmed", "differs", "elsewhere", "unknown", "unread"]
 _MAX_PLACES = 5
 _MAX_CHARACTERS = 200
-_MAX_HINTS = 200
 
 
 class Finding(TypedDict):
     """The result of looking up a claim, as JSON.
 
     `confirmed`: the row exists and agrees. `differs`: the row exists, but disagrees or has no value in the columns
-    `differs`. `elsewhere`: rows of that name exist at other `places`. `near`: no such name, but `nearly` is a similar
-    one. `unknown`: nothing similar exists. `unread`: the claim matches none of the task's forms.
+    `differs`. `elsewhere`: rows of that name exist at other `places`. `unknown`: no row has that name. `unread`: the
+    claim matches none of the task's forms.
 
     `at` are JSONPaths. `row` is the number of the row in `table`, from 1, or None without a row. `values` are the row's
     values, those of the claim that no column holds, and the number of merged claims; without a row, all claimed values.
@@ -103,7 +95,6 @@ class Finding(TypedDict):
     claimed: dict[str, str]
     differs: list[str]
     places: list[str]
-    nearly: str | None
     alternatives: list[int]
 
 
@@ -121,7 +112,6 @@ def describe_finding(finding: Finding) -> str:
         "confirmed": f"is there{where}{alternatives}",
         "differs": f"is there{where}, but {', '.join(differences)}{alternatives}",
         "elsewhere": f"is not there{where}, but in {'; '.join(finding['places'])}",
-        "near": f"is not there{where}; {finding['nearly']!r} is, which is another name",
         "unknown": f"is not there{where}{alternatives}",
         "unread": f"cannot be read{where}{alternatives}",
     }
@@ -129,17 +119,13 @@ def describe_finding(finding: Finding) -> str:
 
 
 async def look_up(kind: ClaimsSpec, tables: Mapping[str, FactTable], data: Any) -> list[Finding]:
-    """Look up all claims of one kind. After 200 unknown names, similar ones are no longer searched."""
-    findings: list[Finding] = []
-    misses = 0
+    """Look up all claims of one kind."""
     claims = read_claims(kind, data)
-    for claim in claims:
-        findings.append(await _look_up_claim(claim, tables, hint=misses < _MAX_HINTS))
-        misses += findings[-1]["found"] in ("near", "unknown")
+    findings = [await _look_up_claim(claim, tables) for claim in claims]
     return findings if kind.merged is None else _merge(claims, findings, kind.merged)
 
 
-async def _look_up_claim(claim: Claim, tables: Mapping[str, FactTable], hint: bool) -> Finding:
+async def _look_up_claim(claim: Claim, tables: Mapping[str, FactTable]) -> Finding:
     if claim.form is None:
         return _build_finding(claim, "unread", values=dict(claim.record_values), own=sorted(claim.record_values))
     table = tables[claim.form.table]
@@ -150,7 +136,10 @@ async def _look_up_claim(claim: Claim, tables: Mapping[str, FactTable], hint: bo
     columns = table.columns if table.columns is not None else rows[0].values.keys() if rows else ()
     own = sorted(name for name in known if name not in columns)
     if not rows:
-        return _missing_finding(claim, {**known, **claimed_values}, own, table, key, hint)
+        places = sorted({", ".join(filter(None, place)) for place in table.places(key[0])} - {""}) if key[0] else []
+        values = {**known, **claimed_values}
+        found: Found = "elsewhere" if places else "unknown"
+        return _build_finding(claim, found, table=table.name, values=values, own=own, places=places[:_MAX_PLACES])
     first, *others = rows
     claimed = {**{name: to_text(known[name]) for name in known if name in columns}, **claimed_values}
     claimed = {name: value for name, value in claimed.items() if name not in table.spec.key}
@@ -173,17 +162,6 @@ async def _look_up_claim(claim: Claim, tables: Mapping[str, FactTable], hint: bo
     )
 
 
-def _missing_finding(
-    claim: Claim, values: dict[str, Any], own: list[str], table: FactTable, key: Key, hint: bool
-) -> Finding:
-    places = sorted({", ".join(filter(None, place)) for place in table.places(key[0])} - {""}) if key[0] else []
-    names = [name for name in table.names_near(key) if name != key[0]] if hint and not places else []
-    nearly = nearest_name(key[0], names)
-    found: Found = "elsewhere" if places else "near" if nearly else "unknown"
-    shown = places[:_MAX_PLACES]
-    return _build_finding(claim, found, table=table.name, values=values, own=own, places=shown, nearly=nearly)
-
-
 def _build_finding(claim: Claim, found: Found, **known: Any) -> Finding:
     return {
         "at": [claim.at],
@@ -194,7 +172,6 @@ def _build_finding(claim: Claim, found: Found, **known: Any) -> Finding:
         "claimed": {},
         "differs": [],
         "places": [],
-        "nearly": None,
         "alternatives": [],
         **known,  # type: ignore[typeddict-item]
     }
@@ -216,6 +193,4 @@ def _merge(claims: Sequence[Claim], found: Sequence[Finding], name: str) -> list
 def claim_key(finding: Finding) -> tuple[Any, ...]:
     """Return a key that is equal for findings of the same claim made twice."""
     claimed = tuple(sorted(finding["claimed"].items()))
-    places = tuple(finding["places"])
-    found = (finding["found"], finding["table"], finding["row"])
-    return normalise(finding["text"]), *found, claimed, places, finding["nearly"]
+    return normalise(finding["text"]), finding["found"], finding["table"], finding["row"], claimed, *finding["places"]

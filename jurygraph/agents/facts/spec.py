@@ -8,25 +8,22 @@ from pydantic import Field, JsonValue, model_validator
 
 from jurygraph.agents import notation
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import Flag, Id, Unit
+from jurygraph.schema.frozen_model import Id, Unit
 
 
 class TableSpec(FrozenModel):
     """A table of facts, from one of three sources: `rows` in the task, a `file`, or a `tool` of the config.
 
     `key` are the columns that identify a row: the name first, then place or time. Rows that share a key are
-    alternatives, ordered by the column `order`, else by their content; `unique` forbids them. `lists` maps columns that
-    hold several values in one text to their separators. `file` is CSV, JSON, JSON lines, Parquet or SQLite (of which
-    `table` is one table), relative to the working directory. In a TASKS file it must lie below the folder of that file
-    (`jurygraph.sources.table_rows`).
+    alternatives, ordered by the column `order`, else by their content. `lists` maps columns that hold several values in
+    one text to their separators. `file` is CSV, JSON, JSON lines or Parquet, relative to the working directory. In a
+    TASKS file it must lie below the folder of that file (`jurygraph.sources.table_rows`).
     """
 
     key: tuple[Id, ...] = Field(min_length=1)
     rows: tuple[dict[str, JsonValue], ...] | None = None
     file: str | None = None
-    table: str | None = None
     tool: str | None = None
-    unique: Flag = False
     order: Id | None = None
     lists: dict[Id, str] = Field(default_factory=dict)
 
@@ -35,8 +32,6 @@ class TableSpec(FrozenModel):
         sources = [name for name in ("rows", "file", "tool") if getattr(self, name) is not None]
         if len(sources) != 1:
             raise ValueError(f"is given by {' and '.join(sources) or 'nothing'}; give one of rows, file and tool")
-        if self.table is not None and self.file is None:
-            raise ValueError("`table` is one of a SQLite file, and there is no `file`; leave it out")
         return self
 
 
@@ -83,8 +78,8 @@ class ClaimsSpec(FrozenModel):
 
     `split` separates several claims in one text; a text in `none` claims nothing. `beside` are values of the record
     that contains the claim: numbers, and texts of up to 1,000 characters. Claims are ordered by the record's field
-    `order`, or as in the data. With `merged`, equal successive claims become one, and their number is its value of that
-    name.
+    `order`, or as in the data. With `merged`, equal claims of successive orders become one, and their number is its
+    value of that name.
     """
 
     at: tuple[notation.JsonPath, ...] = Field(min_length=1)
@@ -94,6 +89,12 @@ class ClaimsSpec(FrozenModel):
     beside: dict[Id, RecordField] = Field(default_factory=dict)
     order: Id | None = None
     merged: Id | None = None
+
+    @model_validator(mode="after")
+    def _check_merged(self) -> Self:
+        if self.merged is not None and self.order is None:
+            raise ValueError("`merged` joins claims of successive orders; name the field that has them in `order`")
+        return self
 
     @cached_property
     def paths(self) -> list[Any]:

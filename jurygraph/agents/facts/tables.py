@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jurygraph.agents.facts.spec import TableSpec
-from jurygraph.agents.facts.values import MAX_COMPARED, is_missing, normalise, number_or_value, to_text, value_sort_key
-from jurygraph.errors import InputError, PlanError
+from jurygraph.agents.facts.values import is_missing, normalise, number_or_value, to_text, value_sort_key
+from jurygraph.errors import InputError
 from jurygraph.schema import canonical_json
 from jurygraph.sources.files import require_temporary_space
 from jurygraph.sources.table_rows import read_rows, sha256_of, to_json_values
@@ -21,8 +21,6 @@ Key = tuple[str, ...]
 Values = Mapping[str, Any]
 _CHUNK_ROWS = 10_000
 _MAX_CACHED_KEYS = 1_000
-_PREFIX_LENGTH = 2
-_LAST_CHARACTER = "\U0010ffff"
 
 
 class FactRow(NamedTuple):
@@ -57,13 +55,6 @@ class FactTable(ABC):
         """Return the places of rows with this name: the rest of their keys; none if rows can only be looked up."""
         return ()
 
-    def names_near(self, key: Key) -> Collection[str]:
-        """Return names that may have been meant: those of rows at the place of the key.
-
-        Above 5,000 names, only those that begin with the same two characters; none if rows can only be looked up.
-        """
-        return ()
-
     def first_rows(self, most: int) -> Sequence[Values]:
         """Return the values of at most `most` rows, ordered by name; none if rows can only be looked up by key."""
         return ()
@@ -92,8 +83,7 @@ class FactTable(ABC):
 class RowTable(FactTable):
     """Rows of the task or of a file, in an SQLite index: of a file in a temporary one, so that memory holds none.
 
-    Raises `InputError` if the file cannot be read or changes meanwhile, or if there is no room for its index, and
-    `PlanError` if a key that is declared unique has two rows.
+    Raises `InputError` if the file cannot be read or changes meanwhile, or if there is no room for its index.
     """
 
     def __init__(self, name: str, spec: TableSpec) -> None:
@@ -106,7 +96,7 @@ class RowTable(FactTable):
         )
         weakref.finalize(self, self._index.close)
         with require_temporary_space():
-            rows = spec.rows or () if self._path is None else (row for _, row in read_rows(self._path, spec.table))
+            rows = spec.rows or () if self._path is None else (row for _, row in read_rows(self._path))
             self.columns = self._build_index(rows) or None
         if self._path is not None:
             self.digest = sha256_of(self._path)
@@ -114,14 +104,6 @@ class RowTable(FactTable):
                 raise InputError(f"{spec.file}: holds no rows, so nothing could be found in it; name another file")
             if not self.is_fresh:
                 raise InputError(f"{spec.file}: changed while it was read; leave it as it is and prepare again")
-        sql = "SELECT name, place FROM rows GROUP BY name, place HAVING count(*) > 1 LIMIT 1"
-        for first, place in self._query(sql) if spec.unique else ():
-            key = zip(spec.key, (first, *json.loads(place)), strict=True)
-            twice = ", ".join(f"{column} {value!r}" for column, value in key)
-            raise PlanError(
-                f"facts.tables.{name}: has two rows of {twice}, and declares its key as unique; keep one of them, "
-                "or leave `unique` out: the others are then listed as alternatives"
-            )
 
     def _build_index(self, rows: Iterable[Values]) -> frozenset[str]:
         columns: set[str] = set()
@@ -134,7 +116,6 @@ class RowTable(FactTable):
             self._index.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", indexed)
         self._index.execute("COMMIT")
         self._index.execute("CREATE INDEX by_key ON rows (name, place)")
-        self._index.execute("CREATE INDEX by_place ON rows (place, name)")
         return frozenset(columns)
 
     @property
@@ -156,16 +137,6 @@ class RowTable(FactTable):
     def places(self, name: str) -> Collection[Key]:
         sql = "SELECT DISTINCT place FROM rows WHERE name = ?"
         return [tuple(json.loads(place)) for (place,) in self._query(sql, name)]
-
-    def names_near(self, key: Key) -> Collection[str]:
-        name, place = _index_key(key)
-        names = self._names(place, "", MAX_COMPARED + 1)
-        return names if len(names) <= MAX_COMPARED else self._names(place, name[:_PREFIX_LENGTH], MAX_COMPARED)
-
-    def _names(self, place: str, start: str, most: int) -> list[str]:
-        where = "place = ? AND name >= ? AND name < ?"
-        sql = f"SELECT DISTINCT name FROM rows WHERE {where} ORDER BY name LIMIT ?"
-        return [name for (name,) in self._query(sql, place, start, start + _LAST_CHARACTER, most)]
 
     def _query(self, sql: str, *values: str | int) -> list[Any]:
         return self._index.execute(sql, values).fetchall()

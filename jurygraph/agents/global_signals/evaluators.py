@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from jurygraph.agents.judging.ask import failed_verdict
+from jurygraph.agents.ask import failed_verdict
 from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput
 from jurygraph.arrays import Floats
-from jurygraph.models.embedding.embedder import BATCH_SIZE, CachingEmbedder
-from jurygraph.models.embedding.factory import open_embedder, open_reranker
-from jurygraph.models.faults import Fault
+from jurygraph.models.embedding import BATCH_SIZE, CachingEmbedder, open_embedder, open_reranker
+from jurygraph.models.request import Fault
 from jurygraph.schema import Branch, Layer, Verdict
 from jurygraph.schema.frozen_model import Flag, ParamsModel
 from jurygraph.schema.task import query_text

@@ -9,105 +9,33 @@ input: each equals sign costs a bounded amount of work, and at most 1,000 are re
 import ast
 import operator
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import islice
-from typing import Literal, NamedTuple, TypeAlias
-
-_TOKEN = re.compile(
-    r"(?P<skipped>[ \t]+|\\?\$|[£€])"
-    r"|(?P<number>(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
-    r"|(?P<operator>\*(?!\*)|[-+−–/÷×·⋅∗]|\\(?:times|cdot|div)(?![A-Za-z])|[xX](?=[ \t]*[0-9($£€.]))"
-    r"|(?P<bracket>[()])|(?P<percent>\\?%)|(?P<other>[^\W\d_]+|\*+|.)",
-    re.DOTALL,
-)
-_NORMALISED = {"−": "-", "–": "-", "÷": "/", "×": "*", "·": "*", "⋅": "*", "∗": "*", "x": "*", "X": "*"}
-_NORMALISED |= {r"\times": "*", r"\cdot": "*", r"\div": "/", r"\%": "%"}
-_DEPTHS = {"(": 1, ")": -1}
-
-
-class _NotArithmetic(Exception):
-    """The text is not pure arithmetic within the limits."""
-
-
-class _Token(NamedTuple):
-    """A token and its offsets in the text. `kind`: number, operator, bracket, percent, other.
-
-    Operators are normalised to `+ - * / %`; `x` is an operator only before a number.
-    """
-
-    kind: str
-    text: str
-    start: int
-    end: int
-
-
-def _tokens(text: str, start: int, end: int) -> Iterator[_Token]:
-    """Yield the tokens of `text[start:end]`, with offsets in `text`; blanks and currency signs are skipped."""
-    for match in _TOKEN.finditer(text, start, end):
-        kind = match.lastgroup or "other"
-        written = match.group()
-        if kind != "skipped":
-            yield _Token(kind, written if kind == "other" else _NORMALISED.get(written, written), *match.span())
-
-
-_OPERATIONS: Mapping[type, Callable[[Fraction, Fraction], Fraction]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.mul,  # written for a percent sign: it binds closest
-}
-
-
-def _evaluate(expression: Sequence[_Token], percent: Fraction) -> Fraction:
-    """Return the exact value of an expression, read by Python's grammar; a percent sign multiplies by `percent`.
-
-    Raises _NotArithmetic if it is no expression, and ZeroDivisionError.
-    """
-    values = {"percent": percent}
-    written = []
-    for place, token in enumerate(expression):
-        if token.kind == "number":
-            values[f"n{place}"] = Fraction(token.text.replace(",", ""))
-            written.append(f"n{place}")
-        else:
-            written.append("** percent" if token.text == "%" else token.text)
-    try:
-        return _value(ast.parse(" ".join(written), mode="eval").body, values)
-    except SyntaxError:
-        raise _NotArithmetic from None
-
-
-def _value(node: ast.expr, values: Mapping[str, Fraction]) -> Fraction:
-    match node:
-        case ast.Name(id=name):
-            return values[name]
-        case ast.UnaryOp(op=sign, operand=inner):
-            return -_value(inner, values) if isinstance(sign, ast.USub) else _value(inner, values)
-        case ast.BinOp(left=left, op=operation, right=right):
-            return _OPERATIONS[type(operation)](_value(left, values), _value(right, values))
-    raise _NotArithmetic  # such as a product without its sign: "2 (3)"
-
-
-How: TypeAlias = Literal["exact", "rounded", "whole", "wrong", "division by zero"]
+from typing import NamedTuple
 
 SIDE_LIMIT = 200  # characters of one side of an equation
 STEP_LIMIT = 1_000  # equals signs read in one text
 _MAX_CACHED = 2_000  # characters of the longest line whose steps are cached
 _NOISE = Fraction(1, 10**9)
 _HUNDREDTH = Fraction(1, 100)
-_LABEL = Fraction(1)
 
+_OPERATORS = {"−": "-", "–": "-", "÷": "/", "×": "*", "·": "*", "⋅": "*", "∗": "*", "x": "*", "X": "*"}
+_OPERATORS |= {r"\times": "*", r"\cdot": "*", r"\div": "/", r"\%": "%", "**": "||"}
+_SIGN = re.compile(r"[−–÷×·⋅∗$£€]|\\[$%]|\\(?:times|cdot|div)(?![A-Za-z])|\*\*|(?<![^\W\d_])[xX](?=[ \t]*[0-9($£€.])")
+_CHARACTERS = "0123456789.,+-*/()% \t"
+_TOKEN = re.compile(
+    r"(?P<number>(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
+    r"|(?P<operator>[-+*/])|(?P<bracket>[()])|(?P<percent>%)|(?P<other>[.,])"
+)
+_DEPTHS = {"(": 1, ")": -1}
+_EDGE = re.compile(r"<<|>>|=")
 _EQUALS = re.compile(r"(?<![=<>!:≈~])=(?![=>])")
-_WORD = re.compile(r"(?<![\\\w])[^\W\d_]{2,}")
-_ANNOTATION = re.compile(r"<<([^<>\n]{0,400})>>")
-_BOLD = re.compile(r"[ \t]*\*\*(?=[0-9($£€.-])")
-_BULLET = re.compile(r"[ \t]*(?:[-*•+]|[0-9]{1,3}[.)])[ \t]+")
-_BOUNDARY = frozenset([*",:;.>|•[?)\"'“”‘’`*—", "**"])  # allowed before an equation, besides a word
+_BULLET = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,3}[.)])[ \t]+")
+_BOLD = re.compile(r"[ \t]*\|\|(?=[ 0-9(.-])")
+_LAST_WORD = re.compile(r"[^\W\d_]+\Z")
+_BOUNDARY = frozenset(",:;.>|•[?)\"'“”‘’`—")  # allowed before an equation, besides a word
 _CHANGES_RIGHT = re.compile(  # text after a number that changes its value
     r"[ \t]*(?:(?:hundred|thousand|million|billion|trillion|dozen)\b|[(^!_{\[\\±])|[A-Za-z](?![A-Za-z])|[,.:/][0-9]",
     re.IGNORECASE,
@@ -117,15 +45,25 @@ _CHANGES_LEFT = frozenset(
     " squared cubed thousand million billion hundred dozen than mod root sqrt log one two three four five six seven"
     " eight nine ten less more from".split()
 )
+_OPERATIONS: Mapping[type, Callable[[Fraction, Fraction], Fraction]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.mul,  # written for a percent sign: it binds closest
+}
+
+
+class _NotArithmetic(Exception):
+    """The text is not pure arithmetic within the limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalculationStep:
     """One written equality: `quote` is `text[start:end]`, and `expression` its left side as written.
 
-    `claimed` is the value of the right side, `value` the exact value of the left one; None if that divides by zero.
-    `how` is the deciding rule: `exact` (up to floating-point noise), `rounded` (to the decimals shown), `whole` (to a
-    whole number), `wrong`, or `division by zero`, which is wrong too.
+    `claimed` is the value of the right side, `value` the exact value of the left one; None if that divides by zero,
+    which is wrong too.
     """
 
     quote: str
@@ -134,21 +72,17 @@ class CalculationStep:
     expression: str
     claimed: Fraction
     value: Fraction | None
-    how: How
-
-    @property
-    def is_right(self) -> bool:
-        return self.how not in ("wrong", "division by zero")
+    is_right: bool
 
 
 class _Side(NamedTuple):
     """The tokens of one side; `doubtful` if text around may change its meaning."""
 
-    tokens: Sequence[_Token]
+    tokens: Sequence[re.Match[str]]
     doubtful: bool
 
     def has_token(self, *texts: str) -> bool:
-        return any(token.text in texts for token in self.tokens)
+        return any(token.group() in texts for token in self.tokens)
 
 
 def steps(text: str) -> tuple[CalculationStep, ...]:
@@ -157,10 +91,9 @@ def steps(text: str) -> tuple[CalculationStep, ...]:
     A claim holds if it is the exact value (up to a relative 1e-9 if six decimals are written: floating-point noise);
     or, written with decimals, is within one unit of the last (rounded or truncated); or is a whole number to which the
     value rounds up or down, if that is at least 1 and the left side divides ("450/70 = 6") or has decimals that explain
-    it ("33.33 * 3 = 100"): such steps are `how="whole"`, for a stricter reader to distinguish. A percent sign divides
-    by 100; if it only labels the result ("100 - 20 = 80%") it is ignored. In a chain "2 + 3 = 5 + 4 = 9" a side is
-    compared with the whole of the next and with its first number. An annotation and the plain equation around it are
-    one step.
+    it ("33.33 * 3 = 100"). A percent sign divides by 100; if it only labels the result ("100 - 20 = 80%") it is
+    ignored. In a chain "2 + 3 = 5 + 4 = 9" a side is compared with the whole of the next and with its first number. An
+    annotation and the plain equation around it are one step.
     """
     all_steps: list[CalculationStep] = []
     start = 0
@@ -177,160 +110,185 @@ def steps(text: str) -> tuple[CalculationStep, ...]:
 
 def _read_line(line: str, most: int) -> tuple[int, tuple[CalculationStep, ...]]:
     """Return the number of equals signs read in a line, at most `most`, and the equalities at them."""
-    annotations = [match.span(1) for match in _ANNOTATION.finditer(line)]
-    signs = [equals.start() for equals in islice(_EQUALS.finditer(line), most)]
-    candidates = (_read_step(line, equals, annotations) for equals in signs)
-    return len(signs), tuple(step for step in candidates if step)
+    plain = _SIGN.sub(lambda sign: _OPERATORS.get(sign[0], "").ljust(len(sign[0])), line)  # keeps all offsets
+    edges = [*_EDGE.finditer(plain)]
+    found = []
+    count = 0
+    for place, edge in enumerate(edges):
+        if count < most and _EQUALS.match(plain, edge.start()):
+            count += 1
+            step = _read_step(line, plain, edge, edges[place - 1] if place else None, edges[place + 1 : place + 2])
+            found += [step] if step else []
+    return count, tuple(found)
 
 
 _read_line_cached = lru_cache(maxsize=4096)(_read_line)
 """Cached, since several evaluators read the same line, and all variants of a response but one share it."""
 
 
-def _read_step(text: str, equals: int, annotations: list[tuple[int, int]]) -> CalculationStep | None:
-    low, high, complete = _side_limits(text, equals, annotations)
+def _read_step(
+    line: str, plain: str, equals: re.Match[str], before: re.Match[str] | None, after: Sequence[re.Match[str]]
+) -> CalculationStep | None:
+    stop = after[0].start() if after else len(plain)
+    if before and before.group() == "<<" and not after:
+        return None  # an annotation that does not end
     try:
-        right = _read_right(text, equals + 1, high)  # first: before an annotation it ends at once
-        left = _read_left(text, low, equals, complete)
-        claimed, exact, how = _compare_sides(left, right)
+        right = _read_right(line, plain, equals.end(), stop)  # first: before an annotation it ends at once
+        left = _read_left(plain, before, equals.start())
+        claimed, exact, is_right = _compare_sides(left, right)
     except (_NotArithmetic, ZeroDivisionError):  # a right side that divides by zero claims no value
         return None
-    start = left.tokens[0].start
-    middle = left.tokens[-1].end
-    end = right.tokens[-1].end
-    if text[end : end + 4].lstrip(" $").startswith("<<"):
+    start = left.tokens[0].start()
+    end = right.tokens[-1].end()
+    if after and after[0].group() == "<<" and not plain[end:stop].strip():
         return None  # the annotation that follows is the step
-    return CalculationStep(text[start:end], start, end, text[start:middle], claimed, exact, how)
+    expression = line[start : left.tokens[-1].end()]
+    return CalculationStep(line[start:end], start, end, expression, claimed, exact, is_right)
 
 
-def _side_limits(text: str, equals: int, annotations: list[tuple[int, int]]) -> tuple[int, int, bool]:
-    """Return the limits of the two sides, and true unless the size limit cuts the left one."""
-    nearest = bisect_right(annotations, (equals, equals)) - 1
-    first, last = annotations[nearest] if nearest >= 0 else (0, 0)
-    if not first <= equals < last:
-        first = 0
-        last = len(text)
-    cut = max(first, equals - SIDE_LIMIT)
-    stop = min(last, equals + SIDE_LIMIT)
-    before = text.rfind("=", cut, equals) + 1
-    after = text.find("=", equals + 1, stop)
-    return max(before, cut), stop if after < 0 else after, before > 0 or cut == first
-
-
-def _read_left(text: str, low: int, equals: int, complete: bool) -> _Side:
-    if low == 0 and (bullet := _BULLET.match(text, low, equals)):
-        low = bullet.end()
-    for word in _WORD.finditer(text, low, equals):
-        low = word.start()  # arithmetic never spans a word, so text before the last one is skipped
-    tokens = list(_tokens(text, low, equals))
-    first = _arithmetic_start(tokens)
-    side = tokens[first:]
-    has_open_bracket = bool(side) and side[0].text == "(" and sum(_DEPTHS.get(token.text, 0) for token in side) > 0
-    if has_open_bracket:  # "(3 + 4 = 7)"
-        side = side[1:]
-    if not side or not any(token.kind == "operator" for token in side[1:]) or (first == 0 and not complete):
+def _read_left(plain: str, edge: re.Match[str] | None, equals: int) -> _Side:
+    low = edge.end() if edge else 0
+    cut = max(low, equals - SIDE_LIMIT)
+    run = cut + len(plain[cut:equals].rstrip(_CHARACTERS))  # where the characters of arithmetic begin
+    if run == cut > low:
         raise _NotArithmetic
-    before = tokens[first - 1] if first and not has_open_bracket else None
-    return _Side(side, before is not None and _may_belong(text, before, side[0]))
-
-
-def _arithmetic_start(tokens: list[_Token]) -> int:
-    """Return the index of the first token of the arithmetic at the end: after other text and any unmatched `)`."""
-    start = depth = 0
-    for index, token in enumerate(tokens):
-        depth += _DEPTHS.get(token.text, 0)
-        if token.kind == "other" or depth < 0:
-            start = index + 1
+    if run == 0 and (bullet := _BULLET.match(plain, 0, equals)):
+        low = run = bullet.end()
+    tokens = list(_TOKEN.finditer(plain, run, equals))
+    first = depth = 0
+    for place, token in enumerate(tokens):  # the arithmetic begins after other text and any unmatched bracket
+        depth += _DEPTHS.get(token.group(), 0)
+        if token.lastgroup == "other" or depth < 0:
+            first = place + 1
             depth = 0
-    return start
-
-
-def _may_belong(text: str, before: _Token, first: _Token) -> bool:
-    """Return true if the word before an equation may belong to it; raise if it or a sign certainly does."""
-    gap = text[before.end : first.start].strip("$£€ \t\\(")
-    adjacent = before.end == first.start
-    if gap or first.kind == "operator":
+    side = tokens[first:]
+    is_bracketed = bool(side) and side[0].group() == "(" and depth > 0  # "(3 + 4 = 7)"
+    if is_bracketed:
+        side = side[1:]
+    if not any(token.lastgroup == "operator" for token in side[1:]):
         raise _NotArithmetic
-    if before.text[0].isalpha():
-        if adjacent:
+    previous = tokens[first - 1].end() if first else run
+    text_before = "" if is_bracketed else plain[max(low, previous - SIDE_LIMIT) : previous]
+    if not text_before and edge and edge.group() == ">>" and not is_bracketed:
+        text_before = ">"
+    return _Side(side, text_before != "" and _may_belong(text_before, side[0], previous))
+
+
+def _may_belong(before: str, first: re.Match[str], end: int) -> bool:
+    """Return true if the text before an equation may belong to it; raise if it or a sign certainly does."""
+    is_adjacent = first.start() == end
+    if first.lastgroup == "operator":
+        raise _NotArithmetic
+    word = _LAST_WORD.search(before)
+    if word:
+        if is_adjacent:
             raise _NotArithmetic
-        return before.text.lower() in _CHANGES_LEFT or len(before.text) == 1
-    character_before = text[max(0, before.start - 1) : before.start]
-    is_glued = before.text == "**" and character_before != ""
-    if adjacent:
-        is_glued = character_before == ")" or character_before.isdigit()
-    if before.text not in _BOUNDARY or (is_glued and before.text != ")"):
+        return word[0].lower() in _CHANGES_LEFT or len(word[0]) == 1
+    mark = before[-1]
+    glued_to = before.rstrip("|")[-1:] if mark == "|" else before[-2:-1]
+    if mark not in _BOUNDARY or (is_adjacent and mark != ")" and (glued_to == ")" or glued_to.isdigit())):
         raise _NotArithmetic
-    return before.text == ")"
+    return mark == ")"
 
 
-def _read_right(text: str, start: int, high: int) -> _Side:
-    side: list[_Token] = []
-    depth = 0
-    if bold := _BOLD.match(text, start, high):
+def _read_right(line: str, plain: str, start: int, stop: int) -> _Side:
+    stop = min(stop, start + SIDE_LIMIT)
+    if bold := _BOLD.match(plain, start, stop):
         start = bold.end()
-    for token in _tokens(text, start, high):
-        depth += _DEPTHS.get(token.text, 0)
-        if token.kind == "other" or depth < 0:
+    part = plain[start:stop]
+    run = start + len(part) - len(part.lstrip(_CHARACTERS))
+    side: list[re.Match[str]] = []
+    depth = 0
+    for token in _TOKEN.finditer(plain, start, run):
+        depth += _DEPTHS.get(token.group(), 0)
+        if token.lastgroup == "other" or depth < 0:
             break
         side.append(token)
     length = len(side)
-    while side and (side[-1].kind == "operator" or side[-1].text == "("):
+    while side and (side[-1].lastgroup == "operator" or side[-1].group() == "("):
         side.pop()
     if not side:
         raise _NotArithmetic
-    side_end = side[-1].end
-    is_cut = len(side) < length or side_end >= start + SIDE_LIMIT - 1
-    return _Side(side, is_cut or _CHANGES_RIGHT.match(text, side_end) is not None)
+    end = side[-1].end()
+    is_cut = len(side) < length or end >= start + SIDE_LIMIT - 1
+    return _Side(side, is_cut or _CHANGES_RIGHT.match(line, end) is not None)
 
 
-def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None, How]:
-    claimed = _evaluate(right.tokens, _HUNDREDTH)
+def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None, bool]:
+    """Return the claimed and the exact value, and whether the claim holds."""
+    claimed = _evaluate(right.tokens)
     try:
-        exact = _evaluate(left.tokens, _HUNDREDTH)
+        exact = _evaluate(left.tokens)
     except ZeroDivisionError:
-        return claimed, None, "division by zero"
-    how = _classify_claim(left, exact, claimed, right.tokens)
+        return claimed, None, False
+    if _holds(left, exact, claimed, right.tokens):
+        return claimed, exact, True
     first = right.tokens[:1]
-    if how == "wrong" and len(right.tokens) > 1 and right.tokens[1].kind == "operator" and first[0].kind == "number":
-        first_value = _evaluate(first, _HUNDREDTH)
-        if (other_how := _classify_claim(left, exact, first_value, first)) not in ("wrong", "whole"):
-            return first_value, exact, other_how
-    if how == "wrong" and (left.has_token("%") or right.has_token("%")):
-        claimed, exact, how = _compare_as_labels(left, right, claimed, exact)
-    if how == "wrong" and (left.doubtful or right.doubtful):
+    if len(right.tokens) > 1 and right.tokens[1].lastgroup == "operator" and first[0].lastgroup == "number":
+        first_value = _evaluate(first)
+        if _holds(left, exact, first_value, first, may_round=False):
+            return first_value, exact, True
+    if left.has_token("%") or right.has_token("%"):
+        label = _evaluate(right.tokens, Fraction(1))
+        holds = _holds(left, _evaluate(left.tokens, Fraction(1)), label, right.tokens)
+        if holds and not left.has_token("%"):
+            return label, exact, True
+        if holds or left.has_token("+", "-"):
+            raise _NotArithmetic  # "25% * 2 = 50", "200 + 10% = 220": one cannot tell
+    if left.doubtful or right.doubtful:
         raise _NotArithmetic
-    return claimed, exact, how
+    return claimed, exact, False
 
 
-def _compare_as_labels(left: _Side, right: _Side, claimed: Fraction, exact: Fraction) -> tuple[Fraction, Fraction, How]:
-    claimed_label = _evaluate(right.tokens, _LABEL)
-    exact_label = _evaluate(left.tokens, _LABEL)
-    how = _classify_claim(left, exact_label, claimed_label, right.tokens)
-    has_sums = left.has_token("+", "-")
-    if how != "wrong" and (not left.has_token("%") or not left.has_token("*", "/")):
-        return claimed_label, exact_label, how
-    if how != "wrong" or has_sums:
-        raise _NotArithmetic  # "25% * 2 = 50", "200 + 10% = 220": one cannot tell
-    return claimed, exact, "wrong"
-
-
-def _classify_claim(left: _Side, exact: Fraction, claimed: Fraction, right: Sequence[_Token]) -> How:
+def _holds(
+    left: _Side, exact: Fraction, claimed: Fraction, right: Sequence[re.Match[str]], *, may_round: bool = True
+) -> bool:
+    """Return true if a claim is the exact value, or that value rounded; to a whole number only if it `may_round`."""
     difference = abs(claimed - exact)
     has_noise = any(_decimal_places(token) >= 6 for token in (*left.tokens, *right))
     if difference <= (abs(exact) * _NOISE if has_noise else 0):
-        return "exact"
-    numbers = [token.text for token in right if token.kind == "number"]
+        return True
+    numbers = [token.group() for token in right if token.lastgroup == "number"]
     if len(numbers) > 1:
-        return "wrong"
+        return False
     numeral = Fraction(numbers[0].replace(",", ""))
-    unit = abs(claimed / numeral) if numeral else _LABEL  # a hundredth where a percent sign counts
+    unit = abs(claimed / numeral) if numeral else Fraction(1)  # a hundredth where a percent sign counts
     if "." in numbers[0]:
-        return "rounded" if difference <= unit / 10 ** len(numbers[0].partition(".")[2]) else "wrong"
+        return bool(difference <= unit / 10 ** len(numbers[0].partition(".")[2]))
     has_decimals = any(_decimal_places(token) > 1 for token in left.tokens)  # as in "33.33 * 3 = 100"
     is_near = left.has_token("/") or (has_decimals and difference <= abs(exact) / 500)
-    return "whole" if difference < unit and abs(exact) >= 1 and is_near else "wrong"
+    return bool(may_round and difference < unit and abs(exact) >= 1 and is_near)
 
 
-def _decimal_places(token: _Token) -> int:
-    return len(token.text.partition(".")[2]) if token.kind == "number" else 0
+def _decimal_places(token: re.Match[str]) -> int:
+    return len(token.group().partition(".")[2]) if token.lastgroup == "number" else 0
+
+
+def _evaluate(expression: Sequence[re.Match[str]], percent: Fraction = _HUNDREDTH) -> Fraction:
+    """Return the exact value of an expression, read by Python's grammar; a percent sign multiplies by `percent`.
+
+    Raises _NotArithmetic if it is no expression, and ZeroDivisionError.
+    """
+    values = {"percent": percent}
+    written = []
+    for place, token in enumerate(expression):
+        if token.lastgroup == "number":
+            values[f"n{place}"] = Fraction(token.group().replace(",", ""))
+            written.append(f"n{place}")
+        else:
+            written.append("** percent" if token.group() == "%" else token.group())
+    try:
+        return _value(ast.parse(" ".join(written), mode="eval").body, values)
+    except SyntaxError:
+        raise _NotArithmetic from None
+
+
+def _value(node: ast.expr, values: Mapping[str, Fraction]) -> Fraction:
+    match node:
+        case ast.Name(id=name):
+            return values[name]
+        case ast.UnaryOp(op=sign, operand=inner):
+            return -_value(inner, values) if isinstance(sign, ast.USub) else _value(inner, values)
+        case ast.BinOp(left=left, op=operation, right=right):
+            return _OPERATIONS[type(operation)](_value(left, values), _value(right, values))
+    raise _NotArithmetic  # such as a product without its sign: "2 (3)"

@@ -13,14 +13,15 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
-from jurygraph.agents.maths.answer_parser import (
+from jurygraph.agents.maths.quantities import (
     Reading,
+    Unit,
     claimed_expressions,
     compare_plainly,
-    fold_text,
+    measure_of,
     parse_answer,
+    unit_ratio,
 )
-from jurygraph.agents.maths.units import Unit, measure_of, unit_ratio
 from jurygraph.agents.worker_pool import WorkerPool
 from jurygraph.errors import JurygraphError
 
@@ -71,7 +72,8 @@ def compare(answer: str, reference: str, unit: str = "") -> Status:
     known = compare_numbers(answer, reference, unit)
     if known is not None:
         return known
-    claimed, gold = _read_both(answer, reference, unit)
+    claimed = parse_answer(answer)
+    gold = parse_answer(reference)
     assert claimed, "an answer that does not read as one value is known"
     assert gold, "and so is such a reference"
     return _compare_expressions(claimed, gold)
@@ -82,28 +84,23 @@ def compare_numbers(answer: str, reference: str, unit: str = "") -> Status | Non
 
     Returns None for any other expression. Takes time proportional to the texts.
     """
-    if fold_text(answer) and fold_text(answer) == fold_text(reference):
+    if _fold(answer) and _fold(answer) == _fold(reference):
         return "equal"
-    claimed, gold = _read_both(answer, reference, unit)
+    claimed = parse_answer(answer)
+    gold = parse_answer(reference)
     if gold is None:
         return "unparsed-reference"
     if claimed is None:
         return "unparsed-answer"
+    wanted = Unit(top=measure_of(unit)) if unit else Unit()
+    if wanted.top and claimed.unit.top and not gold.unit.top and unit_ratio(claimed.unit, wanted):
+        gold = replace(gold, unit=wanted)
     is_equal = compare_plainly(claimed, gold)
     return None if is_equal is None else "equal" if is_equal else "different"
 
 
-def _read_both(answer: str, reference: str, unit: str) -> tuple[Reading | None, Reading | None]:
-    """Read both; the unit that the question asks for is that of a bare reference, if the answer has one of its kind."""
-    claimed = _read(answer)
-    gold = _read(reference)
-    wanted = Unit(top=measure_of(unit)) if unit else Unit()
-    if claimed and gold and wanted.top and claimed.unit.top and not gold.unit.top and unit_ratio(claimed.unit, wanted):
-        gold = replace(gold, unit=wanted)
-    return claimed, gold
-
-
-_read = lru_cache(maxsize=1024)(parse_answer)
+def _fold(text: str) -> str:
+    return " ".join(text.replace("=", " = ").split()).casefold()
 
 
 def _compare_expressions(answer: Reading, reference: Reading) -> Status:
@@ -112,13 +109,7 @@ def _compare_expressions(answer: Reading, reference: Reading) -> Status:
     gold = _parse(reference.latex)
     if gold is None:
         return "unparsed-reference"
-    expressions = claimed_expressions(answer.latex, reference.latex)
-    ratio = unit_ratio(answer.unit, reference.unit)
-    if ratio not in (None, 1):
-        expressions = tuple(
-            rf"({each}) \cdot \frac{{{ratio.numerator}}}{{{ratio.denominator}}}" for each in expressions
-        )
-    claims = [_parse(expression) for expression in expressions]
+    claims = [_parse(expression) for expression in claimed_expressions(answer.latex, reference.latex)]
     if not claims or any(claim is None for claim in claims):
         return "unparsed-answer"
     try:

@@ -9,10 +9,9 @@ from math import cos, pi
 from typing import Any
 
 from jurygraph.agents.maths import arithmetic
-from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
+from jurygraph.agents.maths.answer import TAGS, Span, final_answer, is_in_order, ordered_steps, reference_answer
 from jurygraph.agents.maths.comparison import AnswerTooLong, EquivalencePool, Status, compare_numbers
-from jurygraph.agents.maths.structure import TAGS, is_in_order, ordered_steps
-from jurygraph.agents.maths.units import required_unit
+from jurygraph.agents.maths.quantities import required_unit
 from jurygraph.agents.roles import CodeEvaluator, Evaluator, EvaluatorInput
 from jurygraph.agents.worker_pool import WorkerDied, WorkFailed
 from jurygraph.messages import quote

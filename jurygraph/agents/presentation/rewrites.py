@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
-from jurygraph.agents.judging.ask import ask_model
+from jurygraph.agents.ask import ask_model
 from jurygraph.agents.presentation.document import Document, data_of, document_of, render
 from jurygraph.agents.presentation.families import Presentation, PresentationSet
 from jurygraph.agents.presentation.invariants import Statement, WrittenPassage, broken_invariant, statements_of

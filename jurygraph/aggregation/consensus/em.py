@@ -4,11 +4,17 @@ Classes are the first axis of every array, so that work on one class is contiguo
 columns annotator · K + label. The N items are those that count; each has a label.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from jurygraph.aggregation.consensus.votes import Votes
 from jurygraph.arrays import Floats, Ints
+from jurygraph.errors import PlanError
+
+Preset = Literal["converged", "paper", "paper-synthetic"]
 
 _SLACK = 1e-13
 """Relative fall of the objective that is within rounding error, so that the step is still accepted."""
@@ -46,6 +52,36 @@ class FitSettings(NamedTuple):
     diagonal: float = 0.8
 
 
+_PAPER = FitSettings(1.0, 1.01, 1e-10, "posterior", 1e-6, 100, accelerated=False)
+PRESETS: Mapping[Preset, FitSettings] = MappingProxyType(
+    {
+        "converged": _PAPER._replace(
+            floor=float(np.finfo(np.float64).tiny), tol=1e-9, max_iter=10_000, accelerated=True
+        ),
+        "paper": _PAPER,
+        "paper-synthetic": _PAPER._replace(prior_confusion=1.0, convergence_on="confusion", prior_start="uniform"),
+    }
+)
+"""`converged` runs until the estimate no longer changes; `paper` is the truncated estimate of STABLEVAL's tables of
+real votes, and `paper-synthetic` that of its simulations."""
+
+
+def settings_with(preset: Preset, **own: Any) -> FitSettings:
+    """Return a preset with the settings that are not None. PlanError for an unknown preset or a value out of range."""
+    if preset not in PRESETS:
+        raise PlanError(f"preset {preset!r} is none of {', '.join(PRESETS)}")
+    settings = PRESETS[preset]._replace(**{name: value for name, value in own.items() if value is not None})
+    for name in ("prior_mu", "prior_confusion"):
+        if not 1.0 <= getattr(settings, name) < np.inf:
+            raise PlanError(f"{name} is {getattr(settings, name)}: at least 1 is needed, which is no prior")
+    for name in ("diagonal", "tol"):
+        if not 0.0 < getattr(settings, name) < 1.0:
+            raise PlanError(f"{name} is {getattr(settings, name)}: more than 0 and less than 1 is needed")
+    if settings.max_iter < 1:
+        raise PlanError(f"max_iter is {settings.max_iter}: at least 1 is needed")
+    return settings
+
+
 class Fitted(NamedTuple):
     """The estimate: `posterior` is γ [K,N] of the last E-step, `objective` the log-likelihood plus log-priors."""
 
@@ -61,6 +97,18 @@ class _Expected(NamedTuple):
     posterior: Floats
     log_likelihood: float
     objective: float
+
+
+def fit_items(votes: Votes, weight: Floats, settings: FitSettings, known: Ints, start: Model | None = None) -> Fitted:
+    """Fit the items that count; `weight` [N] is how often each does, 0 for one without a label.
+
+    `known` [N] is the class of a gold item, -1 for any other; `start` replaces the usual start.
+    """
+    if len(votes.classes) < 2:
+        raise PlanError(f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale")
+    counted = np.flatnonzero(weight)
+    problem = FitProblem(votes.matrix[counted], votes.counts[counted], weight[counted], settings, known[counted])
+    return problem.run(start)
 
 
 class FitProblem:

@@ -1,19 +1,19 @@
-"""Consensus of annotators: Dawid and Skene's model with Dirichlet priors, as STABLEVAL uses it, and doubts about it."""
+"""Consensus of annotators by Dawid and Skene's model with Dirichlet priors, as STABLEVAL uses it, with doubts about it;
+and by majority, the baseline."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.consensus.em import FitProblem, FitSettings, Fitted, Model
-from jurygraph.aggregation.consensus.result import Consensus, Credited
+from jurygraph.aggregation.consensus.em import FitSettings, Preset, fit_items, settings_with
+from jurygraph.aggregation.consensus.result import Consensus, Credited, MajorityVote
 from jurygraph.aggregation.consensus.votes import Key, Votes, encode, known_classes
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
 
-Preset = Literal["converged", "paper", "paper-synthetic"]
+Ties = Literal["shared", "first", "lowest", "highest"]
 FEWEST_ANNOTATORS = 3
 LEAST_DEPTH = 75.0
 """Depth below which the majority is used.
@@ -22,19 +22,6 @@ In simulations of 3, 5 and 9 annotators and 50, 200 and 1,000 items the majority
 of scores at depths of 8 to 58, and from 100 on the model is as good or better (docs/consensus.md).
 """
 _SHOWN = 5
-
-_PAPER = FitSettings(1.0, 1.01, 1e-10, "posterior", 1e-6, 100, accelerated=False)
-PRESETS: Mapping[Preset, FitSettings] = MappingProxyType(
-    {
-        "converged": _PAPER._replace(
-            floor=float(np.finfo(np.float64).tiny), tol=1e-9, max_iter=10_000, accelerated=True
-        ),
-        "paper": _PAPER,
-        "paper-synthetic": _PAPER._replace(prior_confusion=1.0, convergence_on="confusion", prior_start="uniform"),
-    }
-)
-"""`converged` runs until the estimate no longer changes; `paper` is the truncated estimate of STABLEVAL's tables of
-real votes, and `paper-synthetic` that of its simulations."""
 
 
 def fit(
@@ -61,7 +48,7 @@ def fit(
     Args:
         item, annotator, label: row by row, [rows]; codes, or any other hashable values. A label that is None, NaN or ""
             is an abstention.
-        preset: settings for all arguments that are left out; see `PRESETS`.
+        preset: settings for all arguments that are left out; see `em.PRESETS`.
         n_classes: K, where labels are 0 … K-1. Without it and `classes`, the classes are the labels that occur, sorted.
         classes: the labels, from low to high.
         prior_mu, prior_confusion: Dirichlet α of the class shares and of each row of π, at least 1 (1 is none).
@@ -101,22 +88,6 @@ def dawid_skene(
     return fit(item, annotator, label, preset, n_classes, classes=classes).hard_labels()
 
 
-def settings_with(preset: Preset, **own: Any) -> FitSettings:
-    """Return a preset with the settings that are not None. PlanError for an unknown preset or a value out of range."""
-    if preset not in PRESETS:
-        raise PlanError(f"preset {preset!r} is none of {', '.join(PRESETS)}")
-    settings = PRESETS[preset]._replace(**{name: value for name, value in own.items() if value is not None})
-    for name, alpha in (("prior_mu", settings.prior_mu), ("prior_confusion", settings.prior_confusion)):
-        if not 1.0 <= alpha < np.inf:
-            raise PlanError(f"{name} is {alpha}: at least 1 is needed, which is no prior")
-    for name, share in (("diagonal", settings.diagonal), ("tol", settings.tol)):
-        if not 0.0 < share < 1.0:
-            raise PlanError(f"{name} is {share}: more than 0 and less than 1 is needed")
-    if settings.max_iter < 1:
-        raise PlanError(f"max_iter is {settings.max_iter}: at least 1 is needed")
-    return settings
-
-
 def _label_scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequence[Key] | None:
     if n_classes is None:
         return classes
@@ -152,46 +123,97 @@ def estimate(votes: Votes, settings: FitSettings, known: Ints) -> Consensus:
     )
 
 
-def fit_items(votes: Votes, weight: Floats, settings: FitSettings, known: Ints, start: Model | None = None) -> Fitted:
-    """Fit the items that count; `weight` [N] is how often each does, 0 for one without a label."""
-    if len(votes.classes) < 2:
-        raise PlanError(f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale")
-    counted = np.flatnonzero(weight)
-    problem = FitProblem(votes.matrix[counted], votes.counts[counted], weight[counted], settings, known[counted])
-    return problem.run(start)
+def majority_vote(
+    item: ArrayLike,
+    annotator: ArrayLike,
+    label: ArrayLike,
+    ties: Ties = "shared",
+    *,
+    classes: Sequence[Key] | None = None,
+    gold: Mapping[Any, Any] | None = None,
+) -> MajorityVote:
+    """Return the most frequent label of each item; columns and errors as for `fit`.
+
+    Args:
+        ties: winner of a tie: all tied classes equally (`shared`), the label that comes first in the rows (`first`, as
+            in STABLEVAL's tables of real votes), or the `lowest` or `highest` class (`highest` in its simulations).
+        gold: known class by item, which overrides the votes.
+    """
+    votes = encode(item, annotator, label, classes)
+    return vote(votes, ties, known_classes(votes, gold or {}))
+
+
+def vote(votes: Votes, ties: Ties, known: Ints) -> MajorityVote:
+    """Apply `majority_vote` to encoded rows. `known` [N] is the class of a gold item, -1 for any other."""
+    if ties not in get_args(Ties):
+        raise PlanError(f"ties is {ties!r}: one of {', '.join(get_args(Ties))} is needed")
+    k = len(votes.classes)
+    ranked = np.sort(votes.counts, axis=1)
+    margin = ranked[:, -1] - (ranked[:, -2] if k > 1 else 0)
+    is_leading = votes.counts == ranked[:, -1:]
+    posterior = is_leading / is_leading.sum(axis=1, keepdims=True)
+    if ties != "shared":
+        posterior = np.eye(k)[_break_ties(votes, is_leading, ties)]
+    unlabelled = ~votes.has_label
+    posterior[unlabelled] = 1.0 / k
+    posterior[known >= 0] = np.eye(k)[known[known >= 0]]
+    return MajorityVote(votes, posterior, (is_leading.sum(axis=1) > 1) & ~unlabelled, margin)
+
+
+def _break_ties(votes: Votes, is_leading: Bools, ties: Ties) -> Ints:
+    n, k = is_leading.shape
+    if ties == "lowest":
+        return np.asarray(is_leading.argmax(axis=1))
+    if ties == "highest":
+        return np.asarray(k - 1 - is_leading[:, ::-1].argmax(axis=1))
+    first_row = np.full((n, k), len(votes.item))
+    first_row[votes.item[::-1], votes.label[::-1]] = np.arange(len(votes.item) - 1, -1, -1)
+    return np.asarray(np.where(is_leading, first_row, len(votes.item)).argmin(axis=1))
+
+
+class VoteAgreement(NamedTuple):
+    """Agreement of the annotators: `unanimous` is the share of items of which all rows have the same label; `pairwise`
+    the mean over items of the share of pairs of rows that agree (1 for an item with one row)."""
+
+    unanimous: float
+    pairwise: float
+
+
+def agreement(votes: Votes) -> VoteAgreement:
+    """Return the agreement over the items that have a label."""
+    counts = votes.counts[votes.has_label]
+    size = counts.sum(axis=1)
+    pairs = size * (size - 1)
+    share = np.divide((counts * (counts - 1)).sum(axis=1), pairs, out=np.ones(len(size)), where=pairs > 0)
+    return VoteAgreement(float((counts.max(axis=1) == size).mean()), float(share.mean()))
 
 
 class AnnotatorPanel(NamedTuple):
-    """Size and connection of a panel of annotators.
+    """Connection and size of a panel of annotators.
 
-    `parts` [A]: annotators connected by shared items, directly or through others, are in one part. The part with the
-    most labels is 0; annotators without a label have -1. `depth` is the number of labels for each free cell of all
-    confusions, times the number of labels of an item beyond two, since two labels carry no information about
-    confusions. Repeated rows count once.
+    `is_connected` [A]: annotators who share items, directly or through others, are one part; these are of the part with
+    the most labels. `depth` is the number of labels for each free cell of all confusions, times the number of labels of
+    an item beyond two, since two labels carry no information about confusions. Repeated rows count once.
     """
 
-    parts: Ints
+    is_connected: Bools
     depth: float
 
 
 def panel(votes: Votes) -> AnnotatorPanel:
-    """Return the parts and the depth of a panel."""
+    """Return the largest part and the depth of a panel."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     n, a, k = votes.shape
     links = coo_array((np.ones(len(votes.item)), (votes.annotator, a + votes.item)), shape=(a + n, a + n))
     part = connected_components(links, directed=False)[1][:a]  # numbered by the first annotator of each
-    labels = np.bincount(votes.annotator, minlength=a)
-    has_label = labels > 0
-    used_parts = np.unique(part[has_label])
-    order = np.argsort(-np.bincount(part, weights=labels)[used_parts], kind="stable")
-    rank = np.full(a, -1)
-    rank[used_parts[order]] = np.arange(len(used_parts))
+    has_label = np.bincount(votes.annotator, minlength=a) > 0
+    largest = np.bincount(part[votes.annotator]).argmax()
     once = len(votes.item) - votes.repeated_rows
     labels_per_cell = once / (np.count_nonzero(has_label) * k * max(1, k - 1))
     depth = labels_per_cell * max(0.0, once / np.count_nonzero(votes.has_label) - 2.0)
-    return AnnotatorPanel(np.where(has_label, rank[part], -1), depth)
+    return AnnotatorPanel(has_label & (part == largest), depth)
 
 
 def too_small(votes: Votes) -> str | None:
@@ -205,8 +227,14 @@ def too_small(votes: Votes) -> str | None:
 
 def not_identifiable(votes: Votes) -> str | None:
     """Return why many models fit a panel equally well: fewer than three annotators are connected. None if not."""
-    connected = int(np.count_nonzero(panel(votes).parts == 0))
-    return _describe_few_annotators(connected, len(votes.classes)) if connected < FEWEST_ANNOTATORS else None
+    annotators = int(np.count_nonzero(panel(votes).is_connected))
+    if annotators >= FEWEST_ANNOTATORS:
+        return None
+    k = len(votes.classes)
+    who = "one annotator is" if annotators == 1 else f"{annotators} annotators are"
+    unknown = annotators * k * (k - 1) + k - 1
+    problem = f"{who} not identifiable: {k**annotators - 1} free cells for {unknown} unknowns"
+    return f"{problem}; the estimate depends on its start or its prior"
 
 
 def doubts(votes: Votes, confusion: Floats, failure: str | None) -> Iterator[str]:
@@ -224,8 +252,9 @@ def doubts(votes: Votes, confusion: Floats, failure: str | None) -> Iterator[str
         yield f"items without a label: {unlabelled}; their posterior is the class shares, and they count for no agent"
     if (reason := not_identifiable(votes)) is not None:
         yield reason
-    if ((parts := panel(votes).parts) > 0).any():
-        yield f"no item connects the others with {_name_annotators(votes, parts > 0)}: only the class shares join them"
+    apart = ~panel(votes).is_connected & (labels > 0)
+    if apart.any():
+        yield f"no item connects the others with {_name_annotators(votes, apart)}: only the class shares join them"
     if failure is not None:
         yield failure
     if (labels < k).any():
@@ -235,14 +264,6 @@ def doubts(votes: Votes, confusion: Floats, failure: str | None) -> Iterator[str
         if true != other:
             called = f"what the model takes for class {votes.classes[true]!r} is called {votes.classes[other]!r}"
             yield f"{called} more often: it may mean something else"
-
-
-def _describe_few_annotators(annotators: int, k: int) -> str:
-    cells = k**annotators - 1
-    unknown = annotators * k * (k - 1) + k - 1
-    who = "one annotator is" if annotators == 1 else f"{annotators} annotators are"
-    problem = f"{who} not identifiable: {cells} free cells for {unknown} unknowns"
-    return f"{problem}; the estimate depends on its start or its prior"
 
 
 def _name_annotators(votes: Votes, chosen: Bools) -> str:

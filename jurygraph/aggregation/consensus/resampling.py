@@ -7,9 +7,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.consensus.em import FitSettings, Model
-from jurygraph.aggregation.consensus.fitting import Preset, fit_items, settings_with
-from jurygraph.aggregation.consensus.majority import Ties, vote
+from jurygraph.aggregation.consensus.em import FitSettings, Model, Preset, fit_items, settings_with
+from jurygraph.aggregation.consensus.fitting import Ties, vote
 from jurygraph.aggregation.consensus.result import (
     AgentScore,
     Bounds,
@@ -18,20 +17,17 @@ from jurygraph.aggregation.consensus.result import (
     credit_values,
     error_rates,
     grouped_by_agent,
-    read_cells,
     score_agents,
     t_bounds,
 )
 from jurygraph.aggregation.consensus.votes import Key, Votes, encode, known_classes
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
-from jurygraph.inference.bootstrap import QUANTILES, draw_clusters
+from jurygraph.inference.clusters import QUANTILES, draw_clusters
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 Report = Callable[[int], None]
-_Draw = tuple[Bools, Ints]
-"""The annotators to keep, [A], and how often each item counts, [N]."""
 Method = Literal["majority", "dawid-skene", "stableval"]
 METHODS: tuple[Method, ...] = ("majority", "dawid-skene", "stableval")
 PUBLISHED_RESAMPLES = 10
@@ -39,7 +35,6 @@ PUBLISHED_SEED = 42
 MOST_STEPS = 500
 """Most steps for a resample of items and annotators. MT-Bench takes 234; one or two annotators may take 10,000, and
 there the model has no unique optimum to reach."""
-_NORMAL = 1.959963984540054
 
 
 class Stability(NamedTuple):
@@ -76,7 +71,6 @@ def ranking_stability(
     preset: Preset = "converged",
     classes: Sequence[Key] | None = None,
     values: ArrayLike | None = None,
-    ties: Ties = "first",
     gold: Mapping[Any, Any] | None = None,
     jobs: int = 1,
     report: Report | None = None,
@@ -95,61 +89,52 @@ def ranking_stability(
         with_items: score each subset on a resample of the items.
         prompt: the unit that is drawn in place of items, as for `agent_scores`. Items of several agents with the same
             prompt are drawn together, so that agents are compared on the same prompts.
-        preset, classes, values: as for `fit` and `agent_scores`.
-        ties: tie rule of the majority vote.
-        gold: as for `fit`.
+        preset, classes, values, gold: as for `fit` and `agent_scores`; by preset `paper`, ties of the majority go to
+            the label that comes first, and else they are shared.
         jobs: number of processes.
-        report: called with the number of subsets completed since the last call.
+        report: called with 1 after each subset.
 
     Raises:
         PlanError: as for `fit`, or for an empty subset or fewer than two agents.
     """
     votes = encode(item, annotator, label, classes)
     grouping = grouped_by_agent(votes, agent, prompt)
-    credit = credit_values(votes, values)
     known = known_classes(votes, gold or {})
     kept = _draw_subsets(votes, subsets, fraction, seed)
     if len(grouping.agents) < 2:
         raise PlanError(f"there is one agent, {grouping.agents[0]!r}: a ranking needs two")
-    settings = settings_with(preset)
-    score = partial(_score_draw, votes, grouping, settings, credit, ties, known)
+    ties: Ties = "first" if preset == "paper" else "shared"
+    score = partial(_score_draw, votes, grouping, settings_with(preset), credit_values(votes, values), ties, known)
     all_items = np.ones(len(votes.items), dtype=np.intp)
     whole = score((np.ones(len(votes.annotators), dtype=np.bool_), all_items))
-    times = [all_items] * subsets
-    if with_items:
-        times = _draw_resamples(grouping.prompt, subsets, seed)
-        settings = settings._replace(max_iter=min(settings.max_iter, MOST_STEPS))
-        score = partial(_score_draw, votes, grouping, settings, credit, ties, known)
-    scores = _score_draws(score, list(zip(kept, times, strict=True)), jobs, report)
+    times = _draw_resamples(grouping.prompt, subsets, seed) if with_items else [all_items] * subsets
+    scores = np.array(run_each(score, list(zip(kept, times, strict=True)), jobs, report))
     return {method: _stability(scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
 
 
-def _score_draws(score: Callable[[_Draw], Floats], draws: Sequence[_Draw], jobs: int, report: Report | None) -> Floats:
-    """Return the scores of all draws, [S,M,A']; repeated ones, common with few annotators, are scored only once."""
-    keys = [(kept.tobytes(), times.tobytes()) for kept, times in draws]
-    distinct = dict(zip(keys, draws, strict=True))
-    score_of = dict(zip(distinct, run_each(score, list(distinct.values()), jobs, report), strict=True))
-    if report is not None and len(keys) > len(distinct):
-        report(len(keys) - len(distinct))
-    return np.array([score_of[key] for key in keys])
-
-
 def _score_draw(
-    votes: Votes, grouping: Grouping, settings: FitSettings, values: Floats, ties: Ties, known: Ints, draw: _Draw
+    votes: Votes,
+    grouping: Grouping,
+    settings: FitSettings,
+    values: Floats,
+    ties: Ties,
+    known: Ints,
+    draw: tuple[Bools, Ints],
 ) -> Floats:
+    """Return the agents' scores by each method, [M,A'], from the annotators to keep [A] and how often each item
+    counts [N]."""
     kept, times = draw
     subset = votes.select_annotators(kept)
-    index_of = {item: index for index, item in enumerate(votes.items)}
-    items = [index_of[item] for item in subset.items]
-    weight = times[items].astype(np.float64)
+    weight = np.where(subset.has_label, times, 0).astype(np.float64)
     agents = len(grouping.agents)
     if not weight.any():  # none of the annotators labelled an item that was drawn
         return np.full((len(METHODS), agents), np.nan)
     counted = weight > 0
-    posterior = fit_items(subset, weight, settings, known[items]).posterior.T
+    settings = settings._replace(max_iter=min(settings.max_iter, MOST_STEPS))
+    posterior = fit_items(subset, weight, settings, known).posterior.T
     hard = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
-    majority = vote(subset, ties, known[items]).posterior[counted]
-    agent = grouping.agent[items][counted]
+    majority = vote(subset, ties, known).posterior[counted]
+    agent = grouping.agent[counted]
     return np.array(
         [_mean_credit(agent, result @ values, weight[counted], agents) for result in (majority, hard, posterior)]
     )
@@ -225,9 +210,8 @@ def refit_intervals(
     """Return 95 % intervals that include the uncertainty of confusions estimated from the same items.
 
     `agent_scores` leaves that uncertainty out. An agent's interval is that of `agent_scores` with the variance that
-    refitting adds to the score of the same resamples. The intervals of annotators span the percentiles of the resamples
-    and the interval of π's Dirichlet posterior with the items' posteriors as the truth: if an annotator has few labels,
-    or only equal ones, resamples hardly vary.
+    refitting adds to the score of the same resamples. The intervals of annotators are the percentiles of the resamples;
+    NaN if these are all alike, as for an annotator with equal labels only.
 
     Args:
         fitted: the estimate of all items; each resample is fitted with its settings and starts from its result.
@@ -265,26 +249,9 @@ def refit_intervals(
         return t_bounds(worth, sums, sizes, float(added[index])) if np.isfinite(added[index]) else (None, None)
 
     rates = ends[:, agents:].reshape(2, 3, -1)
-    if not as_published:
-        own = rates_with_known_classes(fitted)
-        rates = np.array([np.minimum(rates[0], own[0]), np.maximum(rates[1], own[1])])
+    rates[:, rates[0] == rates[1]] = np.nan  # resamples that are all alike tell nothing
     of_annotators = dict(zip(votes.annotators, rates.transpose(2, 1, 0).tolist(), strict=True))  # [3,2] each
     return Refits(score_agents(fitted, credit, grouping, bounds), of_annotators)
-
-
-def rates_with_known_classes(fitted: Consensus) -> Floats:
-    """Return the 95 % intervals of accuracy, leniency and strictness by π's Dirichlet posterior, [2,3,A].
-
-    The items' posteriors are treated as the truth.
-    """
-    votes = fitted.votes
-    _, a, k = votes.shape
-    labels = np.stack([np.bincount(votes.annotator, fitted.posterior[votes.item, c], a) for c in range(k)], axis=1)
-    weight = labels + k * (fitted.settings.prior_confusion - 1.0)  # [A,K]
-    variance = fitted.confusion * (1.0 - fitted.confusion) / (weight + 1.0)[:, :, None]
-    margin = np.array([_NORMAL * np.sqrt(cells.sum(axis=1)) / k for cells in read_cells(variance)])
-    rates = error_rates(fitted.confusion)
-    return np.array([rates - margin, rates + margin]).clip(0.0, 1.0)
 
 
 def _percentile_ends(samples: Floats) -> Floats:

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation.consensus.em import FitSettings
-from jurygraph.aggregation.consensus.votes import Key, Votes, code_column, encode
-from jurygraph.arrays import Floats, Ints, as_finite, check_shape
+from jurygraph.aggregation.consensus.votes import Key, Votes, code_column
+from jurygraph.arrays import Bools, Floats, Ints, as_finite, check_shape
 from jurygraph.errors import PlanError
-from jurygraph.inference.bootstrap import mean_interval
-from jurygraph.inference.bounded import bounded_interval
+from jurygraph.inference.clusters import bounded_interval, mean_interval
 
 IntervalKind = Literal["t", "bootstrap"]
 Bounds = tuple[float, float] | tuple[None, None]
@@ -136,30 +135,31 @@ class Consensus(Credited):
 
     def annotators(self) -> dict[Key, AnnotatorQuality]:
         """Return the error rates of each annotator, in the order of appearance."""
-        return rate_annotators(self.votes, error_rates(self.confusion))
+        labels = np.bincount(self.votes.annotator, minlength=len(self.votes.annotators))
+        rows = zip(*error_rates(self.confusion).tolist(), labels.tolist(), strict=True)
+        return dict(zip(self.votes.annotators, map(AnnotatorQuality._make, rows), strict=True))
 
     def hard_labels(self) -> Credited:
         """Return Dawid and Skene's hard labels: the likeliest class of each item, as certain."""
         return Credited(self.votes, np.eye(len(self.classes))[self.likeliest_labels()])
 
-    def predict(self, item: ArrayLike, annotator: ArrayLike, label: ArrayLike) -> Credited:
-        """Return the posterior of new items under the fitted confusions, without updating them.
 
-        Raises:
-            PlanError: an annotator that was not in the fit, or a label off the scale.
-        """
-        votes = encode(item, annotator, label, self.classes)
-        index_of = {name: index for index, name in enumerate(self.votes.annotators)}
-        for name in votes.annotators:
-            if name not in index_of:
-                raise PlanError(f"nothing is known of annotator {name!r}: it was not in the fit")
-        index = np.array([index_of[name] for name in votes.annotators])
-        tiny = np.finfo(np.float64).tiny
-        likelihood = np.log(self.confusion + tiny)[index[votes.annotator], :, votes.label]
-        joint = np.tile(np.log(self.prior + tiny), (len(votes.items), 1))
-        np.add.at(joint, votes.item, likelihood)
-        joint = np.exp(joint - joint.max(axis=1, keepdims=True))
-        return Credited(votes, joint / joint.sum(axis=1, keepdims=True))
+@dataclass(frozen=True)
+class MajorityVote(Credited):
+    """The majority's class of each item.
+
+    `posterior` [N,K] is certain; if ties are shared, each of n tied classes has 1/n. `tied` [N] marks items with
+    several leading classes; `margin` [N] is the number of votes by which the first class leads the second. An item with
+    margin 1 changes or becomes tied if one annotator is left out: ranks by majority are not stable there (STABLEVAL,
+    Proposition 1). An item without a label has equal probabilities and margin 0.
+    """
+
+    tied: Bools
+    margin: Ints
+
+    def items_with_margin_one(self) -> list[Key]:
+        """Return the items that one vote decides, in their order."""
+        return [self.items[index] for index in np.flatnonzero(self.margin == 1).tolist()]
 
 
 def credit_values(votes: Votes, values: ArrayLike | None) -> Floats:
@@ -179,21 +179,10 @@ def credit_values(votes: Votes, values: ArrayLike | None) -> Floats:
     return np.arange(k) / (k - 1)
 
 
-def read_cells(matrix: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return what accuracy, leniency and strictness average, [A,K] each: diagonal, last and first column of [A,K,K]."""
-    return np.einsum("acc->ac", matrix), matrix[:, :, -1], matrix[:, :, 0]
-
-
 def error_rates(confusion: Floats) -> Floats:
-    """Return accuracy, leniency and strictness from confusions [A,K,K], [3,A]."""
-    return np.array([cells.mean(axis=1) for cells in read_cells(confusion)])
-
-
-def rate_annotators(votes: Votes, rates: Floats) -> dict[Key, AnnotatorQuality]:
-    """Return error rates [3,A] by annotator, with the number of labels."""
-    labels = np.bincount(votes.annotator, minlength=len(votes.annotators)).tolist()
-    rows = zip(*rates.tolist(), labels, strict=True)
-    return dict(zip(votes.annotators, map(AnnotatorQuality._make, rows), strict=True))
+    """Return accuracy, leniency and strictness of confusions [A,K,K], [3,A]: means of diagonal, last, first column."""
+    cells = [np.einsum("acc->ac", confusion), confusion[:, :, -1], confusion[:, :, 0]]
+    return np.array([one.mean(axis=1) for one in cells])
 
 
 def score_agents(

@@ -72,20 +72,10 @@ class Votes:
         cells = self.annotator * k + self.label
         return coo_array((np.ones(len(cells)), (self.item, cells)), shape=(n, a * k)).tocsr()
 
-    def select_annotators(self, annotators: Bools) -> "Votes":
-        """Return the rows of these annotators [A] only; items without a row are left out, the classes are unchanged."""
-        rows = annotators[self.annotator]
-        item, items = _encode_values("item", self.item[rows].tolist())
-        annotator, names = _encode_values("annotator", self.annotator[rows].tolist())
-        return replace(
-            self,
-            items=[self.items[index] for index in items],
-            annotators=[self.annotators[index] for index in names],
-            item=item,
-            annotator=annotator,
-            label=self.label[rows],
-            item_of_row=item,
-        )
+    def select_annotators(self, kept: Bools) -> "Votes":
+        """Return the rows of these annotators [A] only; items, annotators and classes keep their codes."""
+        rows = kept[self.annotator]
+        return replace(self, item=self.item[rows], annotator=self.annotator[rows], label=self.label[rows])
 
 
 def encode(item: ArrayLike, annotator: ArrayLike, label: ArrayLike, classes: Sequence[Key] | None = None) -> Votes:
@@ -98,10 +88,6 @@ def encode(item: ArrayLike, annotator: ArrayLike, label: ArrayLike, classes: Seq
     Raises:
         PlanError: lists of different lengths, empty lists, a label that is not a class, or only abstentions.
     """
-    if classes is not None and len(classes) ** 2 > MOST_CELLS:
-        raise PlanError(
-            f"{len(classes)} classes have more than {MOST_CELLS} cells of confusion; join those that are alike"
-        )
     columns = {"item": item, "annotator": annotator, "label": label}
     rows = {name: _column(name, values) for name, values in columns.items()}
     if len({len(column) for column in rows.values()}) > 1:
@@ -112,11 +98,17 @@ def encode(item: ArrayLike, annotator: ArrayLike, label: ArrayLike, classes: Seq
         raise PlanError("there is no label: nothing but abstentions" if len(has_label) else "there are no rows")
     of_row, items = _encode_values("item", rows["item"])
     by, annotators = _encode_values("annotator", rows["annotator"])
+    if classes is not None:
+        _refuse_large(len(annotators), len(classes))
     labels, known, ranked = _encode_labels(rows["label"], has_label, classes)
-    if len(annotators) * len(known) ** 2 > MOST_CELLS:
-        cells = f"{len(annotators)} annotators and {len(known)} classes"
-        raise PlanError(f"{cells} have more than {MOST_CELLS} cells of confusion; join classes that are alike")
+    _refuse_large(len(annotators), len(known))
     return Votes(items, annotators, known, ranked, of_row[has_label], by[has_label], labels, of_row)
+
+
+def _refuse_large(annotators: int, classes: int) -> None:
+    if annotators * classes**2 > MOST_CELLS:
+        cells = f"{annotators} annotators and {classes} classes"
+        raise PlanError(f"{cells} have more than {MOST_CELLS} cells of confusion; join classes that are alike")
 
 
 def _column(name: str, values: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jurygraph.agents.graph_annotator.domains import load_domain
+from jurygraph.agents.graph_annotator import load_domain
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import AsJson, ConfigFile, DryRun, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile, option
@@ -65,7 +65,7 @@ def annotate(
         jurygraph annotate tasks.jsonl --config jury.yaml --domain writing --votes 3 --out graphs.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --edges-from graphs.jsonl --out run
     """
-    from jurygraph.agents.graph_annotator.graph import graph_statistics
+    from jurygraph.agents.graph_annotator import graph_statistics
 
     refuse_unwritable(file, tasks)
     overrides = {name: value for name, value in (("domain", domain), ("votes", votes)) if value is not None}

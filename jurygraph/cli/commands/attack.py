@@ -30,12 +30,12 @@ from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.concurrency import DaemonThreads
 from jurygraph.errors import RUN_ENDING
 from jurygraph.runs.reports.estimate import count_requests
-from jurygraph.runs.reports.gate import Threshold, parse_threshold, split_conditions
+from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
 from jurygraph.safety.attacks import load_attack_tasks, load_attacks
 from jurygraph.schema import Response, Task
 from jurygraph.sources.files import require_temporary_space
 from jurygraph.sources.table_rows import folder_of_tasks
-from jurygraph.sources.tasks import TasksFile
+from jurygraph.sources.tasks import TaskLines
 from jurygraph.studies.attack.report import THRESHOLD_NAMES, threshold_figures
 from jurygraph.studies.report import Report
 
@@ -84,7 +84,7 @@ def attack(
     from jurygraph.studies.attack.study import largest_arms
 
     output = ReportOutput(json, markdown, plot)
-    thresholds = _parse_gate(",".join(gate)) if gate else []
+    thresholds = parse_gate(gate, THRESHOLD_NAMES, '"rate<=0.01" or "rate<=0.02, honest_rate>=0.9"')
     with redirect_stdout_to_stderr(), open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury:
         study = _create_study(jury, config, model, suite, tasks, allow_files_outside)
         doing, arms = ("estimating", largest_arms(study.arms.values())) if dry_run else ("attacking", study.arms)
@@ -102,15 +102,9 @@ def attack(
         )
         return
     output.write(report, {"suite": suite, "requests": requests and requests.to_json()}, summary.request_lines(requests))
-    figures = threshold_figures(report)
-    missed = [(one, figures[one.name]) for one in thresholds if not one.is_met(figures[one.name])]
+    missed = failed_thresholds(thresholds, threshold_figures(report))
     summary.print_missed_conditions(missed)
     raise typer.Exit(_exit_code(report, jury.config.failure.max_error_rate, bool(missed)))
-
-
-def _parse_gate(text: str) -> list[Threshold]:
-    example = '"rate<=0.01" or "rate<=0.02, honest_rate>=0.9"'
-    return [parse_threshold(part, text, THRESHOLD_NAMES, example) for part in split_conditions(text)]
 
 
 def _create_study(
@@ -142,7 +136,7 @@ def _read_tasks(path: str, files_outside: bool) -> list[tuple[Task, tuple[Respon
 
     Raises InputError for a file without a task, and for a task that occurs twice: intervals would count it as two.
     """
-    with require_temporary_space(), TasksFile(path, None if files_outside else folder_of_tasks(path)) as file:
+    with require_temporary_space(), TaskLines(path, folder=None if files_outside else folder_of_tasks(path)) as file:
         return [task.split() for task in file]
 
 

@@ -97,11 +97,8 @@ def consensus(
 
 
 def _write_fit(fitted: FittedConsensus, output: ReportOutput, artifact: Path | None) -> None:
-    with progress("stability", 2 * fitted.settings.subsets, "subsets") as advance:
-        stability = fitted.stability(advance)
-        with_items = fitted.stability(advance, with_items=True)
-    with progress("refitting", fitted.refit_count, "resamples") as advance:
-        findings = report(fitted, stability, fitted.refits(advance), with_items)
+    with progress("estimating again", fitted.estimates, "resamples") as advance:
+        findings = report(fitted, advance)
     output.write(findings)
     if artifact is not None and fitted.method == "majority" and fitted.settings.method is None:  # the panel is small
         print_message(f"{artifact}: not written, because the majority vote has no confusions; use --method stableval")

@@ -1,9 +1,8 @@
 """`jurygraph import`: convert data of other projects to TASKS, or to RATINGS if it consists of people's labels."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from json import dumps
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,10 +11,9 @@ from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_
 from jurygraph.cli.render.text import print_message, print_report, print_result, shell_quote
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
-from jurygraph.schema import FrozenModel
-from jurygraph.schema.rating import RatedText
+from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.sources.importers import READERS, VOTE_READERS, Imported
-from jurygraph.sources.importers.rated_table import read_rated_table
+from jurygraph.sources.importers.votes import read_rated_table
 
 RATINGS = "ratings"
 FORMATS = (*READERS, *VOTE_READERS, RATINGS)
@@ -67,9 +65,7 @@ def import_(
     ratings: a table with a row for each rating (item, text, annotator, label; optionally prompt, agent, group, domain,
     dimension) makes TASKS with the texts as responses, and RATINGS in the file of `--ratings`.
 
-    Tested on the complete published files: plawbench (the 250 case analyses), judgebench (all 620 pairs), qags (both);
-    on 484 of its rows: writingbench. healthbench, rewardbench and grouptravelbench follow the published schema and were
-    never run on published data. docs/importing.md has all.
+    docs/importing.md says for each format what it was tested on, and what becomes of each field.
 
     \b
     Example:
@@ -110,32 +106,20 @@ def _import_ratings(file: str, tasks: str, ratings: str | None, columns: Sequenc
     refuse_unwritable(ratings, file)
     _write(tasks, _json_lines(table.tasks))
     _write(ratings, _json_lines(table.votes))
-    responses = sum(len(task.responses) for task in table.tasks)
-    annotators = {vote.annotator for vote in table.votes}
-    counts = {"tasks": len(table.tasks), "responses": responses, "votes": len(table.votes)}
-    content = {"tasks_file": tasks, "ratings_file": ratings, **counts, "annotators": len(annotators)}
-    print_report(json, content, ())
-    print_message(f"{_format_count(len(table.tasks), 'task')} with {_format_count(responses, 'response')}")
-    print_message(f"{_format_count(len(table.votes), 'vote')} of {_format_count(len(annotators), 'annotator')}")
-    if disputed := _count_contradictions(table.votes):
-        print_message(f"contradictory: {_format_count(disputed, 'vote')} of an annotator who gave another one before")
+    counts = {
+        "tasks": len(table.tasks),
+        "responses": sum(len(task.responses) for task in table.tasks),
+        "votes": len(table.votes),
+        "annotators": len({vote.annotator for vote in table.votes}),
+    }
+    print_report(json, {"tasks_file": tasks, "ratings_file": ratings, **counts}, ())
+    print_message(_format_counts(counts))
     print_message(f"next: jurygraph score {shell_quote(tasks)} --config jury.yaml --out run")
     print_message(f"next: jurygraph consensus {shell_quote(ratings)}")
-    if all(isinstance(vote.label, int | float | None) for vote in table.votes):
-        params = dumps({"history": ratings}, ensure_ascii=False)
-        print_message(f"for a judge that predicts reviewers: params: {params}")
-    else:
-        print_message("no history for a judge that predicts reviewers: it needs numbers, and there are words as labels")
 
 
-def _count_contradictions(votes: Iterable[RatedText]) -> int:
-    """Return the number of votes that differ from the annotator's first one on the same text and dimension."""
-    labels: dict[tuple[object, ...], object] = {}
-    return sum(labels.setdefault((v.key, v.annotator, v.dimension), v.label) != v.label for v in votes)
-
-
-def _format_count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
+def _format_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in counts.items())
 
 
 def _json_lines(entries: Iterable[FrozenModel]) -> Iterator[bytes]:
@@ -149,89 +133,56 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
     read = list(VOTE_READERS[form](files))
     votes = [vote for vote in read if vote.label is not None]
     _write(target, _json_lines(votes))
-    items = len({vote.key for vote in votes})
-    annotators = len({vote.annotator for vote in votes})
-    content = {"ratings_file": target, "votes": len(votes), "items": items, "annotators": annotators}
-    if len(read) > len(votes):
-        content["omitted"] = len(read) - len(votes)
-    print_report(json and target != "-", content, ())
-    counts = _format_count(len(votes), "vote"), _format_count(annotators, "annotator"), _format_count(items, "item")
-    print_message("{} of {} on {}".format(*counts))
-    if "omitted" in content:
-        print_message(f"rows without a score, omitted: {content['omitted']}")
+    counts = {
+        "votes": len(votes),
+        "items": len({vote.key for vote in votes}),
+        "annotators": len({vote.annotator for vote in votes}),
+        "omitted": len(read) - len(votes),
+    }
+    print_report(json and target != "-", {"ratings_file": target, **counts}, ())
+    print_message(_format_counts(counts))
     if target != "-":
         print_message(f"next: jurygraph consensus {shell_quote(target)}")
 
 
-def _import_tasks(form: str, file: str, tasks: str, only: Selection | None, json: bool) -> None:
-    counter = _ImportCounter(only)
-    _write(tasks, counter.lines(READERS[form](file)))
-    print_report(json and tasks != "-", {"tasks_file": tasks, **counter.totals()}, ())
-    for line in counter.summary_lines():
-        print_message(line)
-    if tasks != "-" and Path(tasks).suffix and not counter.is_partly_answered:
-        responses_option = "" if counter.responses else " --responses RESPONSES"
-        print_message(f"next: jurygraph score {shell_quote(tasks)} --config jury.yaml{responses_option} --out run")
+def _import_tasks(form: str, file: str, target: str, only: Selection | None, json: bool) -> None:
+    counts = {"tasks": 0, "responses": 0, "tasks_with_responses": 0, "omitted": 0}
+    notes: defaultdict[str, list[str]] = defaultdict(list)
+    _write(target, _json_lines(_select_tasks(READERS[form](file), only, counts, notes)))
+    noted = {what: len(places) for what, places in notes.items()}
+    print_report(json and target != "-", {"tasks_file": target, **counts, "notes": noted}, ())
+    print_message(_format_counts(counts))
+    for what, places in notes.items():
+        more = ", …" * (len(places) > _MAX_EXAMPLES)
+        print_message(f"{what}: {len(places)} ({', '.join(places[:_MAX_EXAMPLES])}{more})")
+    if 0 < counts["tasks_with_responses"] < counts["tasks"]:
+        advice = "import with --only answered, or with --only tasks to score your own responses"
+        print_message(f"some tasks have no response, and `score` needs one for each: {advice}")
+    elif target != "-":
+        responses_option = "" if counts["responses"] else " --responses RESPONSES"
+        print_message(f"next: jurygraph score {shell_quote(target)} --config jury.yaml{responses_option} --out run")
 
 
-class _ImportCounter:
-    """Counts of what was read, updated while lines are written."""
-
-    def __init__(self, only: Selection | None) -> None:
-        self._only = only
-        self.tasks = self.responses = self.answered = self.omitted = 0
-        self._notes: Counter[str] = Counter()
-        self._first: defaultdict[str, list[str]] = defaultdict(list)
-
-    @property
-    def is_partly_answered(self) -> bool:
-        """Return True if some tasks have responses and some do not; `score` refuses such a file."""
-        return 0 < self.answered < self.tasks
-
-    def lines(self, imported: Iterable[Imported]) -> Iterator[bytes]:
-        """Return the selected tasks as JSON lines. Raises `InputError` if none is selected."""
-        for task, notes in imported:
-            for text, place in notes:
-                self._notes[text] += 1
-                if len(self._first[text]) < _MAX_EXAMPLES:
-                    self._first[text].append(place)
-            if task is None:
-                continue
-            if self._only == "answered" and not task.responses:
-                self.omitted += 1
-                continue
-            if self._only == "tasks":
-                task = task.model_copy(update={"responses": ()})
-            self.tasks += 1
-            self.responses += len(task.responses)
-            self.answered += bool(task.responses)
-            yield task.model_dump_json(exclude_defaults=True).encode() + b"\n"
-        if self.omitted and not self.tasks:
-            raise InputError(f"none of the {self.omitted} tasks has a response; remove --only answered")
-
-    def totals(self) -> dict[str, object]:
-        """Return the counts, and how often each note occurred."""
-        return {
-            "tasks": self.tasks,
-            "responses": self.responses,
-            "tasks_with_responses": self.answered,
-            "omitted": self.omitted,
-            "notes": dict(self._notes),
-        }
-
-    def summary_lines(self) -> Iterator[str]:
-        """Return a summary: the counts, and the first few notes on omitted or unusual data."""
-        yield f"{_format_count(self.tasks, 'task')} with {_format_count(self.responses, 'response')}"
-        if self.omitted:
-            yield f"tasks without a response, omitted by --only answered: {self.omitted}"
-        for text, first in self._first.items():
-            yield f"{text}: {self._notes[text]}"
-            yield from (f"  {place}" for place in first)
-        if self.is_partly_answered:
-            yield (
-                f"tasks without a response: {self.tasks - self.answered}; `score` needs one for each: import with "
-                "--only answered, or with --only tasks to score your own responses"
-            )
+def _select_tasks(
+    rows: Iterable[Imported], only: Selection | None, counts: dict[str, int], notes: Mapping[str, list[str]]
+) -> Iterator[TaskLine]:
+    """Yield the selected tasks, and count them. Raises `InputError` if none is selected."""
+    for task, found in rows:
+        for what, where in found:
+            notes[what].append(where)
+        if task is None:
+            continue
+        if only == "answered" and not task.responses:
+            counts["omitted"] += 1
+            continue
+        if only == "tasks":
+            task = task.model_copy(update={"responses": ()})
+        counts["tasks"] += 1
+        counts["responses"] += len(task.responses)
+        counts["tasks_with_responses"] += bool(task.responses)
+        yield task
+    if counts["omitted"] and not counts["tasks"]:
+        raise InputError(f"none of the {counts['omitted']} tasks has a response; remove --only answered")
 
 
 def _write(tasks: str, content: Iterator[bytes]) -> None:

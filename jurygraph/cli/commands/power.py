@@ -19,7 +19,7 @@ from jurygraph.cli.options import (
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput
 from jurygraph.errors import InputError
-from jurygraph.inference.krippendorff import AlphaLevel
+from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.sources.ratings import read_ratings
 
 _JUDGES = ("own-history", "item-mean", "rater-offset")
@@ -56,8 +56,8 @@ def power(
         jurygraph power ratings.csv --width 0.05
         jurygraph power ratings.csv --difference 0.1 --judges rater-offset,item-mean --seed 1 --json
     """
+    from jurygraph.studies.agreement import read_parts
     from jurygraph.studies.power import PowerStudy
-    from jurygraph.studies.reviewers.baselines import read_parts
 
     output = ReportOutput(json, markdown)
     names = split_names(judges)
@@ -67,7 +67,7 @@ def power(
         raise InputError(f"--power: is {chance:g}; write a number between 0 and 1")
     if difference is not None and difference <= 0.0:
         raise InputError(f"--difference: is {difference:g}; write a number above 0")
-    parts = read_parts(read_ratings(ratings, named_columns(item=item, reviewer=reviewer, score=score, agent=agent)))
+    parts = read_parts([read_ratings(ratings, named_columns(item=item, reviewer=reviewer, score=score, agent=agent))])
     questions = 1 if difference is None else 2
     planning = PowerStudy(width, difference, (names[0], names[1]), chance, level, seed)
     with progress("resampling", len(parts) * questions, "questions") as advance:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jurygraph.agents.extraction.spec import RecordParams
+from jurygraph.agents.extraction import RecordParams
 from jurygraph.cli.options import AsJson, argument, option
 from jurygraph.cli.render.text import format_table, print_report, print_result
 from jurygraph.errors import InputError
@@ -63,9 +63,8 @@ def render_prompt(
     They are the messages that a model receives; fences are marked with the project's key, JURYGRAPH_FENCE_KEY. Most
     variables are texts. Lists of objects are `items` (what is judged), each with `name` and `text`, and optionally
     `parts` (true) or `scale` ([low, high]); `people` (may be []), `responses` and `steps`, each with `name` and `text`;
-    `examples` (may be []), each with `reviewer`, `text`, `score` (a text too) and optionally `reason`; `counts` (may
-    be []), each with `score` (a text) and `number`. `names` is a list of texts, `compact` true or false, `step` a
-    number or null, `kinds` the records of extract as in a config.
+    `examples` (may be []), each with `reviewer`, `text`, `score` (a text too) and optionally `reason`. `names` is a
+    list of texts, `compact` true or false, `step` a number or null, `kinds` the records of extract as in a config.
 
     \b
     Example:

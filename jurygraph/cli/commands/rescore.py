@@ -1,6 +1,6 @@
 """`jurygraph rescore`: compute rewards from the same verdicts under other settings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,8 +10,8 @@ import typer
 from jurygraph.cli.options import AsJson, NewRun, RunFolder, option
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.progress import progress
-from jurygraph.cli.render.report import report_lines
-from jurygraph.cli.render.text import escape_line, format_table, print_message, print_report, shell_quote
+from jurygraph.cli.render.report import ReportOutput
+from jurygraph.cli.render.text import print_message, shell_quote
 from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
@@ -19,7 +19,7 @@ from jurygraph.runs.workflows.rescoring import LearnedPanel, apply_settings, lea
 from jurygraph.runs.workflows.rescoring import rescore as rescore_run
 from jurygraph.schema import CalibrationMethod, ScoreCalibration
 from jurygraph.sources.ratings import calibrations_to_json, confusions_to_json
-from jurygraph.studies.report import Report
+from jurygraph.studies.report import Report, ReportTable
 
 Settings = Annotated[list[str] | None, option("KEY=VALUE", "Setting of the config; can be repeated.", "--set")]
 Learn = Annotated[
@@ -89,20 +89,27 @@ def rescore(
         config = config.model_copy(update={"calibration": {**config.calibration, **maps}})
         with progress("re-scoring", stored_run.ledger.count_records("trace"), "responses") as report:
             result = rescore_run(stored_run, folder, config, report)
-    _write_artifact(artifact, learned, maps)
-    content: dict[str, Any] = {"run": str(folder), **result._asdict()}
-    if learned:
-        content["learned"] = {component: _learned_json(one) for component, one in learned.items()}
-    reports = [found for _, found in calibrated.values()]
-    if reports:
-        content["calibrated"] = [found.to_json() for found in reports]
+    if artifact is not None:
+        _write_artifact(artifact, maps, learned.values())
+    panels = {component: _learned_report(component, one) for component, one in learned.items()}
+    maps_made = [found for _, found in calibrated.values()]
+    figures: dict[str, Any] = {"run": str(folder), **result._asdict()}
+    figures |= {"learned": {name: one.figures for name, one in panels.items()}} if panels else {}
+    figures |= {"calibrated": [one.figures for one in maps_made]} if maps_made else {}
     rows = [[name.replace("_", " "), value] for name, value in result._asdict().items()]
-    tables = [*_learned_tables(learned), *(line for found in reports for line in ("", *report_lines(found.sections)))]
-    print_report(json, content, [*format_table(["rewards", ""], rows), *tables])
-    for note in (note for found in reports for note in found.notes):
-        print_message(note)
+    parts = [*panels.values(), *maps_made]
+    sections = [ReportTable(["rewards", ""], rows), *(section for part in parts for section in part.sections)]
+    ReportOutput(json).write(Report(figures, sections, [note for part in parts for note in part.notes]))
     if not json:
         print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
+
+
+def _write_artifact(artifact: Path, maps: Mapping[str, ScoreCalibration], learned: Iterable[LearnedPanel]) -> None:
+    """Write the calibrations, or else the confusions of the judges, unless there are none."""
+    confusions = [one.confusions for one in learned if one.confusions is not None]
+    contents = [calibrations_to_json(maps)] if maps else [confusions_to_json(one) for one in confusions]
+    if contents:
+        write_output(str(artifact), contents)
 
 
 def _refuse_artifact(artifact: Path | None, contents: int) -> None:
@@ -134,44 +141,19 @@ def _calibrate(
     return calibrated
 
 
-def _write_artifact(
-    artifact: Path | None, learned: Mapping[str, LearnedPanel], maps: Mapping[str, ScoreCalibration]
-) -> None:
-    """Print warnings for each learned component, and write its confusions, or the maps, to the artifact if named."""
-    if artifact is not None and maps:
-        write_output(str(artifact), [calibrations_to_json(maps)])
-    for component, result in learned.items():
-        for warning in result.warnings:
-            print_message(f"{component}: {warning}")
-        if result.confusions is None:
-            no_artifact = ", and no artifact is written" if artifact else ""
-            print_message(f"{component}: the majority of the judges is used{no_artifact}")
-        elif artifact is not None:
-            write_output(str(artifact), [confusions_to_json(result.confusions)])
-
-
-def _learned_json(result: LearnedPanel) -> dict[str, Any]:
-    judges = {
-        name: {"accuracy": quality.accuracy, "leniency": quality.leniency, "strictness": quality.strictness}
-        for name, quality in result.judges.items()
+def _learned_report(component: str, learned: LearnedPanel) -> Report:
+    """Return the judges of a component whose confusions were learned, or that their majority is used."""
+    figures = {
+        "confusions": learned.confusions and learned.confusions.digest,
+        "responses": learned.responses,
+        "units": learned.units,
+        "judges": learned.judges,
+        "warnings": learned.warnings,
     }
-    digest = None if result.confusions is None else result.confusions.digest
-    return {
-        "confusions": digest,
-        "responses": result.responses,
-        "units": result.units,
-        "judges": judges,
-        "warnings": list(result.warnings),
-    }
-
-
-def _learned_tables(learned: Mapping[str, LearnedPanel]) -> Iterator[str]:
-    """Return a table of the judges of each component whose confusions were learned."""
-    head = ["judge", "accuracy", "leniency", "strictness", "verdicts"]
-    for component, result in learned.items():
-        if result.confusions is not None:
-            yield ""
-            units = "" if result.units == result.responses else f", {result.units} with each reviewer"
-            yield escape_line(f"{component}: learned from {result.responses} responses{units}")
-            rows = [[name, q.accuracy, q.leniency, q.strictness, q.labels] for name, q in result.judges.items()]
-            yield from format_table(head, rows)
+    notes = [f"{component}: {warning}" for warning in learned.warnings]
+    if learned.confusions is None:
+        return Report(figures, notes=[*notes, f"{component}: the majority of the judges is used; there is no artifact"])
+    units = "" if learned.units == learned.responses else f", {learned.units} with each reviewer"
+    rows = [[name, q.accuracy, q.leniency, q.strictness, q.labels] for name, q in learned.judges.items()]
+    table = ReportTable(["judge", "accuracy", "leniency", "strictness", "verdicts"], rows)
+    return Report(figures, [f"{component}: learned from {learned.responses} responses{units}", table], notes)

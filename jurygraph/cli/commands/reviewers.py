@@ -29,7 +29,7 @@ from jurygraph.cli.options import (
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput, open_run
 from jurygraph.errors import InputError
-from jurygraph.inference.krippendorff import AlphaLevel
+from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.sources.ratings import read_ratings, read_texts
 from jurygraph.studies.report import Report
 
@@ -108,15 +108,16 @@ class _Study:
         shots: str,
         seeds: int,
     ) -> None:
-        from jurygraph.studies.reviewers.baselines import read_parts, texts_of
-        from jurygraph.studies.reviewers.design import plan_runs
+        from jurygraph.studies.agreement import read_parts
+        from jurygraph.studies.reviewers.baselines import texts_of
+        from jurygraph.studies.reviewers.runs import plan_runs
 
         self._file = read_ratings(ratings, columns)
         self._texts = texts_of(self._file, {} if items is None else read_texts(items))
         self._shots = [_parse_count(count) for count in split_names(shots)]
         self._seeds = seeds
         self._judges = _choose_judges(judges, self._texts)
-        self._parts = read_parts(self._file)
+        self._parts = read_parts([self._file])
         self._designs = plan_runs(self._judges, self._shots, seeds)
         source = {"history": str(ratings), "texts": items and str(items), "columns": columns}
         self._source = {name: value for name, value in source.items() if value}
@@ -124,7 +125,7 @@ class _Study:
     def score(self, options: "ScoreOptions", model: str | None, has_folder: bool, as_json: bool) -> list[Path]:
         """Score the runs of the judges with a model, and return them; none in a dry run."""
         from jurygraph.cli.scoring import StudyRun, score_study
-        from jurygraph.studies.reviewers.design import default_config, tasks_of
+        from jurygraph.studies.reviewers.runs import default_config, tasks_of
 
         if not self._designs:
             if options.dry_run or has_folder:
@@ -145,7 +146,7 @@ class _Study:
 
     def report(self, folders: Sequence[Path], least: float, embedder: str | None, level: AlphaLevel) -> Report:
         """Compare the judges without a model and those of the runs, whose predictions have the `least` confidence."""
-        from jurygraph.models.embedding.factory import open_embedder
+        from jurygraph.models.embedding import open_embedder
         from jurygraph.studies.reviewers.baselines import predict
         from jurygraph.studies.reviewers.report import report as compare_judges
         from jurygraph.studies.reviewers.runs import join_runs, unrated_notes

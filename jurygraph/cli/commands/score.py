@@ -135,11 +135,11 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
     import uvloop
 
     from jurygraph.runs.reports.estimate import count_requests
-    from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
-    from jurygraph.runs.reports.summary import RunFigures
+    from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
+    from jurygraph.runs.reports.summary import GATE_NAMES
     from jurygraph.runs.run import Run
 
-    thresholds = parse_thresholds(",".join(gate), RunFigures, _GATE_EXAMPLE) if gate else None
+    thresholds = parse_gate(gate, GATE_NAMES, _GATE_EXAMPLE)
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     with redirect_stdout_to_stderr(), open_session(options) as session, runner:
         if options.dry_run:
@@ -156,7 +156,7 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
         possible = possible_reward_line(run, session.jury.combiners)
     _print_result(options, summary, requests, task_count, possible, as_json)
     code = _exit_code(options, summary, session.jury)
-    if thresholds is not None and code in (ExitCode.DONE, ExitCode.SOME_FAILED):
+    if thresholds and code in (ExitCode.DONE, ExitCode.SOME_FAILED):
         missed = failed_thresholds(thresholds, summary.figures)
         print_missed_conditions(missed)
         decides_on_failed = any(threshold.name == "failed" for threshold in thresholds)
@@ -208,8 +208,7 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         print_message(f"no reply of {model} could be used: {problem}; then: {options.retry_command}")
     for row in summary.failures[:3]:
         example = shorten(row.message, 320)
-        counts = row.evaluators.items()
-        by = ", ".join(f"{name} {number}" for name, number in counts)
+        by = ", ".join(f"{name} {number}" for name, number in sorted(row.evaluators.items()))
         label = "evaluator errors" if row.cause == "evaluator" else "failed verdicts"
         print_message(f"{label}: {row.verdicts} of kind {row.kind} ({by}), for example: {example}")
     errors = sum(row.verdicts for row in summary.failures if row.cause == "evaluator")

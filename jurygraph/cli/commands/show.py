@@ -1,10 +1,8 @@
 """`jurygraph show`, `explain` and `export`: print or convert the contents of a run."""
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing, nullcontext
-from operator import attrgetter
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -22,7 +20,6 @@ from jurygraph.cli.render.text import (
     print_result_lines,
     wrap_lines,
 )
-from jurygraph.cli.render.trace import text_lines, trace_lines
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.export import export_jsonl, export_votes, table_to_csv, trace_to_json_line, write_parquet
@@ -49,7 +46,6 @@ def show(
         str | None, option("A,B", "Columns of the table, texts first: reward, a component, a question, label.NAME, …")
     ] = None,
     texts: Annotated[bool, typer.Option("--texts", help="Show query and text of the response whole.")] = False,
-    all_components: Annotated[bool, typer.Option("--all", help="Also show components of weight 0.")] = False,
     json: AsJson = False,
 ) -> None:
     """Show the rewards of a run, the full trace of a response, or the calls behind it.
@@ -67,9 +63,8 @@ def show(
         jurygraph show run --json | jq .reward.value
     """
     selection = Selection(status, agent, sort, limit)
-    table = {"columns": columns, "all": all_components or None}
     details = {"call": call, "calls": calls or None, "verdict": verdict, "texts": texts or None}
-    _refuse_contradictions(response, details, {**table, **selection._asdict()}, json)
+    _refuse_contradictions(response, details, {"columns": columns, **selection._asdict()}, json)
     question = verdict if call is None else call
     with Run.open(run) as stored_run:
         if calls or (call is not None and (response is None or _CALL_ID.fullmatch(call))):
@@ -79,15 +74,24 @@ def show(
         elif response is not None and json:
             print_result(trace_to_json_line(stored_run.find_trace(response)))
         elif response is not None:
-            explained = stored_run.explain(response).explained
-            task = stored_run.planned_task(explained.trace.task_id)
-            people = () if task is None else task.stakeholders
-            print_result_lines(trace_lines(explained, text_lines(stored_run, explained.trace, texts), people))
+            _show_response(stored_run, response, texts)
         elif json:
-            _print_traces(stored_run, selection)
+            read = trace_reader(stored_run)
+            for place in selection.select(stored_run, place_of):
+                print_result(trace_to_json_line(read(place)))
         else:
-            print_reward_table(stored_run, selection, columns, all_components)
+            print_reward_table(stored_run, selection, columns)
             _print_if_unfinished(stored_run)
+
+
+def _show_response(run: Run, response: str, texts: bool) -> None:
+    """Print a trace in full, with query and text of the response whole or as one line."""
+    from jurygraph.cli.render.trace import text_lines, trace_lines  # lazily: they load NumPy
+
+    explained = run.explain(response).explained
+    task = run.planned_task(explained.trace.task_id)
+    people = () if task is None else task.stakeholders
+    print_result_lines(trace_lines(explained, text_lines(run, explained.trace, texts), people))
 
 
 def _print_if_unfinished(run: Run) -> None:
@@ -108,17 +112,10 @@ def _refuse_contradictions(response: str | None, one: Options, many: Options, js
         raise InputError(
             f"{of_many[0]} is about many responses; leave it out, or leave out {[*of_one, '--response'][0]}"
         )
-    if json and (printed := [name for name in (*of_one, *of_many) if name in ("--columns", "--all", "--texts")]):
+    if json and (printed := [name for name in (*of_one, *of_many) if name in ("--columns", "--texts")]):
         raise InputError(
             f"{printed[0]} is about what is printed without --json, which prints whole traces; leave it out"
         )
-
-
-def _print_traces(run: Run, selection: Selection) -> None:
-    """Print the selected traces as JSON lines."""
-    read = trace_reader(run)
-    for place in selection.select(run, place_of):
-        print_result(trace_to_json_line(read(place)))
 
 
 _CALL_ID = re.compile("[0-9a-f]{12,64}")
@@ -126,7 +123,7 @@ _CALL_ID = re.compile("[0-9a-f]{12,64}")
 
 def _show_calls(run: Run, response: str | None, call: str | None, json: bool) -> None:
     """Print the calls of a run or response as a table, or the one whose id begins with `call` in full."""
-    from jurygraph.cli.render.question import call_lines, print_call_table  # lazily: they load NumPy
+    from jurygraph.cli.render.trace import call_lines, print_call_table  # lazily: they load NumPy
     from jurygraph.runs.calls import RecordedCall, list_calls, read_texts
 
     if call is not None:
@@ -146,7 +143,7 @@ def _show_calls(run: Run, response: str | None, call: str | None, json: bool) ->
 
 def _show_question(run: Run, response: str, question: str, calls: bool, json: bool) -> None:
     """Print the verdicts on a question about a response, or the `calls` behind them."""
-    from jurygraph.cli.render.question import call_lines, verdict_lines  # lazily: they load NumPy
+    from jurygraph.cli.render.trace import call_lines, verdict_lines  # lazily: they load NumPy
     from jurygraph.runs.calls import read_calls
 
     trace = run.find_trace(response)
@@ -169,41 +166,24 @@ def _show_question(run: Run, response: str, question: str, calls: bool, json: bo
 
 def explain(
     run: RunFolder,
-    response: Annotated[str | None, option("ID", "Explain only this response.")] = None,
+    response: Annotated[str, option("ID", "Explain this response.")],
     what_if: Annotated[bool, option(None, "Show the single changes that would raise the reward.")] = False,
-    status: OnlyStatus = None,
-    agent: OnlyAgent = None,
-    sort: SortColumn = None,
-    limit: Annotated[int | None, option("N", "Explain the first N responses.", min=1)] = None,
     json: AsJson = False,
 ) -> None:
-    """Explain rewards: the points that each gained and lost, in order of cost.
+    """Explain a reward: the points gained and lost, in order of cost.
 
     `--what-if` decides again, each time with one verdict at its best value or one gate passed; no model is called. On a
-    terminal lines are broken at its width; a pipe gets them whole. `--json` prints one line per response.
+    terminal lines are broken at its width; a pipe gets them whole.
 
     \b
     Example:
         jurygraph explain run --response task-1/a
-        jurygraph explain run --sort reward --limit 3
         jurygraph explain run --response task-1/a --what-if
     """
-    selection = Selection(status, agent, sort, limit)
-    _refuse_contradictions(response, {}, selection._asdict(), json)
     with Run.open(run) as stored_run:
-        responses = list(selection.select(stored_run, attrgetter("response_id"))) if response is None else [response]
-        is_long = what_if and response is None and not sys.stdout.isatty()  # a terminal shows the output itself
-        with progress("deciding again", len(responses), "responses") if is_long else nullcontext(int) as report:
-            for place, name in enumerate(responses):
-                explanation = stored_run.explain(name)
-                if json:
-                    print_report(True, explanation.to_dict(what_if), ())
-                else:
-                    separator = [""] if place else []
-                    print_result_lines([*separator, *wrap_lines(map(escape_line, explanation.sentences(what_if)))])
-                report(1)
-        if response is None:
-            _print_if_unfinished(stored_run)
+        explanation = stored_run.explain(response)
+        content = explanation.to_dict(what_if) if json else {}
+        print_report(json, content, wrap_lines(map(escape_line, explanation.sentences(what_if))))
 
 
 def export(

@@ -39,8 +39,8 @@ from jurygraph.cli.render.report import ReportOutput, open_run
 from jurygraph.cli.render.summary import print_missed_conditions, request_lines
 from jurygraph.cli.render.text import print_message
 from jurygraph.errors import InputError
-from jurygraph.inference.krippendorff import AlphaLevel
-from jurygraph.runs.reports.gate import parse_threshold, split_conditions
+from jurygraph.inference.agreement import AlphaLevel
+from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
 from jurygraph.sources import read_tasks
 from jurygraph.sources.ratings import read_ratings
 
@@ -133,7 +133,7 @@ def agreement(
     output = ReportOutput(json, markdown, plot, tuple(map(str, ratings)))
     columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
     files = [read_ratings(path, columns) for path in ratings]
-    output.write(agreement_study.report(agreement_study.read_matrices(files), level))
+    output.write(agreement_study.report(files, level))
 
 
 @study.command()
@@ -447,9 +447,7 @@ def judge(
     from jurygraph.studies import judge as judge_study
 
     output = ReportOutput(json, markdown)
-    text = ",".join(gate) if gate else ""
-    conditions = split_conditions(text) if gate else []
-    thresholds = [parse_threshold(part, text, judge_study.GATE_NAMES, _GATE_EXAMPLE) for part in conditions]
+    thresholds = parse_gate(gate, judge_study.GATE_NAMES, _GATE_EXAMPLE)
     judged = []
     for folder in runs:
         with open_run(folder) as (run, advance):
@@ -459,8 +457,7 @@ def judge(
     output.write(report)
     is_missed = False
     for one in report.figures["judges"]:
-        figures = judge_study.gate_values(one)
-        missed = [(each, figures[each.name]) for each in thresholds if not each.is_met(figures[each.name])]
+        missed = failed_thresholds(thresholds, judge_study.gate_values(one))
         print_missed_conditions(missed, one["judge"])
         is_missed = is_missed or bool(missed)
     raise typer.Exit(ExitCode.SOME_FAILED if is_missed else ExitCode.DONE)

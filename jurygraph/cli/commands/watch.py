@@ -1,9 +1,7 @@
 """`jurygraph watch`: run the Data Analyzer over a run, also while it is being written."""
 
 import time
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,8 +12,11 @@ from jurygraph.cli.render.text import escape_line, print_message, print_report
 from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
-    from jurygraph.agents.data_analyzer import TrainingStep
-    from jurygraph.studies.monitor import Wait, Watch
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from jurygraph.agents.data_analyzer import Analyzer, TrainingStep
+    from jurygraph.studies.report import Report
 
 _DEFAULT_EVERY = 32
 _POLL_SECONDS = 0.5
@@ -36,13 +37,12 @@ def watch(
 ) -> None:
     """Watch a run's rewards, and alert when they are being gamed.
 
-    Mean reward, components, lengths and more are tested for drift and jumps at every step (MACRM's Data Analyzer); all
-    tests together raise a false alarm about once in N steps (`--arl`). An alert is adverse if the change is bad: a
-    falling reward, longer responses, more failures; rising accuracy is reported too, and is not adverse. A warning
-    names series that depend on the step before, so that false alarms are more frequent. Alerts are printed when found,
-    a table at the end. `--json` prints one line per alert, {"alert": ...}, and {"report": ...} last. Nothing is written
-    except the plot, and the run is not locked. `--follow` waits for a run that does not exist yet, and follows an
-    interrupted one until Ctrl-C.
+    Mean reward, components, lengths and more are tested for changes at every step (MACRM's Data Analyzer); all tests
+    together raise a false alarm about once in N steps (`--arl`). An alert is adverse if the change is bad: a falling
+    reward, longer responses, more failures; rising accuracy is reported too, and is not adverse. A note names series
+    that depend on the step before, so that false alarms are more frequent. Alerts are printed when found, a table at
+    the end. `--json` prints one line per alert, {"alert": ...}, and {"report": ...} last. Nothing is written except the
+    plot, and the run is not locked. `--follow` follows an interrupted run until Ctrl-C.
 
     Exit codes: 0 no adverse alert; 1 an adverse alert; 2 invalid input, such as too few steps or no reward with a
     value; 130 interrupted.
@@ -52,79 +52,50 @@ def watch(
         jurygraph watch run --step-label step
         jurygraph watch run --every 16 --follow --plot watch.svg
     """
-    from jurygraph.agents.data_analyzer import MIN_STEPS
+    from jurygraph.agents.data_analyzer import Analyzer
     from jurygraph.cli.render.report import ReportOutput, report_lines
+    from jurygraph.studies import monitor
 
     if step_label is not None and every is not None:
         raise InputError("--step-label and --every both define a step; remove one")
     output = ReportOutput(plot=plot)
     wait = (lambda: time.sleep(_POLL_SECONDS)) if follow else None
-    analysis = _create_watch(run, arl, wait, keep=plot is not None)
-    completed = _feed_steps(analysis, _read_steps(run, step_label, every or _DEFAULT_EVERY, wait), json)
-    if completed and analysis.analyzer.steps < MIN_STEPS:
-        steps = f"{analysis.analyzer.steps} step{'' if analysis.analyzer.steps == 1 else 's'}"
-        advice = "score more" if step_label is not None else "choose smaller steps with --every N"
-        raise InputError(f"{run}: has {steps}; the tests need at least {MIN_STEPS}; {advice}")
-    report = analysis.report()
-    if completed and not any(row.series == "reward" and row.steps for row in report.figures["series"]):
-        raise InputError(f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`")
+    analyzer = Analyzer(arl, {"repetition", *monitor.penalty_components(run)})
+    try:
+        with closing(monitor.read_groups(run, wait)) as groups:
+            by_number = monitor.steps_by_number(groups, every or _DEFAULT_EVERY)
+            steps = by_number if step_label is None else monitor.steps_by_label(groups, step_label)
+            _print_alerts(analyzer, monitor.analyzer_steps(steps), json)
+        is_complete = True
+    except KeyboardInterrupt:
+        print_message("interrupted; these are the results so far")
+        is_complete = False
+    report = monitor.report(analyzer)
+    if is_complete:
+        _refuse_untested(run, report, "score more" if step_label is not None else "choose smaller steps with --every N")
+    for note in report.notes:
+        print_message(note)
     lines = report_lines(report.sections)
-    print_report(json, {"report": report.to_json()}, ["", *lines] if analysis.alerts else lines)
+    print_report(json, {"report": report.to_json()}, ["", *lines] if analyzer.alerts else lines)
     output.draw(report.plots)
-    if not completed:
+    if not is_complete:
         raise typer.Exit(ExitCode.INTERRUPTED)
-    if analysis.adverse:
+    if any(alert.adverse for alert in analyzer.alerts):
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _create_watch(run: Path, arl: float, wait: "Wait | None", keep: bool) -> "Watch":
-    """Create a watch with the penalties of the run's config. Raises InputError if `arl` is too large."""
-    from jurygraph.agents.data_analyzer import MAX_ARL, AnalyzerSettings
-    from jurygraph.studies.monitor import Watch, penalty_components
+def _refuse_untested(run: "Path", report: "Report", advice: str) -> None:
+    from jurygraph.agents.data_analyzer import MIN_STEPS
 
-    if not arl <= MAX_ARL:
-        raise InputError(f"--arl: expected a number of steps from 10 to {MAX_ARL:g}, got {arl:g}")
-    settings = AnalyzerSettings(arl=arl)
-    try:
-        run_penalties = penalty_components(run, wait)
-    except KeyboardInterrupt:
-        print_message("interrupted; the run does not exist yet")
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
-    return Watch(settings.model_copy(update={"penalties": settings.penalties | run_penalties}), keep=keep)
+    steps = report.figures["steps"]
+    if steps < MIN_STEPS:
+        raise InputError(f"{run}: steps: {steps}; the tests need at least {MIN_STEPS}; {advice}")
+    if not any(row["series"] == "reward" and row["steps"] for row in report.figures["series"]):
+        raise InputError(f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`")
 
 
-def _read_steps(run: Path, label: str | None, every: int, wait: "Wait | None") -> "Iterator[TrainingStep]":
-    """Return the run's steps; at the end, print how many of its responses were erased."""
-    from jurygraph.studies.monitor import Group, analyzer_steps, read_groups, steps_by_label, steps_by_number
-
-    erased = 0
-
-    def count_erased(stream: Iterator[Group]) -> Iterator[Group]:
-        nonlocal erased
-        for group in stream:
-            erased += sum(response is None for _, response in group)
-            yield group
-
-    with closing(read_groups(run, wait)) as stream:
-        groups = count_erased(stream)
-        yield from analyzer_steps(steps_by_number(groups, every) if label is None else steps_by_label(groups, label))
-    if erased:
-        subject = "response was" if erased == 1 else "responses were"
-        print_message(f"{erased} {subject} erased; their rewards are used, their lengths and labels are gone")
-
-
-def _feed_steps(analysis: "Watch", steps: "Iterator[TrainingStep]", json: bool) -> bool:
-    """Feed the steps and print their alerts and warnings; return False if the user interrupted."""
-    warnings = 0
-    try:
-        for step in steps:
-            for alert in analysis.feed(step):
-                line = f"{'ADVERSE' if alert.adverse else 'change '}  {escape_line(alert.sentence)}"
-                print_report(json, {"alert": alert.model_dump(mode="json")}, [line])
-            for warning in analysis.analyzer.warnings[warnings:]:
-                print_message(warning)
-            warnings = len(analysis.analyzer.warnings)
-    except KeyboardInterrupt:
-        print_message("interrupted; these are the results so far")
-        return False
-    return True
+def _print_alerts(analyzer: "Analyzer", steps: "Iterable[TrainingStep]", json: bool) -> None:
+    for step in steps:
+        for alert in analyzer.observe(step):
+            line = f"{'ADVERSE' if alert.adverse else 'change '}  {escape_line(alert.sentence)}"
+            print_report(json, {"alert": alert.model_dump(mode="json")}, [line])

@@ -1,40 +1,26 @@
 """The table of rewards of `jurygraph show`: its columns, and the selection and order of its rows."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import islice
 from math import fsum
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
-from jurygraph.cli.render.summary import discarded_lines, possible_reward_line, print_left_out
-from jurygraph.cli.render.text import fit_table, format_component, print_message, print_result_lines, terminal_width
+from jurygraph.cli.options import split_names
+from jurygraph.cli.render.summary import print_left_out
+from jurygraph.cli.render.text import format_component, format_table, print_message, print_result_lines
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.outline import TraceOutline, read_components, read_groups
 from jurygraph.runs.reports.summary import JudgedParts
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import count_discarded
 from jurygraph.runs.tables import question_scores, to_text
 from jurygraph.schema import Trace
-from jurygraph.sources.user_modules import modules_named_in
 
 T = TypeVar("T")
-_TEXTS: Mapping[str, Callable[[TraceOutline], Any]] = {
-    "response": attrgetter("response_id"),
-    "agent": attrgetter("agent"),
-    "status": lambda one: _describe_status(one),
-}
-_FIXED: Mapping[str, Callable[[TraceOutline], Any]] = {
-    **_TEXTS,
-    "reward": attrgetter("value"),
-    "coverage": attrgetter("coverage"),
-}
-_CHOSEN = ("gates", "query")
-"""Columns of text that are shown only if they are named."""
 
 
 class _Column(NamedTuple):
@@ -60,6 +46,17 @@ class _Column(NamedTuple):
         return None if key is None else (not is_number, key if is_number else to_text(key))
 
 
+_FIXED: Mapping[str, _Column] = {
+    "response": _Column(attrgetter("response_id"), True),
+    "agent": _Column(attrgetter("agent"), True),
+    "status": _Column(lambda one: f"{one.status}, gated" if one.gates else one.status, True),
+    "reward": _Column(attrgetter("value")),
+    "coverage": _Column(attrgetter("coverage")),
+}
+_CHOSEN = ("gates", "query")
+"""Columns of text that are shown only if they are named."""
+
+
 class Selection(NamedTuple):
     """The responses to show: those with a status and of an agent, in the order of a column, the first `limit`.
 
@@ -80,7 +77,7 @@ class Selection(NamedTuple):
         if self.sort is None:
             return islice(map(content, self._filter(run)), self.limit)
         is_descending = self.sort.startswith("-") and self.sort not in _name_components(run)
-        ((_, column),) = _find_columns(run, "--sort", [self.sort[is_descending:]]).items()
+        column = _find_column(run, "--sort", self.sort[is_descending:])
         rows = [(column.sort_key(one), content(one)) for one in self._filter(run)]
         present = sorted((row for row in rows if row[0] is not None), key=itemgetter(0), reverse=is_descending)
         return [item for _, item in (*present, *(row for row in rows if row[0] is None))][: self.limit]
@@ -102,23 +99,19 @@ def _name_components(run: Run) -> dict[str, str]:
     return {f"component.{name}" if name in (*_FIXED, *_CHOSEN) else name: name for name in read_components(run)}
 
 
-def _find_columns(run: Run, option: str, names: Iterable[str]) -> dict[str, _Column]:
-    """Return the columns with these names. Raises `InputError` for an unknown one."""
-    components = _name_components(run)
-    return {name: _find_column(run, option, name, components) for name in names}
-
-
-def _find_column(run: Run, option: str, name: str, components: Mapping[str, str]) -> _Column:
-    read = trace_reader(run)
+def _find_column(run: Run, option: str, name: str) -> _Column:
+    """Return the column with this name. Raises `InputError` for an unknown one."""
     if name in _FIXED:
-        return _Column(_FIXED[name], name in _TEXTS)
+        return _FIXED[name]
     if name == "gates":
         return _Column(lambda one: ", ".join(one.gates) or None, True)
     if name == "query":
         query_of = lru_cache(maxsize=16)(lambda seq: run.short_query(run.source.ledger.record_at(seq).key))
         return _Column(lambda one: query_of(place_of(one)[0]), True)
+    components = _name_components(run)
     if name in components:
-        return _Column(partial(_component_value, run, read, components[name]))
+        return _Column(lambda one: _component_value(*one.component(components[name])))
+    read = trace_reader(run)
     questions = run.questions()
     question = full_question(name.removeprefix("question."), questions)
     if question in questions:
@@ -131,23 +124,8 @@ def _find_column(run: Run, option: str, name: str, components: Mapping[str, str]
     raise InputError(f"{option}: there is no column {name!r}; {hint}")
 
 
-def _component_value(
-    run: Run, read: Callable[[tuple[int, str]], Trace], name: str, one: TraceOutline
-) -> tuple[float | None, bool]:
-    """Return the value of a component that counts, and whether the failure rule filled it in.
-
-    The trace is read only where the value is the same without the missing verdicts.
-    """
-    from jurygraph.explanation.terms import ExplainedTrace  # lazily: it loads NumPy
-
-    judged, counted = one.component(name)
-    if counted is None or is_filled_in(judged, counted):
-        return counted, counted is not None
-    if not (one.coverage < 1.0 or count_discarded(one.reward) or one.is_incomplete):
-        return counted, False
-    trace = read(place_of(one))
-    terms = ExplainedTrace(trace, run.decision_of(trace.task_id)).terms
-    return counted, next(term.is_filled_in for term in terms if term.term.name == name)
+def _component_value(judged: float | None, counted: float | None) -> tuple[float | None, bool]:
+    return counted, is_filled_in(judged, counted)
 
 
 def full_question(name: str, known: Iterable[str]) -> str:
@@ -167,64 +145,28 @@ def trace_reader(run: Run) -> Callable[[tuple[int, str]], Trace]:
     return lambda place: next(trace for trace, _ in group_at(place[0]) if trace.response_id == place[1])
 
 
-def print_reward_table(run: Run, selection: Selection, chosen: str | None, with_all: bool) -> None:
-    """Print a row for each selected response.
-
-    `chosen` are names of columns, separated by commas; by default all, with components of weight 0 only `with_all`.
-    """
-    components = _name_components(run)
-    counts = read_components(run)
-    hidden = [column for column, name in components.items() if chosen is None and not (with_all or counts[name])]
-    names = [*_FIXED, *(column for column in components if column not in hidden)]
-    if chosen is not None:
-        names = ["response", *map(str.strip, chosen.split(","))]
-    requested = _find_columns(run, "--columns", names)
-    columns = dict(sorted(requested.items(), key=lambda item: not item[1].is_text))  # texts first, aligned to the left
-    names = list(columns)
-    left = sum(column.is_text for column in columns.values())
-    filled_in = set[int]()
-    discarded = Counter[str]()
-
-    def format_row(one: TraceOutline) -> list[str]:
-        return [column.cell(one) for column in columns.values()]
-
-    rows = []
+def print_reward_table(run: Run, selection: Selection, chosen: str | None) -> None:
+    """Print a row for each selected response; `chosen` are names of columns, by default the components."""
+    names = [*_FIXED, *_name_components(run)] if chosen is None else ["response", *split_names(chosen)]
+    found = {name: _find_column(run, "--columns", name) for name in names}
+    columns = dict(sorted(found.items(), key=lambda item: not item[1].is_text))  # texts first, aligned to the left
+    rows: list[Sequence[str]] = []
     values: list[float | None] = []
     parts = JudgedParts()
-    for row, reward, component_names in selection.select(run, lambda one: (format_row(one), one.reward, one.names)):
+    for row, reward, component_names in selection.select(
+        run, lambda one: ([column.cell(one) for column in columns.values()], one.reward, one.names)
+    ):
         rows.append(row)
         values.append(reward["value"])
         parts.add(reward, component_names)
-        discarded.update(count_discarded(reward))
-        filled_in |= {place for place in range(left, len(row)) if row[place].startswith("*")}
-    lines, shown = fit_table(names, rows, left, terminal_width())
-    print_result_lines(lines)
-    if any(place < shown for place in filled_in):
+    left = sum(column.is_text for column in columns.values())
+    print_result_lines(format_table(list(columns), rows, left))
+    if any(cell.startswith("*") for row in rows for cell in row[left:]):
         print_result_lines(["* filled in by the failure rule; --response shows what was judged"])
-    print_result_lines(discarded_lines(discarded))
-    for line in _mean_lines(run, values):
-        print_message(line)
-    if None in values:
-        print_left_out(parts.failed)
-    if names[shown:]:
-        print_message(f"too wide for the terminal: {', '.join(names[shown:])}; choose columns with --columns")
-    if hidden:
-        print_message(f"not shown, because of weight 0: {', '.join(hidden)}; --all shows them")
-
-
-def _mean_lines(run: Run, values: Sequence[float | None]) -> Iterator[str]:
-    """Yield the mean of the rewards, how many it leaves out, and the rewards that were possible."""
     scored = [value for value in values if value is not None]
     left_out = f", {len(values) - len(scored)} left out because they failed" if len(scored) < len(values) else ""
     if scored:
         mean = format_number(fsum(scored) / len(scored))
-        yield f"mean reward of {len(scored)} response{'s' * (len(scored) > 1)}: {mean}{left_out}"
-    has_own_combiner = any(key.startswith("components.") for key, _ in modules_named_in(run.config))
-    if not has_own_combiner:  # modules of users are not imported to show a table
-        line = possible_reward_line(run, run.load_combiners())
-        if line is not None:
-            yield line
-
-
-def _describe_status(one: TraceOutline) -> str:
-    return f"{one.status}, gated" if one.gates else one.status
+        print_message(f"mean reward of {len(scored)} response{'s' * (len(scored) > 1)}: {mean}{left_out}")
+    if None in values:
+        print_left_out(parts.failed)

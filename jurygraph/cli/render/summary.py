@@ -55,7 +55,7 @@ _MAX_PLANS = 100
 
 def possible_reward_line(run: "Run", combiners: "Mapping[str, Combiner]") -> str | None:
     """Return a line with the rewards that were possible in a run; None if nothing is scored."""
-    from jurygraph.runs.reports.possible_rewards import possible_rewards
+    from jurygraph.runs.outline import possible_rewards
 
     limits = possible_rewards(run, combiners, _MAX_PLANS)
     if not limits:

@@ -135,20 +135,10 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[object]], left: 
     return list(_table_lines([_visible_cells(column) for column in zip(header, *cells, strict=True)], left))
 
 
-def fit_table(
-    header: Sequence[str], rows: Iterable[Sequence[str]], left: int, available: int | None
-) -> tuple[list[str], int]:
-    """Return a table fitted into lines of `available` cells, as `fit_widths` does, and the number of columns in it."""
-    columns = [_visible_cells(column) for column in zip(header, *rows, strict=True)]
-    widths = fit_widths(list(map(_width, columns)), left, available, numbers=True)
-    head, *body = _align(columns[: len(widths)], widths, left)
-    return [head, _rule(widths), *body], len(widths)
-
-
 def _table_lines(columns: Sequence[Sequence[str]], left: int) -> Iterator[str]:
     widths = fit_widths(list(map(_width, columns)), left, terminal_width())
     head, *body = _align(columns[: len(widths)], widths, left)
-    yield from (head, _rule(widths), *body)
+    yield from (head, "  ".join("─" * width for width in widths), *body)
     if rest := columns[len(widths) :]:
         yield ""
         yield from _table_lines([*columns[:left], *rest], left)
@@ -159,34 +149,23 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
 
 
-def fit_widths(widths: Sequence[int], left: int, available: int | None, numbers: bool = False) -> list[int]:
+def fit_widths(widths: Sequence[int], left: int, available: int | None) -> list[int]:
     """Return the widths of the columns that fit into a line of `available` cells; None is no limit.
 
-    The widest of the first `left` columns, texts, are shortened to 20 cells, and so are the others if they contain only
-    `numbers`, where a header alone is wider. Then columns are removed from the right, but not the first after the
-    texts, and at last the texts are shortened to 4 cells.
+    The widest of the first `left` columns, texts, are shortened to 20 cells. Then columns are removed from the right,
+    but not the first after the texts, and at last the texts are shortened to 4 cells.
     """
     fitted = list(widths)
-    if available is None:
-        return fitted
-    _shorten_texts(fitted, len(fitted) if numbers else left, available, least=20)
-    while len(fitted) > left + 1 and _line_width(fitted) > available:
-        fitted.pop()
-    _shorten_texts(fitted, left, available, least=4)
+    while available is not None and sum(fitted) + 2 * (len(fitted) - 1) > available:
+        widest = max(fitted[:left], default=0)
+        has_one_number = len(fitted) <= left + 1
+        if widest > 20 or (has_one_number and widest > 4):
+            fitted[fitted.index(widest)] -= 1
+        elif has_one_number:
+            break
+        else:
+            fitted.pop()
     return fitted
-
-
-def _shorten_texts(widths: list[int], left: int, available: int, least: int) -> None:
-    while _line_width(widths) > available and (most := max(widths[:left], default=0)) > least:
-        widths[widths.index(most)] -= 1
-
-
-def _line_width(widths: Sequence[int]) -> int:
-    return sum(widths) + 2 * (len(widths) - 1)
-
-
-def _rule(widths: Sequence[int]) -> str:
-    return "  ".join("─" * width for width in widths)
 
 
 def table_section(

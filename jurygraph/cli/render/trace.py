@@ -1,57 +1,51 @@
-"""One trace in full, as lines of text: the view of `jurygraph show --response`."""
+"""One trace in full, as lines of text: the view of `jurygraph show --response`, its verdicts, and the calls behind."""
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jurygraph.cli.render.text import escape_line, escape_lines, format_component, format_counts, format_table
-from jurygraph.display import format_number
-from jurygraph.explanation.notes import (
-    UNSUPPORTED,
-    contrast_lines,
-    describe_failure,
-    discard_reason,
-    example_details,
-    input_lines,
-    judge_lines,
-    material_lines,
-    origin_lines,
-    vote_lines,
+from jurygraph.cli.render.text import (
+    escape_line,
+    escape_lines,
+    format_component,
+    format_counts,
+    format_table,
+    print_result_lines,
 )
+from jurygraph.decision.table import NOT_APPLICABLE, OK, STOPPED, ScoreArrays
+from jurygraph.display import format_number, is_filled_in
+from jurygraph.explanation.sentences import UNSUPPORTED
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict
-from jurygraph.runs.run import Run
+from jurygraph.messages import format_plain, join_names
+from jurygraph.runs.calls import ListedCall, RecordedCall
+from jurygraph.runs.run import Run, is_erased
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.tables import to_text
-from jurygraph.schema import Trace
-from jurygraph.schema.task import Stakeholder, chat_text
+from jurygraph.schema import Call, Failure, RecordedVerdict, Trace
+from jurygraph.schema.task import READ_FROM_FILE, Stakeholder, chat_text
 
 _MAX_LINE = 300
 
 
-def trace_lines(
-    explanation: ExplainedTrace, texts: Iterable[str] = (), people: Sequence[Stakeholder] = ()
-) -> list[str]:
+def trace_lines(explained: ExplainedTrace, texts: Iterable[str] = (), people: Sequence[Stakeholder] = ()) -> list[str]:
     """Return every term, verdict and note of a trace, and every term of the weights that its decision froze.
 
     `texts` are the lines of `text_lines`, and `people` the stakeholders of the task.
     """
-    trace = explanation.trace
+    trace = explained.trace
     head = [f"response  {escape_line(trace.response_id)}", f"task      {escape_line(trace.task_id)}"]
     if trace.agent is not None:
         head.append(f"agent     {escape_line(trace.agent)}")
     return [
         *head,
         *texts,
-        *_reward_lines(explanation),
-        *(line for one in explanation.terms for line in _weight_lines(one, people)),
-        *(escape_line(line, _MAX_LINE) for one in explanation.terms for line in contrast_lines(one)),
-        *(escape_line(text, _MAX_LINE) for one in explanation.terms for text in input_lines(one)),
-        *(escape_line(text, _MAX_LINE) for one in explanation.terms for text in vote_lines(one)),
-        *(escape_line(text, _MAX_LINE) for text in judge_lines(trace)),
-        *map(escape_line, origin_lines(trace)),
-        *(escape_line(line, _MAX_LINE) for line in material_lines(trace)),
+        *_reward_lines(explained),
+        *(line for one in explained.terms for line in _weight_lines(one, people)),
+        *(escape_line(line, _MAX_LINE) for line in _note_lines(explained)),
         "",
         "verdicts",
-        *(line for one in explanation.verdicts for line in (_verdict_heading(one), *_verdict_details(one))),
+        *(line for one in explained.verdicts for line in (_verdict_heading(one), *_verdict_details(one))),
         "",
         f"plan      {trace.plan_digest}",
         f"digest    {trace.digest}",
@@ -70,48 +64,50 @@ def text_lines(run: Run, trace: Trace, whole: bool) -> Iterator[str]:
         yield f"labels    {escape_line(labels, _MAX_LINE)}"
     for title, content in (("query", query), ("text", ERASED if response is None else response.text)):
         if whole:
-            yield title
-            yield from (f"    {line}" for line in escape_lines(content).split("\n"))
+            yield from _paragraphs(title, content, "")
         else:
             yield f"{title:<9} {escape_line(' '.join(content.split()), _MAX_LINE)}"
 
 
-def _reward_lines(explanation: ExplainedTrace) -> list[str]:
-    trace = explanation.trace
-    reward = explanation.trace.reward
-    counts = explanation.trace.reward.counts
-    terms = {one.term.name: one for one in explanation.terms}
-    lines = [f"reward    {format_number(reward.value)}  ({reward.status}, coverage {format_number(reward.coverage)})"]
+def _paragraphs(title: str, text: str, indent: str) -> Iterator[str]:
+    """Return a text below its title; no line of it can pass for a title, since it is indented further."""
+    yield f"{indent}{title}"
+    yield from (f"    {line}" for line in escape_lines(text).split("\n"))
+
+
+def _reward_lines(explained: ExplainedTrace) -> Iterator[str]:
+    trace = explained.trace
+    reward = trace.reward
+    counts = reward.counts
+    yield f"reward    {format_number(reward.value)}  ({reward.status}, coverage {format_number(reward.coverage)})"
     if reward.value is None:
-        lines.append(f"partial   {format_number(reward.partial)}  (the judged part alone)")
+        yield f"partial   {format_number(reward.partial)}  (the judged part alone)"
     if reward.range is not None:
-        lines.append(f"range     {format_number(reward.range[0])} to {format_number(reward.range[1])}")
+        yield f"range     {format_number(reward.range[0])} to {format_number(reward.range[1])}"
     gated = trace.gated
     rest = (counts.abstained, counts.failed, counts.not_applicable)
-    lines.append(f"verdicts  {counts.total} = {format_counts(counts.judged - gated.total(), gated, *rest)}")
-    if discarded := explanation.with_effect("discarded"):
-        lines.append(f"note      judged verdicts that are discarded for low confidence: {len(discarded)}")
-    lines += [f"note      {escape_line(note)}" for note in reward.notes]
+    yield f"verdicts  {counts.total} = {format_counts(counts.judged - gated.total(), gated, *rest)}"
+    if discarded := sum(one.effect == "discarded" for one in explained.verdicts):
+        yield f"note      judged verdicts that are discarded for low confidence: {discarded}"
+    yield from (f"note      {escape_line(note)}" for note in reward.notes)
     if not reward.weights_fixed:
-        lines.append("note      weights not fixed: a judge set them after it saw the response")
-    rows = [
-        [t.name, t.weight, format_component(t.value, terms[t.name].is_filled_in), t.contribution] for t in reward.terms
-    ]
-    lines += ["", *format_table(["term", "weight", "value", "contribution"], rows)]
-    for term in reward.terms:
-        if terms[term.name].is_filled_in:
-            alone = reward.components[term.name]
-            part = "the judged part alone has no value" if terms[term.name].is_judged else "nothing was judged"
-            part = part if alone is None else f"the judged part alone is {format_number(alone)}"
-            lines.append(f"* {escape_line(term.name)}: filled in by the failure rule; {part}")
-    lines += [
-        f"{escape_line(a.name)}: {format_number(a.before)} -> {format_number(a.after)}" for a in reward.adjustments
-    ]
-    lines += [_parts_line(one) for one in explanation.terms if one.parts]
+        yield "note      weights not fixed: a judge set them after it saw the response"
+    judged = reward.components
+    filled_in = [one for one in reward.terms if is_filled_in(judged.get(one.name, one.value), one.value)]
+    rows = [[t.name, t.weight, format_component(t.value, t in filled_in), t.contribution] for t in reward.terms]
+    yield ""
+    yield from format_table(["term", "weight", "value", "contribution"], rows)
+    for term in filled_in:
+        alone = format_number(judged[term.name])
+        yield f"* {escape_line(term.name)}: filled in by the failure rule; the judged part alone is {alone}"
+    for change in reward.adjustments:
+        yield f"{escape_line(change.name)}: {format_number(change.before)} -> {format_number(change.after)}"
+    for one in explained.terms:
+        if one.parts:
+            yield _parts_line(one)
     for name, figures in reward.diagnostics.items():
         shown = ", ".join(f"{figure} {format_number(value)}" for figure, value in figures.items())
-        lines.append(f"diagnostics of {escape_line(name)}: {escape_line(shown)}")
-    return lines
+        yield f"diagnostics of {escape_line(name)}: {escape_line(shown)}"
 
 
 def _parts_line(one: ExplainedTerm) -> str:
@@ -128,13 +124,13 @@ def _weight_lines(one: ExplainedTerm, people: Sequence[Stakeholder]) -> Iterator
     if spec is None or not one.combiner.aggregates_utilities:
         return
     terms: Any = spec.params.get("difficulty", {})
-    yield ""
     calibration: Any = spec.params.get("calibration")
     suffix = ""
     if calibration is not None:
         gamma, beta, temperature = (f"{calibration[name]:g}" for name in ("gamma", "beta", "temperature"))
         suffix = f"; d = hard + {gamma} soft + {beta} conflict, w = softmax(d / {temperature})"
         suffix += "; hard and soft are sums of the restrictiveness of the constraints in the task"
+    yield ""
     yield f"{escape_line(spec.name)} is {one.combiner.describe_rule(spec.params)}{suffix}"
     rows = []
     for name, entry in spec.inputs.items():
@@ -143,21 +139,110 @@ def _weight_lines(one: ExplainedTerm, people: Sequence[Stakeholder]) -> Iterator
         rows.append([name, *map(format_number, difficulty), entry.input_weight, one.parts.get(name), given_up])
     yield from format_table(["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"], rows)
     for person in people if calibration is not None else ():
-        kinds = {kind: [c for c in person.constraints if c.kind == kind] for kind in ("hard", "soft")}
-        listed = (
-            f"{kind} {', '.join(f'{c.id} {c.restrictiveness:g}' for c in of)}" for kind, of in kinds.items() if of
-        )
-        yield escape_line(f"restrictiveness for {person.id}: {'; '.join(listed) or 'no constraint'}")
-    yield from _tension_lines(terms)
-
-
-def _tension_lines(terms: Mapping[str, Any]) -> Iterator[str]:
+        listed = (f"{c.id} {c.kind} {c.restrictiveness:g}" for c in person.constraints)
+        yield escape_line(f"restrictiveness for {person.id}: {', '.join(listed) or 'no constraint'}")
     for name, difficulty in terms.items():
         for other, tension in difficulty.get("tensions", {}).items():
             if name < other:
-                why = escape_line("; ".join(tension["why"]), _MAX_LINE) if tension["why"] else "given by the task"
+                why = "; ".join(tension["why"]) or "given by the task"
                 strength = format_number(tension["strength"])
-                yield f"tension between {escape_line(name)} and {escape_line(other)}: {strength}, {why}"
+                yield escape_line(f"tension between {name} and {other}: {strength}, {why}", _MAX_LINE)
+
+
+def _note_lines(explained: ExplainedTrace) -> Iterator[str]:
+    """Return notes on contrasts, votes, judges, the purpose of the run, what the plan was made of, and material."""
+    trace = explained.trace
+    for term in explained.terms:
+        yield from _contrast_lines(trace, term)
+        yield from (f"{term.term.name}: {text}" for text in term.combiner.describe_inputs(term.params))
+        yield from _vote_lines(explained, term)
+    yield from _judge_lines(trace)
+    if trace.purpose is not None:
+        yield f"purpose: {trace.purpose.description}"
+    rubric = None if trace.plan is None else trace.plan.rubric
+    if rubric is not None:
+        models = ", ".join(sorted({edge.model for edge in rubric.edges if edge.model})) or "a model"
+        record = rubric.annotation
+        missing = 0 if record is None else len(record.unanswered) + len(record.unassigned)
+        remainder = f"; {missing} pairs or criteria have no answer" if missing else ""
+        yield f"rubric graph: {len(rubric.edges)} edges, annotated by {models}{remainder}"
+    profiles = None if trace.plan is None else trace.plan.profiles
+    if profiles is not None:
+        readers = {f"constraints of {name}": reader for name, reader in profiles.by.items()}
+        readers |= {"tensions": profiles.tensions_by} if profiles.tensions_by is not None else {}
+        for content, reader in readers.items():
+            source = "from a file of profiles" if reader == READ_FROM_FILE else f"profile parsed by {reader}"
+            yield f"{content}: {source}"
+    for material in trace.material:
+        if material.failure is not None:
+            yield f"material {material.name}: {_describe_failure(material.failure)}"
+        elif material.note:
+            yield f"material {material.name}: {material.note}"
+
+
+def _contrast_lines(trace: Trace, one: ExplainedTerm) -> Iterator[str]:
+    """Return how many contrasts of a term were ranked correctly, and a line for each that was not."""
+    if not one.combiner.ranks_contrasts:
+        return
+    edits: dict[str, Any] = {v.response.id: v.edit for material in trace.material for v in material.variants}
+    compared = {name for each in one.verdicts for name in each.verdict.responses}
+    names = sorted(compared & edits.keys())
+    margins = [one.diagnostics.get(f"pair {pair}") for pair in range(1, len(names) + 1)]
+    if names:
+        correct = sum(margin is not None and margin > 0.0 for margin in margins)
+        yield f"{one.term.name}: {correct} of {len(names)} contrasts score less than the response"
+    for name, margin in zip(names, margins, strict=True):
+        edit = edits[name] if isinstance(edits[name], Mapping) else {}
+        described = f"{name} ({edit.get('says', edit.get('kind', 'an edit'))})"
+        if margin is None:
+            yield f"not ranked: {described} was not judged"
+        elif margin <= 0.0:
+            more = "the same as" if margin == 0.0 else f"{-margin:.4f} more than"
+            yield f"ranked incorrectly: {described} scores {more} the response"
+
+
+def _vote_lines(explained: ExplainedTrace, term: ExplainedTerm) -> Iterator[str]:
+    """Return a line for each majority vote: its predictions, and what they amount to; equal ones share a line."""
+    groups: dict[str, list[str]] = {}
+    for use in term.inputs.values():
+        for question in use.questions if use.reduce == "majority" else ():
+            voting = explained.of_questions([question], use.judge)
+            if len(voting) > 1 and not any(one.verdict.gated_by for one in voting):
+                predictions = Counter(_describe_prediction(one, use.has_judges) for one in voting)
+                tally = ", ".join(f"{number} × {prediction}" for prediction, number in predictions.most_common())
+                effect = _describe_majority(explained.table.effective_columns(question, use))
+                groups.setdefault(f"{tally}; {effect}", []).append(voting[0].label)
+    for text, labels in groups.items():
+        yield f"{term.term.name}: vote on {join_names(labels)}: {text}"
+
+
+def _describe_prediction(one: ExplainedVerdict, has_judges: bool) -> str:
+    if one.effect in ("discarded", "not_applicable", "unjudged"):
+        return "discarded" if one.effect == "discarded" else one.verdict.status.replace("_", " ")
+    if one.verdict.is_worst_case or one.score is None:
+        return "unsupported"
+    return format_plain(float(bool(one.verdict.met)) if has_judges and one.verdict.is_binary else one.score)
+
+
+def _describe_majority(columns: ScoreArrays) -> str:
+    """Describe what a vote amounts to, by its only column."""
+    outcome = columns.outcome[0, 0]
+    if outcome == OK:
+        return f"the majority is {format_plain(float(columns.value[0, 0]))}"
+    if outcome == STOPPED:
+        return "no majority, and no missing vote could make one: the worst case"
+    return "the majority is not applicable" if outcome == NOT_APPLICABLE else "no majority: the failure rule"
+
+
+def _judge_lines(trace: Trace) -> Iterator[str]:
+    """Return a line for each question that several judges answered: their answers."""
+    answers: dict[str, list[str]] = {}
+    for one in trace.verdicts:
+        if one.judge is not None and one.about == trace.response_id:
+            answer = one.status if one.score is None else f"{one.score:.4f}"
+            text = f"{one.judge} {answer}{' (superseded)' if one.superseded else ''}"
+            answers.setdefault(one.question, []).append(text)
+    yield from (f"judges on {question}: {'; '.join(texts)}" for question, texts in answers.items() if len(texts) > 1)
 
 
 def _verdict_heading(one: ExplainedVerdict) -> str:
@@ -166,7 +251,7 @@ def _verdict_heading(one: ExplainedVerdict) -> str:
     question = escape_line(verdict.question) + (f" against {escape_line(one.opponent)}" if one.opponent else "")
     if len(verdict.responses) == 1 and verdict.responses[0] != verdict.about:
         question += f" of {escape_line(verdict.responses[0])}"  # a variant: its quotations refer to that text
-    sample = f", sample {verdict.sample + 1} of {one.samples}" if one.samples > 1 else ""
+    sample = f", sample {verdict.sample + 1}" if verdict.sample else ""
     judge = f" by {escape_line(verdict.judge)}" if verdict.judge else ""
     version = verdict.version.replace(" prompt ", ", prompt ", 1)
     return f"  {question}{judge}{sample}  {answer}  ({escape_line(f'{verdict.evaluator}, version {version}')})"
@@ -176,23 +261,124 @@ def _verdict_details(one: ExplainedVerdict) -> Iterator[str]:
     verdict = one.verdict
     lines = [verdict.reason] if verdict.reason else []
     if verdict.failure is not None:
-        lines.append(describe_failure(verdict.failure, verdict.reason))
+        lines.append(_describe_failure(verdict.failure, verdict.reason))
     if verdict.gated_by is not None:
         lines.append(f"gated by {verdict.gated_by}")
     if verdict.unsupported is not None:
         lines.append(f"unsupported: {UNSUPPORTED[verdict.unsupported]}")
     if verdict.confidence is not None:
-        lines.append(f"confidence {format_number(verdict.confidence)}")
+        low = f", discarded: it is below {one.required_confidence:.4f}" if one.effect == "discarded" else ""
+        lines.append(f"confidence {verdict.confidence:.4f}{low}")
     if verdict.steps:
         shown = (f"{s.name} {'unfinished' if s.duration is None else f'{s.duration:.2f} s'}" for s in verdict.steps)
         lines.append(f"steps: {', '.join(shown)}")
     purposes = [use.purpose for use in verdict.named_calls]
     if purposes not in ([], ["judge"]):
         lines.append(f"{len(purposes)} call{'s' * (len(purposes) > 1)}: {', '.join(purposes)}")
-    if one.effect == "discarded":
-        lines.append(f"discarded: {discard_reason(one)}")
-    yield from (f"      {escape_line(line, _MAX_LINE)}" for line in (*lines, *example_details(verdict)))
+    lines += _prediction_details(verdict)
+    yield from (f"      {escape_line(line, _MAX_LINE)}" for line in lines)
     for evidence in verdict.evidence:
         place = "" if evidence.start is None else f" at {evidence.start}-{evidence.end}"
         source = f"{escape_line(evidence.source)}{place}{'' if evidence.verified else ', not found'}"
         yield f'      "{escape_line(evidence.quote, 200)}"  ({source})'
+
+
+def _prediction_details(verdict: RecordedVerdict) -> Iterator[str]:
+    """Return lines on the past examples a judge was shown or not, and on both orders of a pair."""
+    for use in verdict.examples:
+        effect = "shown" if use.dropped is None else f"not shown, because {use.dropped}"
+        yield f"example {use.item} ({use.reviewer}: {use.score:g}) {effect}"
+    if verdict.swap is not None:
+        yield f"judged in both orders: ({verdict.swap.given:.4f} + 1 - {verdict.swap.swapped:.4f}) / 2"
+
+
+def _describe_failure(failure: Failure, reason: str = "") -> str:
+    """Describe a failure: cause, kind, and its message unless it repeats the reason."""
+    message = f": {failure.message}" if failure.message not in ("", reason) else ""
+    return f"{failure.cause} failure: {failure.kind}{message}"
+
+
+def verdict_lines(verdicts: Sequence[RecordedVerdict]) -> Iterator[str]:
+    """Yield every field of the verdicts on a question."""
+    for number, verdict in enumerate(verdicts, start=1):
+        yield f"verdict {number} of {len(verdicts)}"
+        if is_erased(verdict):
+            yield "  its reason, quotations and other texts were erased"
+        yield from _field_lines(verdict)
+        yield ""
+
+
+def call_lines(calls: Sequence[RecordedCall], verdicts: Sequence[RecordedVerdict] = ()) -> Iterator[str]:
+    """Yield the request, reply and bill of calls, or why there is none behind the verdicts on a question."""
+    if not calls:
+        yield from dict.fromkeys(map(_explain_no_call, verdicts))
+    for number, one in enumerate(calls, start=1):
+        yield f"call {number} of {len(calls)}: {escape_line(one.purpose)}"
+        yield from _field_lines(one.call)
+        for title, text in _texts(one):
+            yield from _paragraphs(title, text, "  ")
+        yield ""
+
+
+def print_call_table(calls: Iterable[ListedCall]) -> None:
+    """Print a row for each call; its id is shortened to its beginning, and only the first of several users is named."""
+    rows = []
+    for task, response, used_by, purpose, call in calls:
+        user = f"{used_by[0]} +{len(used_by) - 1}" if len(used_by) > 1 else "".join(used_by) or "-"
+        texts = call.id[:12], task or "-", response or "-", user, purpose, call.served or call.model
+        reply = call.fault or ("cache" if call.cache_hit else "model")
+        rows.append([*texts, *map(_format, (call.tokens_in, call.tokens_out, call.cost)), reply])
+    head = ["call", "task", "response", "used by", "purpose", "model", "in", "out", "dollars", "reply"]
+    print_result_lines(format_table(head, rows, 6))
+
+
+_UNITS = {"cost": " US dollars", "latency": " s"}
+
+
+def _field_lines(record: RecordedVerdict | Call) -> Iterator[str]:
+    """Yield each field: text as it is, no value as a dash, each item of a list in a line, other values as JSON."""
+    for name, value in record.model_dump(mode="json").items():
+        items = value if isinstance(value, list) and value else [value]
+        for number, item in enumerate(items):
+            unit = "" if item is None else _UNITS.get(name, "")
+            yield f"  {'' if number else name:<15} {escape_line(_format(item))}{unit}"
+
+
+def _format(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return f"{value:.9f}".rstrip("0").rstrip(".")  # no exponent: costs are small
+    return "-" if value in (None, []) else json.dumps(value, ensure_ascii=False)
+
+
+def _explain_no_call(verdict: RecordedVerdict) -> str:
+    """Explain why there is no call behind a verdict."""
+    evaluator = escape_line(verdict.evaluator)
+    if verdict.gated_by is not None:
+        return f"no call: the question was not put to {evaluator}, because of {escape_line(verdict.gated_by)}"
+    if verdict.call is not None:
+        return f"no call: the verdict names the call {escape_line(verdict.call)}, which is not in its trace"
+    if verdict.failure is not None:
+        return f"no reply: {escape_line(_describe_failure(verdict.failure))}"
+    return f"no call: {evaluator} sent no request to a model for this verdict"
+
+
+def _texts(one: RecordedCall) -> Iterator[tuple[str, str]]:
+    """Yield the messages, the schema and the reply of a call, each with its title; text instead if they were erased."""
+    request = one.request
+    reply = one.reply
+    if isinstance(request, dict):
+        messages = request["messages"]
+        for number, message in enumerate(messages, start=1):
+            yield f"message {number} of {len(messages)}, {message['role']}", message["content"]
+        if request["answer"] is not None:
+            yield f"schema of the reply ({request['form']})", json.dumps(request["answer"], ensure_ascii=False)
+    else:
+        yield "messages", request
+    if isinstance(reply, dict):
+        yield f"reply (finish: {reply['finish'] or 'unknown'})", reply["text"]
+        if reply["refusal"] is not None:
+            yield "refusal", reply["refusal"]
+    else:
+        yield "reply", reply

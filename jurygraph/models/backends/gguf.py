@@ -16,9 +16,8 @@ from typing import Any
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.faults import Fault
-from jurygraph.models.probability import value_token_indices
-from jurygraph.models.request import Reply, Request, Token
+from jurygraph.models.request import Fault, Reply, Request, Token
+from jurygraph.models.structured import value_token_indices
 from jurygraph.safety.fence import SHORT_MARK_LENGTH
 
 _MAGIC = b"GGUF"

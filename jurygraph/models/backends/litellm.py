@@ -1,4 +1,8 @@
-"""Backend for any provider of litellm, by the litellm id of a model (`provider/model`)."""
+"""Backend for any provider of litellm, by the litellm id of a model (`provider/model`).
+
+litellm takes a client of ours in two ways. Most providers take `_handler()`, with the call; those that it asks by
+OpenAI's library take `_SESSION`, as `litellm.aclient_session`, for all calls. A few take none.
+"""
 
 import asyncio
 import importlib
@@ -6,24 +10,38 @@ import logging
 import os
 import re
 import tomllib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.request import getproxies, proxy_bypass
 from weakref import WeakSet
+
+import httpx
+from pydantic_core import from_json
+from yarl import URL
 
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.budget import Price
-from jurygraph.models.faults import ABORTED, Fault, exception_chain, kind_of_status
-from jurygraph.models.probability import read_tokens
-from jurygraph.models.request import Reply, Request, SchemaMode
+from jurygraph.models.backends.openai_compatible import HttpClient
+from jurygraph.models.limits import Price
+from jurygraph.models.request import (
+    ABORTED,
+    Fault,
+    Reply,
+    Request,
+    SchemaMode,
+    error_kind,
+    exception_chain,
+    kind_of_status,
+    parse_error,
+)
+from jurygraph.models.structured import read_tokens
 from jurygraph.safety.redaction import find_secrets
 from jurygraph.schema.frozen_model import iter_strings
-
-if TYPE_CHECKING:
-    from jurygraph.models.backends.litellm_client import Exchange
 
 _PROVIDERS = tomllib.loads(files("jurygraph.models.backends").joinpath("litellm.toml").read_text("utf-8"))
 CAPABILITIES = {prefix: Capabilities(**entry) for prefix, entry in _PROVIDERS["forms"].items()}
@@ -70,6 +88,145 @@ _FIXED_ARGUMENTS = {
 """Arguments of every call: one attempt, which is limited, cached and recorded by the gateway alone."""
 
 
+MOST_VALUES = 1_000_000
+"""Most JSON values in a reply: the log probabilities of the longest replies have about as many."""
+
+_MAX_SHOWN = 100
+_OF_THE_CONNECTION = frozenset({"accept-encoding", "connection", "content-length", "host", "transfer-encoding"})
+"""Headers of a request that aiohttp writes itself."""
+
+_KEPT_BACK = frozenset({"content-encoding", "content-length", "set-cookie", "transfer-encoding"})
+"""Headers of a reply that httpx must not see: its body is decompressed, and cookies would be sent to others."""
+
+
+class _Exchange:
+    """The outcome of the HTTP requests of one call: the last response, its JSON value if it is no error, or a fault.
+
+    After a failure no further request is sent: a call is one attempt.
+    """
+
+    def __init__(self) -> None:
+        self.response: httpx.Response | None = None
+        self.reply: Any = None
+        self.fault: Fault | None = None
+
+    @property
+    def error_kind(self) -> str | None:
+        """The kind of fault that the last response states; None if it states none."""
+        if self.response is None or not self.response.is_error:
+            return None
+        return error_kind(self.response.status_code, parse_error(self.response.content))
+
+    async def send(self, request: httpx.Request) -> httpx.Response:
+        """Send a request. Raises `Fault` if there is no acceptable reply, or another request of the call has failed."""
+        if self.fault is not None or self.error_kind is not None:
+            raise Fault("rejected", "the request failed, and is not sent a second time")
+        try:
+            response = await _send(request)
+            if response.is_success:
+                self.reply = _parse_reply(response.content)
+        except Fault as fault:
+            fault.is_unsent = fault.is_unsent and self.response is None
+            self.fault = fault
+            raise
+        self.response = response
+        return response
+
+    def require_reply(self) -> None:
+        """Raise `Fault` unless a reply came by our client, and the last is no error, whatever litellm made of it."""
+        if self.fault is not None:
+            raise self.fault
+        if self.response is None:
+            problem = "litellm takes no HTTP client for this provider, so its reply could not be limited"
+            raise Fault("rejected", f"{problem}; reach the model by openai-compatible:URL#model instead")
+        if self.error_kind is not None:
+            raise Fault(self.error_kind, f"the provider answered {self.response.status_code}")
+
+
+_EXCHANGE: ContextVar[_Exchange | None] = ContextVar("jurygraph_exchange", default=None)
+
+
+@contextmanager
+def _watch_call() -> Iterator[_Exchange]:
+    """Note the HTTP requests of one call of litellm."""
+    exchange = _Exchange()
+    token = _EXCHANGE.set(exchange)
+    try:
+        yield exchange
+    finally:
+        _EXCHANGE.reset(token)
+
+
+class _Transport(httpx.AsyncBaseTransport):
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        exchange = _EXCHANGE.get()
+        if exchange is None:  # a call of somebody else's, while litellm has this client
+            return await _send(request)
+        return await exchange.send(request)
+
+
+class _Session(httpx.AsyncClient):
+    """The client for `litellm.aclient_session`; after `lend` until `take_back`, litellm uses no other there."""
+
+    def __init__(self) -> None:
+        super().__init__(transport=_Transport())
+        self._displaced: Any = None
+
+    def lend(self) -> None:
+        """Give it to litellm."""
+        litellm = library()
+        if litellm.aclient_session is not self:
+            self._displaced = litellm.aclient_session
+            litellm.aclient_session = self
+
+    def take_back(self) -> None:
+        """Let litellm have the client that it had before."""
+        litellm = library()
+        if litellm.aclient_session is self:
+            litellm.aclient_session = self._displaced
+            litellm.in_memory_llm_clients_cache.flush_cache()  # its clients of OpenAI hold the session
+
+    async def aclose(self) -> None:
+        """Stay open: litellm may close the clients that it knows, but could not send by a closed one again."""
+
+
+_HTTP = HttpClient()
+_SESSION = _Session()
+
+
+@cache
+def _handler() -> Any:
+    """Return litellm's own client, which sends by ours."""
+    handler = importlib.import_module("litellm.llms.custom_httpx.http_handler").AsyncHTTPHandler()
+    handler.client = _SESSION
+    return handler
+
+
+async def _send(request: httpx.Request) -> httpx.Response:
+    headers = {name: value for name, value in request.headers.items() if name.lower() not in _OF_THE_CONNECTION}
+    address = URL(str(request.url), encoded=True)  # as it was signed, for a provider that checks signatures
+    reply = await _HTTP.send(request.method, address, await request.aread(), headers, _proxy(request.url))
+    kept = [(name, value) for name, value in reply.headers.items() if name.lower() not in _KEPT_BACK]
+    return httpx.Response(reply.status, headers=kept, content=bytes(reply.content), request=request)
+
+
+def _parse_reply(content: bytes) -> Any:
+    """Return the JSON value of a reply. Raises `Fault` if it is none, or one that litellm would take too long for."""
+    if content.count(b",") + content.count(b"{") + content.count(b"[") > MOST_VALUES:
+        raise Fault("too-large", f"the reply has more than {MOST_VALUES:,} values")
+    try:
+        return from_json(content)
+    except ValueError as error:
+        begins = content[:_MAX_SHOWN].decode(errors="replace")
+        raise Fault("unreadable", f"the reply is not JSON: {error}; it begins with {begins!r}") from None
+
+
+def _proxy(address: httpx.URL) -> str | None:
+    """Return the proxy for an address by the environment: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY."""
+    proxies = {} if proxy_bypass(address.host) else getproxies()
+    return proxies.get(address.scheme) or proxies.get("all")
+
+
 class LiteLLM(Backend):
     """One model of a provider, or of the server at `base_url`; the key is where litellm looks for it.
 
@@ -110,8 +267,8 @@ class LiteLLM(Backend):
             library().model_cost.setdefault(self.model, {"litellm_provider": "ollama", "mode": "chat"})
         arguments |= {**_FIXED_ARGUMENTS, "model": self.model}
         call = library().acompletion  # imported before the timeout begins
-        OPEN_BACKENDS.add(self)
-        with _client().watch_call() as exchange:
+        _OPEN_BACKENDS.add(self)
+        with _watch_call() as exchange:
             try:
                 async with asyncio.timeout(timeout):
                     answer = await self._ask(call, arguments)
@@ -128,36 +285,31 @@ class LiteLLM(Backend):
         """Call litellm with the kind of client that it takes for this provider."""
         if self._takes_handler:
             try:
-                return await call(**arguments, client=_client().HANDLER)
+                return await call(**arguments, client=_handler())
             except Exception as error:
-                if not _is_misuse(error, type(_client().HANDLER).__name__):
+                if not _is_misuse(error, type(_handler()).__name__):
                     raise
             self._takes_handler = False
-        _client().SESSION.lend()
+        _SESSION.lend()
         return await call(**arguments)
 
     async def close(self) -> None:
         """Release connections. They are shared by all of our backends: the last one closes them."""
-        if self in OPEN_BACKENDS:
-            OPEN_BACKENDS.discard(self)
-            if not OPEN_BACKENDS:
-                _client().SESSION.take_back()
-                await _client().HTTP.close()
+        if self in _OPEN_BACKENDS:
+            _OPEN_BACKENDS.discard(self)
+            if not _OPEN_BACKENDS:
+                _SESSION.take_back()
+                await _HTTP.close()
 
-    def _fault(self, error: Exception, exchange: "Exchange") -> Fault:
+    def _fault(self, error: Exception, exchange: _Exchange) -> Fault:
         if exchange.fault is not None:
             return self.restate(exchange.fault)
         headers = None if exchange.response is None else exchange.response.headers
         return self.fault(_kind(error, exchange), f"{type(error).__name__}: {error}", headers)
 
 
-OPEN_BACKENDS: WeakSet[LiteLLM] = WeakSet()
+_OPEN_BACKENDS: WeakSet[LiteLLM] = WeakSet()
 """Backends that may hold connections: the last one to close closes them for all."""
-
-
-def _client() -> Any:
-    """Return the module with the HTTP client for litellm, which imports litellm."""
-    return importlib.import_module("jurygraph.models.backends.litellm_client")
 
 
 def _is_misuse(error: Exception, name: str) -> bool:
@@ -233,7 +385,7 @@ def _longest_prefix_entry(table: dict[str, Any], model: str, otherwise: Any) -> 
     return table.get(max((start for start in table if model.startswith(start)), key=len, default=""), otherwise)
 
 
-def _kind(error: Exception, exchange: "Exchange") -> str:
+def _kind(error: Exception, exchange: _Exchange) -> str:
     for base in type(error).__mro__:
         if base.__name__ in _KINDS:
             return _KINDS[base.__name__]

@@ -18,11 +18,9 @@ from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.routing import ReusedResults
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.faults import Fault
-from jurygraph.models.gateway import Gateway, RequestLimits
-from jurygraph.models.gateways import Gateways
-from jurygraph.models.limiter import Limiter
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
+from jurygraph.models.limits import Limiter
+from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.runs.calls import CallStore
 from jurygraph.runs.run import ProgressCallback, Run, ScoredResponse, is_erased
 from jurygraph.runs.store.folder import LEDGER
@@ -35,7 +33,7 @@ from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES, VerdictKey
 
 _COMPARED = (
     "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "
-    "gated_by examples shrinkage swap unsupported call calls"
+    "gated_by examples swap unsupported call calls"
 ).split()
 _DERIVED = "status data variants evidence failure note call calls".split()
 

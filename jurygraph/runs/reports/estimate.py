@@ -17,9 +17,8 @@ from jurygraph.agents.roles import Evaluator
 from jurygraph.graphs.state import Group, GroupLike, read_groups
 from jurygraph.jury import Jury
 from jurygraph.messages import require_type
-from jurygraph.models.budget import TEMPLATE_TOKENS, cost, reply_limit
-from jurygraph.models.gateway import UNBILLED, request_size, size_of_messages
-from jurygraph.models.gateways import Gateways
+from jurygraph.models.gateway import UNBILLED, Gateways, request_size, size_of_messages
+from jurygraph.models.limits import TEMPLATE_TOKENS, cost, reply_limit
 from jurygraph.models.request import CallSink, Request
 from jurygraph.planner import Planner
 from jurygraph.schema import Call, Plan, Question, RecordedVerdict

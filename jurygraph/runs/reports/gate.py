@@ -4,11 +4,10 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, shorten
-from jurygraph.schema.frozen_model import FrozenModel
 
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -17,9 +16,8 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-"""The pattern of a number in a condition."""
-_CONDITION = re.compile(rf"\s*(\w+)\s*(>=|<=|==|>|<)\s*({NUMBER})\s*", re.ASCII)
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_CONDITION = re.compile(rf"\s*(\w+)\s*(>=|<=|==|>|<|=)\s*({_NUMBER})\s*", re.ASCII)
 
 
 class Threshold(NamedTuple):
@@ -37,32 +35,35 @@ class Threshold(NamedTuple):
         return seen is not None and _OPERATORS[self.sign](seen, self.bound)
 
 
-def split_conditions(text: str) -> list[str]:
-    """Return the conditions of a text, which are joined by `,` or `and`."""
-    return re.split(r",|\sand\s", text)
+def parse_gate(
+    gate: Sequence[str] | None, names: Sequence[str], example: str, margins: Sequence[str] = ()
+) -> list[Threshold]:
+    """Parse conditions NAME OP NUMBER on the figures with these names, joined by `,` or `and`; none without a gate.
 
-
-def parse_thresholds(text: str, figures: type[FrozenModel], example: str) -> list[Threshold]:
-    """Parse conditions NAME OP NUMBER on these figures, joined by `,` or `and`.
-
-    `example` is a condition for messages. Raises `InputError` where a condition cannot be parsed, or names no figure.
+    `margins` are names of tests with a margin above 0, NAME=NUMBER. `example` is a gate for messages. Raises
+    `InputError` where a condition cannot be parsed, or names no figure.
     """
-    return [parse_threshold(part, text, list(figures.model_fields), example) for part in split_conditions(text)]
+    text = ",".join(gate or ())
+    parts = re.split(r",|\sand\s", text) if gate else []
+    thresholds = []
+    for part in parts:
+        match = _CONDITION.fullmatch(part)
+        is_margin = match is not None and match[1] in margins
+        if match is None or not math.isfinite(float(match[3])) or (match[2] == "=") != is_margin:
+            problem = f"{shorten(part.strip())!r} is not a condition" if part.strip() else "a condition is missing"
+            raise InputError(f"gate {shorten(text)!r}: {problem}; write it as in {example}")
+        if is_margin and float(match[3]) <= 0.0:
+            raise InputError(f"gate {shorten(text)!r}: the margin of {match[1]} must be above 0, got {match[3]}")
+        if not is_margin and match[1] not in names:
+            hint = did_you_mean(match[1], names) or f"there are {', '.join(names)}"
+            raise InputError(f"gate {shorten(text)!r}: unknown statistic {shorten(match[1])!r}; {hint}")
+        thresholds.append(Threshold(match[1], match[2], float(match[3])))
+    return thresholds
 
 
-def failed_thresholds(thresholds: Iterable[Threshold], figures: FrozenModel) -> list[tuple[Threshold, float | None]]:
+def failed_thresholds(
+    thresholds: Iterable[Threshold], figures: Mapping[str, Any]
+) -> list[tuple[Threshold, float | None]]:
     """Return the conditions that do not hold, in their order, each with the value of its figure, None where missing."""
-    values = ((threshold, getattr(figures, threshold.name)) for threshold in thresholds)
+    values = ((threshold, figures[threshold.name]) for threshold in thresholds)
     return [(threshold, value) for threshold, value in values if not threshold.is_met(value)]
-
-
-def parse_threshold(part: str, gate_text: str, figure_names: Sequence[str], example: str) -> Threshold:
-    """Parse one of the conditions of `gate_text`, as `parse_thresholds` does."""
-    match = _CONDITION.fullmatch(part)
-    if match is None or not math.isfinite(float(match[3])):
-        problem = f"{shorten(part.strip())!r} is not a condition" if part.strip() else "a condition is missing"
-        raise InputError(f"gate {shorten(gate_text)!r}: {problem}; write it as in {example}")
-    if match[1] not in figure_names:
-        hint = did_you_mean(match[1], figure_names) or f"there are {', '.join(figure_names)}"
-        raise InputError(f"gate {shorten(gate_text)!r}: unknown statistic {shorten(match[1])!r}; {hint}")
-    return Threshold(match[1], match[2], float(match[3]))

@@ -3,16 +3,13 @@
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from math import fsum
 from typing import Any, NamedTuple
-
-from pydantic import Field
 
 from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.store.packing import count_discarded, unpack_message
 from jurygraph.schema import Cause, Failure, Question
-from jurygraph.schema.frozen_model import Count, FrozenModel, Number, Unit
 from jurygraph.schema.verdict import GATED_LAYERS
 
 
@@ -65,17 +62,14 @@ ReadTexts = Callable[[], Mapping[int, bytes]]
 """A function that returns the texts of a record by place."""
 
 
-_Position = tuple[int, int]
-"""The place of a trace in the order of the tasks: the number of its task, and of the trace among those so far."""
-
-
 @dataclass
 class FailureRow:
-    """Verdicts that failed with the same cause and kind, by evaluator; `message` is that of the first one."""
+    """Verdicts that failed with the same cause and kind, by evaluator; `message` is that of one on `response`."""
 
     cause: Cause
     kind: str
     message: str
+    response: str
     verdicts: int = 0
     evaluators: dict[str, int] = field(default_factory=dict)
 
@@ -94,16 +88,8 @@ def _is_quoted_finding(verdict: Content) -> bool:
     return not is_plain_no and any(verified for _, _, _, verified, *_ in verdict.get("evidence", ()))
 
 
-class RunFigures(FrozenModel):
-    """The figures of a run that a threshold (`score --gate`) can refer to; the mean leaves out failed rewards."""
-
-    responses: Count
-    failed: Count = Field(description="rewards that failed, which have no value")
-    degraded: Count = Field(description="rewards with a value, although verdicts are missing")
-    mean: Number | None
-    coverage: Unit | None = Field(description="mean judged share of the weight")
-    error_rate: Unit = Field(description="share of the verdicts that failed because of infrastructure")
-    unsupported: Unit = Field(description="share of the findings that need a quotation and have none")
+GATE_NAMES = ("responses", "failed", "degraded", "mean", "coverage", "error_rate", "unsupported")
+"""The figures of a run that a threshold (`score --gate`) can name."""
 
 
 class FailedRewards(NamedTuple):
@@ -161,10 +147,9 @@ class Summary:
     findings of models, which need a quotation from the response, those without one are `unsupported`, by effect.
     Verdicts that are `superseded` by those of another judge count nowhere else.
 
-    Groups may be added in any order: agents, failures and evaluators are listed in the order in which they first occur
-    in the tasks, so `task_number` is to be set to the number of a group's task before its traces are added.
-    `lowest` is the id of the response with the lowest reward; a failed reward counts as the lowest. The `bill` is
-    filled by the caller, who knows the sources of the calls.
+    Groups may be added in any order: agents, components and evaluators are listed by name. `lowest` is the id of the
+    response with the lowest reward; a failed reward counts as the lowest. The `bill` is filled by the caller, who knows
+    the sources of the calls.
     """
 
     tasks: int = 0
@@ -181,14 +166,12 @@ class Summary:
     infrastructure_failures: int = 0
     lowest: str | None = None
     bill: Bill = field(default_factory=Bill)
-    task_number: int = field(default=0, compare=False, repr=False)
     _agents: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
     _discarded: Counter[str] = field(default_factory=Counter, repr=False)
     _failures: dict[tuple[str, str], FailureRow] = field(default_factory=dict, repr=False)
     _parts: JudgedParts = field(default_factory=JudgedParts, compare=False, repr=False)
     _last_task: str | None = field(default=None, compare=False, repr=False)
-    _lowest: tuple[float, _Position] = field(default=(float("inf"), (0, 0)), compare=False, repr=False)
-    _firsts: dict[object, _Position] = field(default_factory=dict, compare=False, repr=False)
+    _lowest: tuple[float, str] = field(default=(float("inf"), ""), compare=False, repr=False)
 
     def add(
         self,
@@ -208,36 +191,24 @@ class Summary:
         agent = body.get("agent")
         value = reward["value"]
         status = reward.get("status", "ok")
-        position = self.task_number, self.responses
-        self._is_first(agent, position)
         self._agents.setdefault(agent, AgentRow(agent)).add(value, status, reward.get("coverage", 1.0))
         self.tasks += task_id != self._last_task
         self._last_task = task_id
         self.responses += 1
         self.failed += status == "failed"
         self._parts.add(reward, components)
-        lowest = (value if value is not None else float("-inf")), position
+        lowest = (float("-inf") if value is None else value), response_id
         if lowest < self._lowest:
             self._lowest = lowest
             self.lowest = response_id
-        for component, number in count_discarded(reward).items():
-            self._is_first(("discarded", component), position)
-            self._discarded[component] += number
+        self._discarded.update(count_discarded(reward))
         for verdict in body["verdicts"]:
-            self._count_verdict(verdict, questions[verdict["question"]], position, read_texts)
+            self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
 
-    def _is_first(self, item: object, position: _Position) -> bool:
-        """Return whether an item occurs earlier in the tasks than so far, and remember where."""
-        is_first = item not in self._firsts or position < self._firsts[item]
-        if is_first:
-            self._firsts[item] = position
-        return is_first
-
-    def _count_verdict(self, verdict: Content, question: Question, position: _Position, read_texts: ReadTexts) -> None:
+    def _count_verdict(self, verdict: Content, question: Question, response: str, read_texts: ReadTexts) -> None:
         if verdict.get("superseded"):
             self.superseded += 1
             return
-        evaluator = question.evaluator
         status = verdict.get("status", "ok")
         is_gated = status == "ok" and "gated_by" in verdict
         self.judged += status == "ok" and not is_gated
@@ -250,17 +221,19 @@ class Summary:
         if status == "failed" and "failure" in verdict:
             cause, kind = verdict["failure"]
             self.infrastructure_failures += cause == "infrastructure"
-            row = self._failures.setdefault((cause, kind), FailureRow(cause, kind, ""))
-            if self._is_first((cause, kind), position):
+            row = self._failures.setdefault((cause, kind), FailureRow(cause, kind, "", response))
+            if not row.verdicts or response < row.response:  # the same one, in whatever order groups end
                 row.message = unpack_message(verdict, read_texts())
-            self._is_first((cause, kind, evaluator), position)
+                row.response = response
             row.verdicts += 1
-            row.evaluators[evaluator] = row.evaluators.get(evaluator, 0) + 1
+            row.evaluators[question.evaluator] = row.evaluators.get(question.evaluator, 0) + 1
 
     @property
     def agents(self) -> dict[str | None, AgentRow]:
         """Return the row of each agent."""
-        return {agent: self._agents[agent] for agent in sorted(self._agents, key=self._firsts.__getitem__)}
+        return {
+            agent: self._agents[agent] for agent in sorted(self._agents, key=lambda name: (name is None, name or ""))
+        }
 
     @property
     def left_out(self) -> FailedRewards:
@@ -268,35 +241,29 @@ class Summary:
         return self._parts.failed
 
     @property
-    def figures(self) -> RunFigures:
-        """Return the figures that thresholds refer to."""
+    def figures(self) -> dict[str, float | None]:
+        """Return the figures that thresholds refer to, by `GATE_NAMES`; the mean leaves out failed rewards."""
         coverages = [coverage for row in self._agents.values() for coverage in row.coverages]
         values = [value for row in self._agents.values() for value in row.values]
-        return RunFigures(
-            responses=self.responses,
-            failed=self.failed,
-            degraded=sum(row.degraded for row in self._agents.values()),
-            mean=fsum(values) / len(values) if values else None,
-            coverage=fsum(coverages) / len(coverages) if coverages else None,
-            error_rate=self.error_rate,
-            unsupported=self.unsupported_share,
-        )
+        return {
+            "responses": self.responses,
+            "failed": self.failed,
+            "degraded": sum(row.degraded for row in self._agents.values()),
+            "mean": fsum(values) / len(values) if values else None,
+            "coverage": fsum(coverages) / len(coverages) if coverages else None,
+            "error_rate": self.error_rate,
+            "unsupported": self.unsupported_share,
+        }
 
     @property
     def discarded(self) -> dict[str, int]:
         """Return the number of judged verdicts that each component discarded for low confidence."""
-        names = sorted(self._discarded, key=lambda name: self._firsts["discarded", name])
-        return {name: self._discarded[name] for name in names}
+        return dict(sorted(self._discarded.items()))
 
     @property
     def failures(self) -> list[FailureRow]:
         """Return the failure rows, the most frequent first."""
-        rows = sorted(self._failures.values(), key=lambda row: (-row.verdicts, self._firsts[row.cause, row.kind]))
-        return [replace(row, evaluators=self._in_order(row)) for row in rows]
-
-    def _in_order(self, row: FailureRow) -> dict[str, int]:
-        names = sorted(row.evaluators, key=lambda name: self._firsts[row.cause, row.kind, name])
-        return {name: row.evaluators[name] for name in names}
+        return sorted(self._failures.values(), key=lambda row: (-row.verdicts, row.cause, row.kind))
 
     @property
     def verdicts(self) -> int:
@@ -335,6 +302,6 @@ class Summary:
             "unsupported": dict(sorted(self.unsupported.items())),
             "discarded": self.discarded,
             "error_rate": self.error_rate,
-            "failures": [asdict(row) for row in self.failures],
+            "failures": [{**asdict(row), "evaluators": dict(sorted(row.evaluators.items()))} for row in self.failures],
             "calls": self.bill.to_json(),
         }

@@ -199,13 +199,11 @@ def _pack_verdict(
     fields = vars(verdict)
     body: Body = {"question": place}
     lists = ("examples", "calls", "steps")
-    packed = {"reason", "evidence", "failure", "shrinkage", "swap", *lists}  # below, each in its own way
+    packed = {"reason", "evidence", "failure", "swap", *lists}  # below, each in its own way
     body |= {name: fields[name] for name in defaults if name not in packed and fields[name] != defaults[name]}
     if verdict.responses in shared_lists:
         body["responses"] = shared_lists[verdict.responses]
     body |= {name: [item.model_dump() for item in fields[name]] for name in lists if fields[name]}
-    if verdict.shrinkage is not None:
-        body["shrinkage"] = verdict.shrinkage.model_dump()
     if verdict.swap is not None:
         body["swap"] = verdict.swap.model_dump()
     if verdict.failure is not None:

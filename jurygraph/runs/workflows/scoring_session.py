@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from functools import cached_property, partial
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
@@ -109,8 +109,7 @@ class ScoringSession:
             scored = _scored_numbers(run)
             self._first_unscored = next((n for n, number in enumerate(scored) if n != number), len(scored))
             self._scored_later = frozenset(scored[self._first_unscored :])
-            for number, group in zip(scored, read_groups(run), strict=True):
-                self.summary.task_number = number
+            for group in read_groups(run):
                 questions = run.source.survey_outline(group.survey).questions
                 for trace in group.traces:
                     name = trace.response_id
@@ -169,9 +168,9 @@ class ScoringSession:
                 questions = () if plan is None else plan.survey.questions
                 expected.add_group(questions, len(group), self.jury.evaluators, reusable.verdicts.values())
                 if plan is not None and estimator is not None:
-                    asked = without_model_conditions(plan, self.jury.evaluators)
+                    expected_plan = without_model_conditions(plan, self.jury.evaluators)
                     sink = self._known_calls
-                    estimator.add(await self._planner.aestimate_requests(task, group, asked, reusable, sink))
+                    estimator.add(await self._planner.aestimate_requests(task, group, expected_plan, reusable, sink))
                 report(len(group))
         finally:
             await gateways.close()
@@ -333,8 +332,7 @@ class ScoringSession:
         try:
             async with aclosing(self.jury.ascore_as_finished(self._start_groups(run), sink)) as batches:
                 async for finished in batches:
-                    for (number, group), traces in finished:
-                        self.summary.task_number = number
+                    for group, traces in finished:
                         self._store_group(run, writer, group, traces, report)
             if self._is_cut_short:
                 raise asyncio.CancelledError
@@ -362,15 +360,11 @@ class ScoringSession:
         has_values = self.summary.failed < self.summary.responses
         return (has_none or self.jury.config.calls.cache) and not has_values and not self._has_planning_calls
 
-    def _start_groups(self, run: WritableRun) -> Iterator[tuple[tuple[int, Group], Group]]:
-        """Yield the groups that are left to score, with the numbers of their tasks."""
-        start = self._first_unscored
-        skipped = self._scored_later
-        numbers = (number for number in count(start) if number not in skipped)
-        for number, (task, responses) in zip(numbers, self._pairs_until_stopped(start, skipped), strict=False):
+    def _start_groups(self, run: WritableRun) -> Iterator[Group]:
+        """Yield the groups that are left to score."""
+        for task, responses in self._pairs_until_stopped(self._first_unscored, self._scored_later):
             plan = run.plan_of(task.id, known=task)
-            group = Group(task, responses, plan, self._find_reusable_results(task, responses, plan))
-            yield (number, group), group
+            yield Group(task, responses, plan, self._find_reusable_results(task, responses, plan))
 
     def _store_group(
         self, run: WritableRun, writer: Writer, group: Group, traces: Sequence[Trace], report: ProgressCallback

@@ -9,11 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from jurygraph.schema.rating import Vote
-from jurygraph.sources.importers.grouptravelbench import GroupTrip
-from jurygraph.sources.importers.preferences import ImportedComparison, ImportedPair
-from jurygraph.sources.importers.qags import read_qags
+from jurygraph.sources.importers.benchmarks import (
+    Case,
+    GroupTrip,
+    ImportedComparison,
+    ImportedExample,
+    ImportedPair,
+    Query,
+)
 from jurygraph.sources.importers.rows import Imported, Note
-from jurygraph.sources.importers.rubrics import Case, ImportedExample, Query
+from jurygraph.sources.importers.votes import read_qags
 from jurygraph.sources.sheets import read_sheets
 
 READERS: Mapping[str, Callable[[str | Path], Iterator[Imported]]] = {

@@ -1,4 +1,4 @@
-"""Base of the readers: rows that may have unknown fields, and notes about them."""
+"""Rows of published files: what importers share."""
 
 import re
 from abc import abstractmethod
@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, quote
@@ -34,17 +34,14 @@ Points = Annotated[Number, BeforeValidator(_text_to_number)]
 
 
 class ImportedRow(FrozenModel):
-    """A row of a published file, or a part of one.
-
-    `other` has fields that are not read here, which the publisher may add.
-    """
+    """A row of a published file, or a part of one. Publishers may add fields: those that are not read are kept."""
 
     model_config = ConfigDict(extra="allow")
 
     @property
-    def other(self) -> dict[str, JsonValue]:
-        """The fields that are not read, by name."""
-        return dict(self.model_extra or {})
+    def other(self) -> dict[str, Any]:
+        """The fields that are not read, by name, without those that are null or empty."""
+        return nonempty_fields(**(self.model_extra or {}))
 
 
 class ImportedTurn(ImportedRow):
@@ -95,34 +92,20 @@ class TaskRow(ImportedRow):
         Raises `InputError` if a line is not a valid row, if an id occurs twice, or if no row makes a task.
         """
         seen: dict[str, int] = {}
-        last_reason = ""
+        reason = "holds no rows"
         with closing(TextFile(path)) as file:
-            _refuse_array(file)
             for line, row in read_lines(file, cls):
                 fields, notes = row.to_content()
                 task = None if fields is None else validate_line(file.name, line.number, TaskLine, fields)
                 if task is None:
-                    last_reason = f"{notes[-1].what}: {notes[-1].where}"
+                    reason = f"has no row that makes a task ({notes[-1].what}: {notes[-1].where})"
                 elif seen.setdefault(task.id, line.number) != line.number:
-                    raise_line_error(file.name, line.number, cls._duplicate_error(task.id, seen[task.id]))
+                    problem = f"makes the task {quote(task.id)}, which is already in line {seen[task.id]}"
+                    path_of_key = () if cls.KEY is None else (cls.KEY,)
+                    raise_line_error(file.name, line.number, Problem(path_of_key, problem, "keep one of them"))
                 yield Imported(task, tuple(notes))
         if not seen:
-            problem = f"has no row that makes a task ({last_reason})" if last_reason else "holds no rows"
-            raise InputError(f"{file.name}: {problem}; name a file of {cls.EXPECTED}")
-
-    @classmethod
-    def _duplicate_error(cls, task: str, earlier: int) -> Problem:
-        if cls.KEY is None:
-            return Problem((), f"is the same row as line {earlier}", "keep one of them")
-        problem = f"makes the task {quote(task)}, which is already in line {earlier}"
-        return Problem((cls.KEY,), problem, "give each row an id of its own")
-
-
-def _refuse_array(file: TextFile) -> None:
-    line = next(file.lines(), None)
-    if line is not None and line.text.lstrip().startswith("["):
-        remedy = "write one object a line, as `jq -c '.[]' FILE` does"
-        raise_line_error(file.name, line.number, Problem((), "begins a JSON array", remedy))
+            raise InputError(f"{file.name}: {reason}; name a file of {cls.EXPECTED}")
 
 
 def nonempty_fields(**fields: Any) -> dict[str, Any]:

@@ -16,9 +16,8 @@ from jurygraph.aggregation.agreement import Weights, kappa_interval
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval
 from jurygraph.inference.corrected import LabelledSample, labels_needed, ppi_mean, ppi_weight, rogan_gladen
-from jurygraph.inference.multiplicity import holm
 from jurygraph.inference.shares import Share, share_interval
-from jurygraph.inference.sign_flips import sign_flip_p
+from jurygraph.inference.sign_flips import holm, sign_flip_p
 from jurygraph.studies.judge.study import JudgedRow, JudgeStudy, responses_of
 from jurygraph.studies.report import IntervalCell, Report, ReportTable, omission_notes
 

@@ -1,4 +1,4 @@
-"""The ratings of a study of reviewers, and the judges that predict them without a model.
+"""Judges that predict the ratings of reviewers without a model.
 
 Each rating is predicted from others (leave-one-out): never from a rating of the same item or of its group, except that
 `item-mean` and `rater-offset` use what others gave the very item. Own ratings are those of the same dimension and
@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 
 from jurygraph.arrays import Bools, Floats, Ints
-from jurygraph.errors import InputError
-from jurygraph.judges.few_shot.history import rated_text
-from jurygraph.schema.rating import Rating
+from jurygraph.judges.examples import rated_text
 from jurygraph.sources.ratings import Ratings
-from jurygraph.studies.agreement import scored_once
+from jurygraph.studies.agreement import ScoredPart
 from jurygraph.studies.reviewers.texts import Vectorizer, cosines, tf_idf
 
 OWN = ("own-history", "neighbours")
@@ -26,26 +24,6 @@ NO_MODEL = (*OWN, *PEERS)
 _NEAR = 0.9
 """Cosine from which two texts are nearly the same, so that the one's score would give away the other's."""
 _ROWS = 256  # limits memory
-
-
-@dataclass(frozen=True)
-class ScoredPart:
-    """The ratings of one dimension, [n], by reviewer and item; `group` and `domain` are of the rated item.
-
-    All but `score` are numbers from 0; an item without a group is a group of its own. `names` are the reviewers,
-    `items` the keys of items, `domains` their domains. `reasons` [n] are texts, empty without one; or there are none.
-    """
-
-    dimension: str | None
-    names: tuple[str, ...]
-    items: tuple[str, ...]
-    domains: tuple[str, ...]
-    reviewer: Ints
-    item: Ints
-    group: Ints
-    domain: Ints
-    score: Floats
-    reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,38 +50,6 @@ class Predictions:
     def answered(self) -> Bools:
         """The ratings that have a prediction, [n]."""
         return np.asarray(~np.isnan(self.values).any(axis=0))
-
-
-def read_parts(ratings: Ratings) -> list[ScoredPart]:
-    """Return the ratings of each dimension, sorted by dimension, reviewer and item. Those without a score are left out.
-
-    Raises `InputError` if a reviewer scored an item twice, or an item has two groups or domains.
-    """
-    by_dimension: dict[str, list[Rating]] = {}
-    known: dict[tuple[str, str], str | None] = {}
-    for location, rating, _ in scored_once([ratings]):
-        by_dimension.setdefault(rating.dimension or "", []).append(rating)
-        for name, value in (("group", rating.group), ("domain", rating.domain)):
-            if known.setdefault((name, rating.key), value) != value:
-                problem = f"item {rating.key!r} has another {name} above; give each item one"
-                raise InputError(f"{location}, field {ratings.columns[name]}: {problem}")
-    if not by_dimension:
-        raise InputError(f"{ratings.path}: has no score; give each rating one")
-    return [_to_part(name, rows) for name, rows in sorted(by_dimension.items())]
-
-
-def _to_part(dimension: str, ratings: Sequence[Rating]) -> ScoredPart:
-    rows = sorted(ratings, key=lambda one: (one.reviewer, one.key))
-    names, reviewer = np.unique([one.reviewer for one in rows], return_inverse=True)
-    items, item = np.unique([one.key for one in rows], return_inverse=True)
-    domains, domain = np.unique([one.domain or "" for one in rows], return_inverse=True)
-    # A group may have the name of an item that is not in it.
-    groups = [f"item {one.key}" if one.group is None else f"group {one.group}" for one in rows]
-    group = np.unique(groups, return_inverse=True)[1]
-    scores = np.array([one.score for one in rows], dtype=np.float64)
-    known = (tuple(map(str, names)), tuple(map(str, items)), tuple(map(str, domains)))
-    reasons = tuple(one.reason or "" for one in rows)
-    return ScoredPart(dimension or None, *known, reviewer, item, group, domain, scores, reasons if any(reasons) else ())
 
 
 def texts_of(ratings: Ratings, texts: Mapping[str, str]) -> dict[str, str]:

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from jurygraph.arrays import Bools, Floats
+from jurygraph.inference.agreement import AlphaLevel, alpha_of_pairs
 from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval
-from jurygraph.inference.krippendorff import AlphaLevel, alpha_of_pairs
-from jurygraph.inference.multiplicity import holm
-from jurygraph.inference.sign_flips import sign_flip_p
-from jurygraph.studies.agreement import question_codes
+from jurygraph.inference.sign_flips import holm, sign_flip_p
+from jurygraph.studies.agreement import ScoredPart, question_codes
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
-from jurygraph.studies.reviewers.baselines import OWN, PEERS, Predictions, ScoredPart
+from jurygraph.studies.reviewers.baselines import OWN, PEERS, Predictions
 from jurygraph.studies.reviewers.texts import Vectorizer, relate_reasons, tf_idf
 
 _MAX_LEVELS = 101

@@ -4,21 +4,23 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jurygraph.arrays import Floats, Ints
 from jurygraph.errors import InputError
-from jurygraph.inference.mantel import MantelTest, mantel
-from jurygraph.models.embedding.embedder import BATCH_SIZE, Embedder
-from jurygraph.models.faults import Fault
+from jurygraph.models.embedding import BATCH_SIZE, Embedder
+from jurygraph.models.request import Fault
 from jurygraph.safety.text_folding import fold_text
 from jurygraph.studies.agreement import LEAST_SHARED
 
 Vectorizer = Callable[[Sequence[str]], Any]
 """Returns unit rows [texts, D], dense or sparse; of a blank text zeros."""
 _WORD = re.compile(r"\w+")
+PERMUTATIONS = 1999
+_LEAST_PAIRS = 3
+_MOST_UNKNOWN = 0.05
 
 
 def tf_idf(texts: Sequence[str]) -> Any:
@@ -67,6 +69,14 @@ def cosines(vectors: Any, rows: Ints, columns: Ints) -> Floats:
     return product.toarray() if hasattr(product, "toarray") else np.asarray(product)
 
 
+class MantelTest(NamedTuple):
+    """The correlation over the `pairs` that both matrices have, and its two-sided p-value; None where undefined."""
+
+    pairs: int
+    correlation: float | None
+    p: float | None
+
+
 def relate_reasons(
     reviewer: Ints, item: Ints, score: Floats, reasons: Sequence[str], vectorize: Vectorizer, seed: int = 0
 ) -> MantelTest:
@@ -89,3 +99,39 @@ def relate_reasons(
         sums[2][pairs] -= np.abs(own[:, None] - own)
     number = np.where(sums[0] >= LEAST_SHARED, sums[0], np.nan)
     return mantel(sums[1] / number, sums[2] / number, seed)
+
+
+def mantel(first: Floats, second: Floats, seed: int = 0) -> MantelTest:
+    """Return the correlation of two symmetric matrices [G, G], NaN where a pair is unknown, with its p-value.
+
+    Pairs of members are not independent, so the members of one matrix are exchanged at random, all their pairs with
+    them (Mantel 1967): p is (1 + hits) / (1 + 1999) of random permutations, drawn by `seed`. With few members few
+    permutations differ, and with three it cannot be less than about 1/6. None if too many pairs are unknown.
+    """
+    upper = np.triu_indices(len(first), 1)
+    values = first[upper]
+    pairs = int((~np.isnan(values) & ~np.isnan(second[upper])).sum())
+    observed = _correlation(values, second[upper])
+    if np.isnan(observed):
+        return MantelTest(pairs, None, None)
+    rng = np.random.default_rng(seed)
+    hits = 0
+    unknown = 0
+    for _ in range(PERMUTATIONS):
+        order = rng.permutation(len(second))
+        drawn = _correlation(values, second[np.ix_(order, order)][upper])
+        unknown += np.isnan(drawn)
+        # What cannot be computed counts against the relation.
+        hits += not abs(drawn) < abs(observed) - 1e-12
+    if unknown > _MOST_UNKNOWN * PERMUTATIONS:
+        return MantelTest(pairs, observed, None)
+    return MantelTest(pairs, observed, (1 + hits) / (1 + PERMUTATIONS))
+
+
+def _correlation(first: Floats, second: Floats) -> float:
+    known = ~np.isnan(first) & ~np.isnan(second)
+    a = first[known]
+    b = second[known]
+    if len(a) < _LEAST_PAIRS or np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
+        return np.nan
+    return float(np.corrcoef(a, b)[0, 1])

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from jurygraph.agents.checks.decide import CheckResult, decide_check
-from jurygraph.agents.checks.items import ListedItem
+from jurygraph.agents.checks.decide import CheckResult, ListedItem, decide_check
 from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.facts.lookup import Finding
 
@@ -37,7 +36,6 @@ def _finding(text: str, number: int | None, values: dict[str, Any]) -> Finding:
         claimed={},
         differs=[],
         places=[],
-        nearly=None,
         alternatives=[],
     )
 

@@ -214,24 +214,12 @@ def test_no_data_breaks_a_check(jury: Jury, data: Any) -> None:
 # Functions
 
 MODULE = """\
-def short(task, response, most=10, words=()):
-    words = list(words)
-    return len(response.text) <= most and task.member == "ann"
-
-
 def spoil(task, response, words):
-    return len(words) == 2 and words.pop() is not None
+    return len(words) == 2 and words.pop() is not None and task.member == "ann"
 
 
 def broken(task, response):
     raise RuntimeError("out of order")
-
-
-async def waited(task, response):
-    return 0.25
-
-
-number = 5
 """
 
 
@@ -244,60 +232,47 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     sys.modules.pop("ownchecks", None)
 
 
-def config_with_functions(**functions: str) -> dict[str, Any]:
-    return {"evaluators": [{"use": "checks.constraints", "params": {"functions": functions}}]}
-
-
-def verdict_of_function(check: dict[str, Any], text: str = "", **functions: str) -> Verdict:
-    with Jury.from_config(config_with_functions(**functions)) as jury:
-        return verdict(jury, check, text=text, facts=None)
+def verdicts_of_function(check: dict[str, Any], number: int = 1) -> list[Verdict]:
+    names = {name: f"ownchecks.{name}" for name in ("spoil", "broken")}
+    config = {"evaluators": [{"use": "checks.constraints", "params": {"functions": names}}]}
+    with Jury.from_config(config) as jury:
+        traces = jury.score(task(check, facts=None), [Response(id=f"r{n}", text="") for n in range(number)])
+    return [trace.verdicts[0] for trace in traces]
 
 
 @pytest.mark.usefixtures("functions")
 class TestFunctions:
-    def test_a_function_is_given_the_stakeholders_view_the_response_and_the_params(self) -> None:
-        check = {"function": "brief", "params": {"most": 3}}
-        assert verdict_of_function(check, "abc", brief="ownchecks.short").met is True
-        assert verdict_of_function(check, "abcd", brief="ownchecks.short").met is False
-
-    def test_a_function_cannot_change_the_params_of_others(self) -> None:
+    def test_a_function_is_given_the_params_and_cannot_change_those_of_others(self) -> None:
         check = {"function": "spoil", "params": {"words": ["a", "b"]}}
-        responses = [Response(id=name, text="") for name in "abc"]
-        with Jury.from_config(config_with_functions(spoil="ownchecks.spoil")) as jury:
-            traces = jury.score(task(check, facts=None), responses)
-        assert [v.met for trace in traces for v in trace.verdicts] == [True, True, True]
+        assert [verdict.met for verdict in verdicts_of_function(check, 3)] == [True, True, True]
 
     def test_an_exception_is_a_failed_verdict(self) -> None:
-        found = verdict_of_function({"function": "broken"}, broken="ownchecks.broken")
+        (found,) = verdicts_of_function({"function": "broken"})
         assert (found.status, found.score) == ("failed", None)
         assert re.fullmatch(r"out of order \(ownchecks\.py, line \d+, in broken\)", found.reason)
 
     @pytest.mark.parametrize(
-        ("params", "words"),
-        [({"x": 1}, "got an unexpected keyword argument 'x'"), ({"task": 1}, "multiple values for argument 'task'")],
+        ("check", "words"),
+        [
+            (
+                {"function": "broken", "params": {"x": 1}},
+                r"\.params: 'broken' is called as .*unexpected keyword",
+            ),
+            ({"function": "broken", "params": {"task": 1}}, r"\.params: 'broken' is called as .*multiple values for"),
+            ({"function": "ownchecks.spoil"}, r"\.function: there is no 'ownchecks.spoil'; did you mean spoil"),
+            ({"function": "os.system"}, r"\.function: there is no 'os.system'; list it in the params of"),
+        ],
     )
-    def test_params_that_do_not_fit_are_refused_when_the_plan_is_made(self, params: Any, words: str) -> None:
-        called = r"field check\.params: 'broken' is called as \(task, response, \*\*params\): "
-        with pytest.raises(PlanError, match=f"{called}{words}; change the params, or the function"):
-            verdict_of_function({"function": "broken", "params": params}, broken="ownchecks.broken")
+    def test_what_cannot_be_called_is_refused_when_the_plan_is_made(self, check: Any, words: str) -> None:
+        with pytest.raises(PlanError, match=f"field check{words}"):
+            verdicts_of_function(check)
 
-    def test_only_checks_without_functions_run_inline(self) -> None:
-        assert Constraints().runs_inline
-        assert not Constraints(functions={"brief": "ownchecks.short"}).runs_inline
-
-    def test_a_task_cannot_name_code_by_itself(self) -> None:
-        for path in ("ownchecks.short", "os.system"):
-            with pytest.raises(
-                PlanError, match=f"field check.function: there is no '{path}'; list it in the params of"
-            ):
-                verdict_of_function({"function": path}, brief="ownchecks.short")
-
-    def test_the_version_changes_with_the_source(self, functions: Path) -> None:
-        before = Constraints(functions={"brief": "ownchecks.short"}).version
-        assert Constraints(functions={"brief": "ownchecks.short"}).version == before != Constraints().version
+    def test_the_version_changes_with_the_source_and_functions_do_not_run_inline(self, functions: Path) -> None:
+        before = Constraints(functions={"spoil": "ownchecks.spoil"})
+        assert (before.runs_inline, Constraints().runs_inline) == (False, True)
         sys.modules.pop("ownchecks")
         functions.write_text(MODULE + "\n\nmore = 1\n")
-        assert Constraints(functions={"brief": "ownchecks.short"}).version != before
+        assert Constraints(functions={"spoil": "ownchecks.spoil"}).version != before.version
 
 
 # Invalid checks
@@ -306,14 +281,9 @@ class TestFunctions:
 @pytest.mark.parametrize(
     ("check", "words"),
     [
-        ({"cuont": "meals"}, "field check.cuont: unknown; did you mean count?"),
         ({"at_most": 3}, "field check: measures nothing; give one of"),
-        ({"count": "meals", "sum": [], "at_most": 3}, "field check.sum: has 0 entries"),
         ({"count": "meals", "where": {"price": {"at_moost": 3}}}, "field check.where.price.at_moost: unknown; did you"),
-        ({"text": "(?<=a)b"}, "field check.text: is not a valid RE2 pattern (invalid perl operator: (?<=); RE2 has no"),
-        ({"count": "$..[", "at_most": 1}, "field check.count: is not a valid JSONPath"),
         ({"count": "maels", "at_most": 1}, "field check.count: facts.claims: there is no kind 'maels'; did you"),
-        ({"count": "xyz", "at_most": 1}, "field check.count: facts.claims: there is no kind 'xyz'; there are meals"),
         ({"count": "meals", "where": {"prise": {"equals": 1}}, "at_most": 1},
          "field check: meals: there is no column 'prise'; did you mean price?"),
         ({"count": "meals", "where": {"price": {"equals": {"column": "tims"}}}, "at_most": 1},
@@ -322,11 +292,8 @@ class TestFunctions:
          "field check: meals: there is no column 'dya'; did you mean day?"),
         ({"sum": [{"of": "meals", "column": "xyz"}], "at_most": 1},
          "field check: meals: there is no column 'xyz'; there are city, day, kinds, name, price, sort, times"),
-        ({"sum": [{"of": "meals", "column": "price", "people": 2, "places": "seats"}], "at_most": 1},
-         "field check: meals: there is no column 'seats'"),
         ({"values": "meals", "column": "kind", "distinct": True},
          "field check: meals: there is no column 'kind'; did you mean kinds?"),
-        ({"function": "haiku"}, "field check.function: there is no 'haiku'; list it in the params of checks.const"),
     ],
 )  # fmt: skip
 def test_a_misuse_is_named_when_the_plan_is_made(jury: Jury, check: dict[str, Any], words: str) -> None:

@@ -80,46 +80,31 @@ OSLO, BERGEN = {"city": {"equals": "Oslo"}}, {"city": {"equals": "Bergen"}}
 
 
 @all_rows(("one", "other"), [
-        ({"share": "stays", "where": OSLO}, {"count": "stays", "where": BERGEN, "at_least": 1}),
-        ({"share": "stays", "where": {"price": {"at_most": 20}}},
-         {"count": "stays", "where": {"price": {"between": [30, 40]}}, "at_least": 2}),
-        ({"share": "stays", "where": {"city": {"is_not": "Oslo"}}}, {"count": "stays", "where": OSLO, "equals": 1}),
-        ({"values": "meals", "column": "kinds", "includes": ["vegan"]},
-         {"count": "meals", "where": {"kinds": {"has": "vegan"}}, "equals": 0}),
-        ({"values": "meals", "column": "kinds", "includes": ["vegan"]},
-         {"share": "meals", "where": {"kinds": {"has_not": "vegan"}}}),
-        ({"values": "meals", "column": "kinds", "excludes": ["vegan"]},
-         {"share": "meals", "where": {"kinds": {"has": "vegan"}}}),
-        ({"values": "meals", "column": "kinds", "excludes": ["vegan"]},
-         {"count": "meals", "where": {"kinds": {"has": "vegan"}}, "at_least": 1}),
-        ({"count": "stays", "where": OSLO, "at_least": 5}, {"count": "stays", "at_most": 4}),
+        ({"share": "stays", "where": OSLO}, {"share": "stays", "where": BERGEN}),
+        ({"values": "meals", "column": "kinds", "includes": ["vegan", "Thai"]},
+         {"values": "meals", "column": "kinds", "excludes": ["vegan"]}),
         ({"sum": [*COST, {"of": "stays", "column": "price"}], "at_most": 10},
          {"sum": [{"of": "stays", "column": "price"}, *COST], "at_least": 20}),
         ({"sum": COST, "per": 2, "at_most": 100}, {"sum": COST, "at_least": 300}),
-        ({"share": "stays", "where": {"price": {"equals": 3}}},
-         {"share": "stays", "where": {"price": {"at_least": 4}}}),
     ])  # fmt: skip
-def test_some_and_all_or_none_contradict(one: Any, other: Any) -> None:
+def test_what_no_response_can_meet_is_a_contradiction(one: Any, other: Any) -> None:
     assert strength(one, other) == 1.0
     assert find_contradictions(person("a", one, other).constraints)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+@all_rows(("one", "other"), [
         ({"share": "stays", "among": OSLO, "where": {"price": {"at_most": 10}}},
          {"share": "stays", "among": OSLO, "where": {"price": {"at_least": 20}}}),
         ({"share": "stays", "where": {"price": {"equals": 20}}},
          {"share": "stays", "where": {"price": {"equals": "20"}}}),
         ({"share": "stays", "where": OSLO}, {"share": "stays", "where": {"city": {"equals": "Ｏｓｌｏ"}}}),
         ({"count": "stays", "where": OSLO, "at_least": 1}, {"count": "stays", "where": BERGEN, "at_least": 1}),
-        ({"count": "stays", "where": OSLO, "at_most": 0}, {"count": "stays", "at_least": 3}),
-        ({"share": "stays", "where": OSLO, "at_least": 0.5}, {"count": "stays", "where": BERGEN, "at_least": 1}),
+        ({"values": "meals", "column": "kinds", "includes": ["vegan"]},
+         {"values": "meals", "column": "kinds", "where": {"day": {"equals": 1}}, "excludes": ["vegan"]}),
         ({"share": "stays", "where": {"opens": {"at_most": "10:00"}}},
          {"share": "stays", "where": {"opens": {"at_least": "9:30"}}}),
-    ],
-)  # fmt: skip
-def test_satisfiable_constraints_are_no_contradiction(one: Any, other: Any) -> None:
+    ])  # fmt: skip
+def test_what_some_response_can_meet_is_no_contradiction(one: Any, other: Any) -> None:
     assert find_contradictions(person("a", one, other).constraints) == []
 
 

@@ -1,10 +1,10 @@
 """Small seeded streams for tests."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from jurygraph.agents.data_analyzer import TrainingStep
+from jurygraph.agents.data_analyzer import Alert, Analyzer, TrainingStep
 
 ROWS = 64
 
@@ -17,8 +17,17 @@ def normal_steps(seed: int, count: int, shift: float = 0.0, after: int = 0) -> I
         yield TrainingStep(rng.normal(moved, 1.0, ROWS))
 
 
-def flat_step(flipped: int = 0, rows: int = 256) -> TrainingStep:
-    """Return rewards and a format that are 1 except in `flipped` rows."""
-    values = np.ones(rows)
-    values[:flipped] = 0.0
-    return TrainingStep(values, {"format": values}, groups=np.repeat(np.arange(rows // 8), 8))
+def trained_steps(
+    seed: int, accuracy: Callable[[int], float], form: Callable[[int], float], pays_form: float = 0.5
+) -> Iterator[TrainingStep]:
+    """160 steps of 32 prompts and 8 answers whose reward is accuracy and a share of format."""
+    random, groups = np.random.default_rng(seed), np.repeat(np.arange(32), 8)
+    for step in range(1, 161):
+        ease = np.repeat(random.beta(3 * accuracy(step), 3 * (1 - accuracy(step)), 32), 8)
+        right, formed = (random.random(256) < ease) * 1.0, (random.random(256) < form(step)) * 1.0
+        lengths = np.rint(np.exp(6 + 0.3 * random.standard_normal(256)))
+        yield TrainingStep(right + pays_form * formed, {"accuracy": right, "format": formed}, lengths, groups)
+
+
+def collect_alerts(analyzer: Analyzer, steps: Iterator[TrainingStep]) -> list[Alert]:
+    return [alert for step in steps for alert in analyzer.observe(step)]

@@ -1,4 +1,15 @@
-"""Contrasts by rule: each changes one thing, and what it changes was right before."""
+"""Contrasts by rule: each changes one thing that was right, and of real solutions nearly all change the truth."""
+
+import ast
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -6,14 +17,15 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.data_synthesizer.edits import (
     CorrectAnswer,
+    Edit,
     choose_some,
     matching_answer,
     missing_step_edits,
-    negation_edits,
     other_answer_edits,
-    unit_edits,
     wrong_result_edits,
 )
+from jurygraph.agents.data_synthesizer.synthesizer import KINDS, edits_by_rule
+from jurygraph.schema import TaskView
 
 QUERY = "Ann has 3 boxes of 4 eggs, and two more. She sells half. How many are left?"
 RIGHT = (
@@ -99,39 +111,6 @@ def test_a_step_with_a_result_from_the_task_or_only_for_the_answer_is_kept() -> 
     assert apply_all(missing_step_edits(text, "There are three boxes.", correct_answer(text, "A: 12")), text) == []
 
 
-# Words
-
-
-def test_a_right_result_is_negated_at_the_verb_of_its_clause() -> None:
-    first, second = apply_all(negation_edits(RIGHT))
-    assert first == RIGHT.replace("There are 3*4", "There are not 3*4")
-    assert second == RIGHT.replace("more there are 12", "more there are not 12")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "If there are 3*4=12 eggs, all is well",
-        "There are not 3*4=13 eggs, but 3*4=12",
-        "There are eggs, namely 3*4=12",
-        "There are 3*4=13 eggs",
-        "The flag that is red and new costs 3*4=12",
-        "The can holds 3*4=12",
-    ],
-    ids=["supposed", "denied already", "another clause", "wrong", "another verb's", "no verb"],
-)
-def test_an_uncertain_statement_is_not_contradicted(text: str) -> None:
-    assert apply_all(negation_edits(text), text) == []
-
-
-def test_a_result_is_given_in_a_unit_of_another_size() -> None:
-    text = "That is 3*4=<<3*4=12>>12 hours, and 2*5=10 feet, and 3*3=9 eggs"
-    assert apply_all(unit_edits(text), text) == [
-        text.replace("hours", "minutes"),
-        text.replace("feet", "inches"),
-    ]
-
-
 # Edits
 
 
@@ -148,9 +127,8 @@ def test_only_an_answer_that_is_a_plain_number_is_swapped(answer: str) -> None:
         "".join(f"{i}+1={i + 1}\n" for i in range(10, 1700)) + "A: 7",
         "2+2=4 hours " * 1500 + "\nA: 7",
         "9" * 5000 + " + 1 = 2\nA: 7",
-        "is is is " * 2000 + "3*4=12\nA: 7",
     ],
-    ids=["many lines", "one line", "a long number", "many verbs"],
+    ids=["many lines", "one line", "a long number"],
 )
 def test_long_texts_take_linear_time(text: str) -> None:
     """These texts once took minutes: the time limit of the suite is the test."""
@@ -159,7 +137,6 @@ def test_long_texts_take_linear_time(text: str) -> None:
         wrong_result_edits(text),
         missing_step_edits(text, "", found),
         other_answer_edits(text, "", found),
-        negation_edits(text),
     ):
         assert len(list(edits)) <= len(text)
 
@@ -170,3 +147,91 @@ def test_the_choice_keeps_the_order_and_depends_on_the_seed_alone(found: list[in
     assert picked == sorted(picked)
     assert len(picked) == min(most, len(found))
     assert picked == choose_some(list(enumerate(found)), most, seed)
+
+
+SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
+CLAIM = re.compile(r"(?<![\d.])([0-9(][0-9+*/(). -]*[-+*/][0-9(). +*/-]*?) *= *\$?(?:<<[^<>]*>>)?(-?\d+(?:\.\d+)?)")
+ANSWER = re.compile(r"^A: \$?(-?[\d,.]*\d)", re.MULTILINE)
+
+
+class Contrasted(NamedTuple):
+    """A correct solution and one contrast of it."""
+
+    query: str
+    name: str
+    text: str
+    edit: Edit
+
+    @property
+    def variant(self) -> str:
+        return self.edit.apply(self.text)
+
+
+@cache
+def contrasts() -> list[Contrasted]:
+    """Every contrast that can be made of a correct solution."""
+    return list(_contrasts())
+
+
+def _contrasts() -> Iterator[Contrasted]:
+    with gzip.open(SOLUTIONS, "rt", encoding="utf-8") as lines:
+        for task in map(json.loads, lines):
+            view = TaskView(id=task["id"], audience="task", query=task["query"], reference=task["reference"])
+            for response in task["responses"]:
+                if response["metadata"]["is_correct"]:
+                    text = response["text"]
+                    for edit in edits_by_rule(text, view, matching_answer(text, view.reference), KINDS):
+                        yield Contrasted(task["query"], response["id"], text, edit)
+
+
+@pytest.mark.landing
+def test_there_are_many_of_each_kind() -> None:
+    found = Counter(one.edit.kind for one in contrasts())
+    assert found == {"answer": 3134, "number": 1711, "step": 925}
+    assert len({one.name for one in contrasts()}) == 615
+
+
+def test_none_equals_its_original() -> None:
+    assert [one.name for one in contrasts() if one.variant == one.text] == []
+
+
+def false_claims(text: str) -> int:
+    """The equations of numbers whose sides differ, by Python's own grammar, in annotations and in plain text."""
+    annotations = re.findall(r"<<([^<>]*)>>", text)
+    plain = re.sub(r"<<[^<>]*>>", "", text)
+    return sum(_is_false(*claim) for part in (*annotations, plain) for claim in CLAIM.findall(part))
+
+
+def _is_false(left: str, right: str) -> bool:
+    try:
+        value = eval(compile(ast.parse(left.strip(), mode="eval"), "", "eval"), {"__builtins__": {}})
+    except (SyntaxError, TypeError, ZeroDivisionError):
+        return False
+    return abs(value - float(right)) > 0.5 * 10 ** -len(right.partition(".")[2]) + 1e-9
+
+
+def numbers(text: str) -> list[Fraction]:
+    return [Fraction(one.replace(",", "")) for one in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
+
+
+def changes_truth(one: Contrasted) -> bool:
+    if one.edit.kind == "number":
+        return false_claims(one.variant) > false_claims(one.text)
+    if one.edit.kind == "answer":
+        before, after = (ANSWER.findall(text)[-1] for text in (one.text, one.variant))
+        return numbers(before) != numbers(after)
+    return _lacks_a_needed_result(one)
+
+
+def _lacks_a_needed_result(one: Contrasted) -> bool:
+    """Return true if a number of the line that is gone is in a later one, and in none before it."""
+    lines = one.text.split("\n")
+    place = next(at for at, line in enumerate(lines) if one.variant == "\n".join(lines[:at] + lines[at + 1 :]))
+    before = {*numbers(one.query), *numbers("\n".join(lines[:place]))}
+    return not before.issuperset(set(numbers(lines[place])) & set(numbers("\n".join(lines[place + 1 :]))))
+
+
+def test_almost_all_contrasts_change_the_truth() -> None:
+    """What is left are calculations that this judge does not read."""
+    kept = Counter(one.edit.kind for one in contrasts() if not changes_truth(one))
+    assert kept == {"number": 7, "step": 4}

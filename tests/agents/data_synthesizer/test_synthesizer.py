@@ -33,7 +33,7 @@ def kinds(material: Material) -> list[str]:
 
 
 def test_a_right_solution_gives_a_contrast_of_each_kind() -> None:
-    assert kinds(derive(RIGHT)) == ["number", "step", "answer", "negation", "unit"]
+    assert kinds(derive(RIGHT)) == ["number", "step", "answer"]
 
 
 def test_a_wrong_solution_gets_no_contrast_and_gains_nothing() -> None:

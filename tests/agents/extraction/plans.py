@@ -8,7 +8,7 @@ from examples.group_trip.layouts import LAYOUTS, read_days
 from examples.group_trip.prose import of_records
 from examples.group_trip.travelplanner import read_travelplanner
 from jurygraph import Task
-from jurygraph.agents.extraction.spec import Kinds, RecordParams
+from jurygraph.agents.extraction import Kinds, RecordParams
 from jurygraph.sources import read_config
 from tests.travelplanner.train import TRAIN, lines
 

@@ -7,15 +7,12 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.extraction.deriver import Extract
-from jurygraph.agents.extraction.grounding import NOT_FOUND_MESSAGE, UNKNOWN
-from jurygraph.agents.registry import load_deriver
+from jurygraph.agents.extraction import NOT_FOUND_MESSAGE, UNKNOWN, Extract
 from jurygraph.agents.roles import DeriverInput
-from jurygraph.errors import ConfigError
 from jurygraph.models.factory import open_gateway
 from jurygraph.models.judge_client import DEFENDED, JudgeClient
 from jurygraph.prompts import load_prompt
-from jurygraph.schema import Call, CallsConfig, DeriverUse, Material, Response, SafetyConfig, TaskView
+from jurygraph.schema import Call, CallsConfig, Material, Response, SafetyConfig, TaskView
 from tests.agents.extraction.extractor import Reply, fenced_text, read_perfectly, reader_script, without_quotes
 from tests.agents.extraction.plans import EVERY, KINDS, LINES, RECORDS, in_words
 from tests.models.server import Script, reply_with, run_server
@@ -163,17 +160,6 @@ def test_the_records_are_requested_after_the_shared_response() -> None:
     for kind, fields in KINDS.items():
         assert f"`{kind}`, each with:" in user_message(body)[upto:]
         assert all(f"- `{name}`: {field.about}" in user_message(body)[upto:] for name, field in fields.items())
-
-
-def test_a_config_sets_it_up_with_records() -> None:
-    use = DeriverUse(use="extract", params={"records": RECORDS})
-    deriver = load_deriver(use)
-    assert (deriver.gives, deriver.uses_model, deriver.reads_data) == ("data", True, False)
-    assert deriver.params == {"records": RECORDS}
-    with pytest.raises(ConfigError, match="records"):
-        load_deriver(DeriverUse(use="extract"))
-    with pytest.raises(ConfigError, match=r"extract: params\.records\.meals\.name\.about: is missing"):
-        load_deriver(DeriverUse(use="extract", params={"records": {"meals": {"name": {}}}}))
 
 
 # Hostile responses

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.extraction.grounding import (
+from jurygraph.agents.extraction import (
     DUPLICATE_MESSAGE,
     MAX_PASSAGE,
     NOT_FOUND_MESSAGE,
     UNKNOWN,
     Grounded,
     IndexedText,
+    RecordParams,
     add_unknown_records,
     describe_left_out,
     ground,
 )
-from jurygraph.agents.extraction.spec import RecordParams
 from jurygraph.agents.facts.values import parse_number
 from tests.rows import all_rows
 
@@ -87,16 +87,11 @@ def test_white_space_and_unicodes_forms_do_not_matter(text: str, quote: str, nam
     [
         ({"quote": "Lunch at Rome"}, NOT_FOUND_MESSAGE),
         ({"quote": "lunch at Roma"}, NOT_FOUND_MESSAGE),
-        ({"quote": "Lunch in Roma"}, NOT_FOUND_MESSAGE),
         ({"quote": "unch at Roma"}, NOT_FOUND_MESSAGE),
         ({"quote": "at Roma"}, NOT_FOUND_MESSAGE),
         ({"quote": ""}, NOT_FOUND_MESSAGE),
-        ({"quote": " \n"}, NOT_FOUND_MESSAGE),
-        ({"name": "roma"}, "its name does not stand in the passage that it quotes"),
         ({"name": "Rom"}, "its name does not stand in the passage that it quotes"),
         ({"name": "Aroma"}, "its name does not stand in the passage that it quotes"),
-        ({"name": "Roma again"}, "its name does not stand in the passage that it quotes"),
-        ({"name": " "}, "its name does not stand in the passage that it quotes"),
         ({"city": "Lucca"}, "its city does not stand at or before the end of the passage that it quotes"),
         ({"day": 2}, "its day does not stand in digits at or before the end of the passage that it quotes"),
     ],
@@ -124,11 +119,8 @@ def test_an_optional_value_without_evidence_is_left_out_alone() -> None:
     [
         ("costs 20", 20),
         ("costs $20.", 20),
-        ("costs 20€", 20),
-        ("costs 1,250", 1250),
         ("costs 1250.50 in all", 1250.5),
         ("costs 31.9 km", 31.9),
-        ("(costs 20)", 20),
         ("costs 5-7 each", 7),
         ("costs 5–7 each", 5),
         ("on the 3rd", 3),
@@ -137,9 +129,6 @@ def test_an_optional_value_without_evidence_is_left_out_alone() -> None:
         ("costs 1 200", 1200),
         ("costs 1\u00a0200", 1200),
         ("costs 1\u2009200.50 in all", 1200.5),
-        ("costs 12\u202f345 678", 12345678),
-        ("costs 1 2000", 2000),
-        ("on days 20 12", 12),
         ("in 2022 130 of them", 130),
         ("costs 0", 0),
     ],
@@ -155,17 +144,12 @@ def test_a_number_is_one_that_is_written_in_digits(written: str, value: float) -
         ("at 12:30", 12),
         ("at 12:30", 30),
         ("on 2022-03-13", 13),
-        ("on 3/13/2022", 2022),
-        ("in version 1.2.3", 2),
         ("costs 1,250", 250),
         ("costs 1,250", 1),
         ("costs 31.9", 31),
-        ("costs 31.9", 9),
         ("takes flight F20", 20),
         ("costs 20x", 20),
         ("costs twenty", 20),
-        ("costs 007", 7),
-        ("costs 20", -20),
         ("costs 1 200", 1),
         ("costs 1 200", 200),
         ("costs 12 345 678", 678),

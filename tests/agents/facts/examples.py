@@ -4,9 +4,8 @@ import asyncio
 import csv
 import gzip
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ PLACES: Rows = (
 FORM = {"table": "places", "pattern": r"(?P<name>[^,]+), (?P<city>[^,]+)(?:, (?P<cost>[^,]+(?:,\d+)?))?"}
 MEALS = {"at": ["$[*].meal"], "forms": [FORM]}
 TEXT_SUFFIXES = (".csv", ".json", ".jsonl", ".csv.gz", ".json.gz", ".jsonl.gz")
-SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".db")
+SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
 
 
 def make_facts(rows: Rows = PLACES, claims: Mapping[str, Any] | None = None, **table: Any) -> dict[str, Any]:
@@ -67,13 +66,6 @@ def write_table(path: Path, rows: Rows) -> Path:
     columns = list(dict.fromkeys(column for row in rows for column in row))
     if path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), path)
-    elif path.suffix == ".db":
-        names = ", ".join(f'"{column}"' for column in columns)
-        with closing(sqlite3.connect(path)) as database, database:
-            database.execute(f"CREATE TABLE places ({names})")
-            marks = ", ".join("?" for _ in columns)
-            values = [tuple(row.get(column) for column in columns) for row in rows]
-            database.executemany(f"INSERT INTO places VALUES ({marks})", values)
     else:
         with gzip.open(path, "wt", newline="") if path.suffix == ".gz" else path.open("w", newline="") as file:
             if ".csv" in path.suffixes:
@@ -110,12 +102,6 @@ def find_place(name: str, city: str) -> list[dict[str, Any]]:
 def find_alike(name: str, city: str) -> list[dict[str, Any]]:
     """Whatever looks like this name, wherever it is."""
     return [dict(row) for row in SHELF if str(row["name"])[:3] == name[:3]]
-
-
-@tool
-def find_one(name: str, city: str) -> Any:
-    """The one place of this name, or nothing."""
-    return next((dict(row) for row in SHELF if row["name"] == name), None)
 
 
 @tool

@@ -11,13 +11,10 @@ import pytest
 from examples.group_trip.travelplanner import read_travelplanner
 from jurygraph import InputError, Jury, PlanError, Response, Task, Verdict
 from jurygraph.agents.facts import loader
-from jurygraph.agents.facts.evaluators import Claims, Confirmed
-from jurygraph.agents.facts.loader import load_facts
-from jurygraph.agents.roles import DeriverInput, EvaluatorInput
 from jurygraph.conformance import check_evaluator
 from jurygraph.graphs.routing import ReusedResults
-from jurygraph.schema import Material, Plan, Stakeholder
-from tests.agents.facts.examples import PLACES, make_facts, view, write_table
+from jurygraph.schema import Plan, Stakeholder
+from tests.agents.facts.examples import PLACES, make_facts, write_table
 from tests.rows import all_rows
 
 TRAIN = Path(__file__).parents[2] / "data" / "travelplanner" / "train.jsonl.gz"
@@ -48,17 +45,6 @@ def verdict(*texts: str, facts: Any = None, **params: Any) -> Verdict:
     return one
 
 
-def verdict_without_jury(*texts: str, facts: Any = None) -> Verdict:
-    """The deriver and the evaluator without a jury."""
-    seen = view(make_facts() if facts is None else facts)
-    material = asyncio.run(Claims().derive(DeriverInput(seen, response(*texts), {})))
-    evaluator = Confirmed()
-    (question,) = evaluator.questions(seen)
-    given = evaluator.answer(EvaluatorInput(question, seen, (response(*texts),), ({"claims": material},)))
-    assert isinstance(given, Verdict)
-    return given
-
-
 @pytest.mark.parametrize(
     ("texts", "score"),
     [
@@ -71,10 +57,10 @@ def verdict_without_jury(*texts: str, facts: Any = None) -> Verdict:
     ],
 )
 def test_the_score_is_the_share_that_is_confirmed(texts: Sequence[str], score: float) -> None:
-    for each in (verdict(*texts), verdict_without_jury(*texts)):
-        different = len(set(texts))
-        assert (each.score, each.met, each.scale) == (pytest.approx(score), score == 1.0, (0, different))
-        assert each.native == pytest.approx(score * different)
+    given = verdict(*texts)
+    different = len(set(texts))
+    assert (given.score, given.met, given.scale) == (pytest.approx(score), score == 1.0, (0, different))
+    assert given.native == pytest.approx(score * different)
 
 
 def test_a_kind_without_claims_is_not_judged_if_another_kind_has_some() -> None:
@@ -119,9 +105,8 @@ def test_every_stakeholder_may_be_requested() -> None:
 # Tools
 
 
-@pytest.mark.parametrize("tool", [f"{TOOLS}.find_place", f"{TOOLS}:find_one", f"{TOOLS}.find_alike"])
-def test_a_tool_of_the_config_is_called(tool: str) -> None:
-    given = verdict(RIGHT, WRONG, facts=make_facts(tool="maps"), tools={"maps": tool})
+def test_a_tool_of_the_config_is_called() -> None:
+    given = verdict(RIGHT, WRONG, facts=make_facts(tool="maps"), tools={"maps": f"{TOOLS}.find_alike"})
     assert (given.score, given.reason) == (
         0.5,
         "1 of 2 meals are confirmed; 'Coco Bambo, Rockford' is not there in places",
@@ -194,16 +179,6 @@ def test_material_from_another_file_is_refused(tmp_path: Path) -> None:
         recalled = ReusedResults({}, {("claims", "r"): before.material[0]})
         (after,) = asyncio.run(made.ascore(facts, [response(RIGHT)], reused_results=recalled))
     assert (after.verdicts[0].status, after.verdicts[0].score) == ("failed", None)
-
-
-def test_material_names_its_files(tmp_path: Path) -> None:
-    path = write_table(tmp_path / "t.csv", PLACES)
-    seen = view(make_facts(file=str(path)))
-    material = asyncio.run(Claims().derive(DeriverInput(seen, response(RIGHT), {})))
-    assert [(one.source, one.quote) for one in material.evidence] == list(load_facts(seen).marks["files"].items())
-    assert Material.model_validate_json(material.model_dump_json()) == material
-    assert isinstance(material.data, dict)
-    assert list(material.data) == ["meals"]
 
 
 # Real trips

@@ -16,16 +16,14 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.facts.spec import TableSpec
 from jurygraph.agents.facts.tables import FactRow, FactTable, RowTable, ToolTable
-from jurygraph.errors import InputError, PlanError
+from jurygraph.errors import InputError
 from tests.agents.facts.examples import (
     PLACES,
     SUFFIXES,
     Rows,
-    find_one,
-    find_place,
-    find_words,
     write_table,
 )
+from tests.rows import all_rows
 
 KEY = ("name", "city")
 IN_ROCKFORD = ("Coco Bambu", "Rockford")
@@ -56,18 +54,10 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> FactTable:
     return inline(PLACES) if request.param == "inline" else in_file(write_table(tmp_path / f"t{request.param}", PLACES))
 
 
-def test_a_row_is_found_by_its_whole_key(places: FactTable) -> None:
-    assert numbers(places, *IN_ROCKFORD) == [1]
-    assert numbers(places, "Subway", "Peoria") == [4]
-    assert numbers(places, "Subway", "Rockford") == []
-    assert numbers(places, "coco bambu", "Rockford") == []
-
-
-def test_a_table_finds_rows_by_name_and_lists_its_names(places: FactTable) -> None:
-    assert list(places.places("Subway")) == [("Peoria",)]
-    assert list(places.places("Nowhere")) == []
-    assert sorted(places.names_near(("Flying", "Rockford"))) == ["Café Southall", "Coco Bambu", "Flying Mango"]
-    assert list(places.names_near(("Flying", "Nowhere"))) == []
+def test_a_row_is_found_by_its_whole_key_and_its_places_by_its_name(places: FactTable) -> None:
+    keys = (IN_ROCKFORD, ("Subway", "Peoria"), ("Subway", "Rockford"), ("coco bambu", "Rockford"))
+    assert [numbers(places, *key) for key in keys] == [[1], [4], [], []]
+    assert [list(places.places(name)) for name in ("Subway", "Nowhere")] == [[("Peoria",)], []]
 
 
 def test_keys_are_looked_up_normalised() -> None:
@@ -110,28 +100,6 @@ def test_the_content_of_a_row_does_not_depend_on_its_notation() -> None:
     content = {table.row_content(FactRow(1, row)) for row in rows}
     assert len(content) == 1
     assert table.row_content(FactRow(1, {"cost": "025"})) not in content
-
-
-@pytest.mark.parametrize("suffix", [None, ".csv", ".db"])
-def test_a_key_declared_unique_must_be_unique(suffix: str | None, tmp_path: Path) -> None:
-    twice = [*PLACES, {**PLACES[0], "name": "Coco  Bambu", "cost": 1}]
-
-    def made(rows: Rows) -> FactTable:
-        if suffix is None:
-            return inline(rows, unique=True)
-        return in_file(write_table(tmp_path / f"{len(rows)}{suffix}", rows), unique=True)
-
-    assert numbers(made(PLACES), *IN_ROCKFORD) == [1]
-    with pytest.raises(PlanError, match=r"^facts\.tables\.places: has two rows of name 'Coco Bambu', city 'Rockford'"):
-        made(twice)
-
-
-@pytest.mark.parametrize("in_a_file", [False, True])
-def test_among_very_many_names_only_those_with_the_same_beginning_are_near(in_a_file: bool, tmp_path: Path) -> None:
-    rows = [{"name": f"{start} {number}"} for start in ("Inn", "Hotel") for number in range(3000)]
-    table = in_file(write_table(tmp_path / "t.csv", rows), ("name",)) if in_a_file else inline(rows, ("name",))
-    assert sorted(table.names_near(("Inm 7",))) == sorted(row["name"] for row in rows[:3000])
-    assert list(table.names_near(("xInn 7",))) == []
 
 
 def test_a_table_is_fresh_as_long_as_its_file_stays_as_it_is(tmp_path: Path) -> None:
@@ -183,11 +151,6 @@ def test_an_index_without_space_is_reported(tmp_path: Path) -> None:
     assert ended.stderr.endswith("; set TMPDIR to a folder that has more than the files to read need\n")
 
 
-def test_a_tool_gives_rows_a_row_or_nothing() -> None:
-    assert values(behind(find_place), *IN_ROCKFORD) == values(behind(find_one), *IN_ROCKFORD) == [PLACES[0]]
-    assert values(behind(find_place), "x", "y") == values(behind(find_one), "x", "y") == []
-
-
 class Giving:
     """A tool that gives what it was made with."""
 
@@ -198,30 +161,22 @@ class Giving:
         return self.given
 
 
-@pytest.mark.parametrize("message", [{}, [{}], {"error": "not found"}, {"cost": 3}, {"name": "a"}, [{"city": "b"}]])
-def test_a_tool_result_without_the_key_is_not_a_row(message: Any) -> None:
-    assert values(behind(Giving(message)), "a", "b") == []
+GIVEN: list[tuple[Any, list[Any]]] = [
+    *((None, []), ({}, []), ([{}], []), ({"error": "not found"}, []), ({"name": "a"}, []), ([{"city": "b"}], [])),
+    ({"name": "a", "city": "b"}, [{"name": "a", "city": "b"}]),
+    (
+        [{"name": "a", "city": "b", "on": date(2022, 3, 1), "cost": Decimal("2.50"), "list": ({"a": b"x"},), 1: True}],
+        [{"name": "a", "city": "b", "on": "2022-03-01", "cost": "2.50", "list": [{"a": "x"}], "1": True}],
+    ),
+]
 
 
-def test_values_of_a_tool_are_converted_to_json() -> None:
-    key = {"name": "a", "city": "b"}
-    row = {
-        **key,
-        "on": date(2022, 3, 1),
-        "cost": Decimal("2.50"),
-        "none": float("nan"),
-        "list": ({"a": b"x"},),
-        1: True,
-    }
-    expected = {**key, "on": "2022-03-01", "cost": "2.50", "none": None, "list": [{"a": "x"}], "1": True}
-    assert values(behind(Giving(row)), "a", "b") == [expected]
+@all_rows(("given", "rows"), GIVEN)
+def test_a_tool_gives_rows_with_the_key_as_json(given: Any, rows: list[Any]) -> None:
+    assert values(behind(Giving(given)), "a", "b") == rows
 
 
-@pytest.mark.parametrize(
-    ("given", "message"), [("a row", "gave str"), (5, "gave int"), ([{}, "x"], "gave a list with str")]
-)
+@all_rows(("given", "message"), [("a row", "gave str"), (5, "gave int"), ([{}, "x"], "gave a list with str")])
 def test_an_invalid_row_is_reported(given: Any, message: str) -> None:
     with pytest.raises(TypeError, match=f"facts table 'places': its tool {message}; give a mapping, or a list of such"):
         values(behind(Giving(given)), "a", "b")
-    with pytest.raises(TypeError):
-        values(behind(find_words), "a", "b")

@@ -5,7 +5,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.graph_annotator.validation import LICENSED, CriterionPair, candidate_pairs, kinds_between
+from jurygraph.agents.graph_annotator import LICENSED, CriterionPair, candidate_pairs, kinds_between
 from jurygraph.schema.task import Role
 
 ROLES: tuple[Role, ...] = ("core", "additional", "penalty", "applicability")

@@ -6,8 +6,7 @@ from typing import get_args
 
 import pytest
 
-from jurygraph.agents.graph_annotator.domains import DOMAINS, load_domain
-from jurygraph.agents.graph_annotator.validation import LICENSED
+from jurygraph.agents.graph_annotator import DOMAINS, LICENSED, load_domain
 from jurygraph.schema.task import Kind, Role
 
 EXAMPLE = re.compile(r"- parent, (\w+): “[^”]+” Child, (\w+): “[^”]+” → (\w+): if [^.]+\.")

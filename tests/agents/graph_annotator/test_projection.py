@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.agents.graph_annotator.graph import project
+from jurygraph.agents.graph_annotator import project
 from jurygraph.schema import Edge
 from tests.examples import at_most
 

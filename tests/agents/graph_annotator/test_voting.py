@@ -1,7 +1,14 @@
 """The vote among samples."""
 
-from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource, Election, elect_edges
-from jurygraph.agents.graph_annotator.validation import CheckedEdges, CriterionPair, EdgeReply
+from jurygraph.agents.graph_annotator import (
+    Batch,
+    CheckedEdges,
+    CriterionPair,
+    EdgeReply,
+    EdgeSource,
+    Election,
+    elect_edges,
+)
 from tests.rows import all_rows
 
 PAIR, SOURCE = CriterionPair("a", "b"), EdgeSource("judge", "abc")

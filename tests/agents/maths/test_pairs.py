@@ -14,7 +14,7 @@ import pytest
 
 from jurygraph import Jury, Response, Task
 from jurygraph.agents.maths.comparison import EquivalencePool, compare, compare_numbers
-from jurygraph.agents.maths.units import required_unit
+from jurygraph.agents.maths.quantities import required_unit
 from jurygraph.errors import TimeLimitExceeded
 from tests.rows import all_rows
 

@@ -1,12 +1,47 @@
-"""The first false calculation of a solution, and what is not called false."""
+"""Steps and the first false calculation of a solution, made up and real, and what is not called false."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import Jury, Response, Task, Verdict
-from jurygraph.agents.quality_assessor.steps import UnsoundStep, find_false_calculations, split_steps
+from jurygraph.agents.quality_assessor import UnsoundStep, find_false_calculations, split_steps
 from jurygraph.conformance import check_evaluator
+from jurygraph.sources import read_tasks
+
+ROOT = Path(__file__).parents[3]
+MARKED = ROOT / "examples" / "maths" / "marked.jsonl"
+SOLUTIONS = ROOT / "tests" / "data" / "gsm8k_solutions.jsonl.gz"
+
+
+@pytest.fixture(scope="module")
+def solutions() -> dict[str, tuple[Task, Response]]:
+    return {response.id: (task, response) for task, responses in read_tasks(SOLUTIONS) for response in responses}
+
+
+def test_steps_found_unsound_by_code_alone(solutions: dict[str, tuple[Task, Response]]) -> None:
+    table: Counter[tuple[str, str]] = Counter()
+    with Jury.from_config({"evaluators": ["quality.arithmetic"]}) as jury:
+        for mark in map(json.loads, MARKED.read_text(encoding="utf-8").splitlines()):
+            task, response = solutions[mark["response"]]
+            named = jury.score(task, [response])[0].verdicts[0].native
+            assert named is None or named > mark["step"], "code never names a step before the marked one"
+            table[mark["kind"], "nothing" if named is None else "later"] += 1
+    assert table == {
+        ("transcription", "nothing"): 1,
+        ("relation", "later"): 1,
+        ("relation", "nothing"): 21,
+        ("misread", "nothing"): 8,
+        ("omission", "nothing"): 3,
+        ("unit", "nothing"): 4,
+        ("invented", "nothing"): 2,
+    }
+
 
 QUERY = "Janet sells 9 eggs for $2 each. What does she make?"
 SOLUTION = "She has 16 - 7 = <<16-7=9>>9 eggs.\nShe sells 9 eggs * $2 = $<<9*2=18>>18.\nThat is 18 - 1 = 17.\nA: 17"
@@ -125,3 +160,56 @@ def test_a_response_without_steps_scores_0(text: str) -> None:
 def test_it_passes_the_conformance_suite() -> None:
     responses = [Response(id="a", text=SOLUTION), Response(id="b", text="1 + 1 = 3\nA: 3")]
     assert check_evaluator("quality.arithmetic", [(Task(id="eggs", query=QUERY), responses)]) == 10
+
+
+FALSE_IN_RIGHT_SOLUTIONS = {
+    # seven times one less than one is minus six
+    "gsm8k-test-0184/6b_verification": (1, "1 - 1 - 1 - 1 - 1 - 1 - 1 - 1 = 0.01", "it is -6"),
+    # the discount is .5, as the problem says; what is written for it comes to .1
+    "gsm8k-test-0308/175b_finetuning": (3, "0.5 - $0.4 = $<<0.5-0.4=0.09999999999999998>>0.5", "it is 0.1"),
+    # the cheese tasting takes half an hour, as the problem says; what is written for it is half of three hours
+    "gsm8k-test-0350/175b_finetuning": (3, "3/2 = <<1/2=0.5>>0.5", "it is 1.5"),
+}
+"""All false calculations, each the first of its solution, in solutions whose answers are right: where, and what they
+come to."""
+
+
+@pytest.fixture(scope="module")
+def problems() -> list[tuple[Task, tuple[Response, ...]]]:
+    return [(task, tuple(responses)) for task, responses in read_tasks(SOLUTIONS)]
+
+
+def first_false_calculations(
+    problems: list[tuple[Task, tuple[Response, ...]]], correct: bool
+) -> Iterator[tuple[str, UnsoundStep | None]]:
+    for task, responses in problems:
+        assert isinstance(task.query, str)
+        for response in responses:
+            if response.metadata["is_correct"] is correct:
+                yield response.id, first_false_calculation(task.query, response.text)
+
+
+def test_no_right_step_of_a_right_solution_is_called_wrong(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
+    found = dict(first_false_calculations(problems, correct=True))
+    assert len(found) == 615
+    wrong = {
+        name: (slip.step, slip.evidence[0].quote, slip.reason.rpartition("but ")[2])
+        for name, slip in found.items()
+        if slip is not None
+    }
+    assert wrong == FALSE_IN_RIGHT_SOLUTIONS
+
+
+def test_false_calculations_of_wrong_solutions_are_found(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
+    """Most solutions are wrong for what no code sees: they calculate the wrong thing rightly."""
+    found = dict(first_false_calculations(problems, correct=False))
+    assert (len(found), sum(slip is not None for slip in found.values())) == (985, 30)
+
+
+def test_every_line_before_the_answers_is_a_step(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
+    texts = [text for task, responses in problems for text in (task.reference or "", *(r.text for r in responses))]
+    with_answer = [text for text in texts if text.split("\n")[-1].startswith("A: ")]
+    assert len(with_answer) == 1995
+    for text in with_answer:
+        lines = [line.strip() for line in text.split("\n")[:-1] if any(map(str.isalnum, line))]
+        assert [step.text for step in split_steps(text)] == lines

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from jurygraph import Response, Task, Trace, Verdict
-from jurygraph.agents.quality_assessor.reasoning import MAX_STEPS_JUDGED
-from tests.agents.judging.scripted_judge import reply_in_turn, score_by_script, user_message
+from jurygraph.agents.quality_assessor import MAX_STEPS_JUDGED
+from tests.judges.criteria.scripted_judge import reply_in_turn, score_by_script, user_message
 from tests.models.server import Answer, reply_with
 from tests.rows import all_rows
 

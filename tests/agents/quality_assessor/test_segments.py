@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.quality_assessor.steps import MAX_STEPS, split_steps
+from jurygraph.agents.quality_assessor import MAX_STEPS, split_steps
 from tests.rows import all_rows
 
 
@@ -133,7 +133,20 @@ def test_the_number_of_steps_is_limited_and_the_last_holds_the_rest() -> None:
     assert re.findall("[0-9]+", steps[-1].text) == [str(MAX_STEPS + more) for more in range(6)]
 
 
-HOSTILE = ["a. ", "1. \n2. \n", "\n", "(", "1. ", "A: ", "a.b. ", ". . ", "\n\\boxed{}", "****1", "<think>", "e.g. "]
+HOSTILE = [
+    "a. ",
+    "1. \n2. \n",
+    "\n",
+    "(",
+    "1. ",
+    "A: ",
+    "a.b. ",
+    ". . ",
+    "\n\\boxed{}",
+    "****1",
+    "<think>",
+    "e.g. ",
+]
 
 
 @pytest.mark.landing

@@ -1,4 +1,7 @@
-"""The estimate is Algorithm 1's, whatever the rows are called and in whatever order they come."""
+"""The estimate is Algorithm 1's, whatever the rows are called and in whatever order they come; and doubts about it."""
+
+from collections import Counter
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -6,6 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
+from jurygraph.aggregation.consensus import fitting
+from jurygraph.aggregation.consensus.em import FitProblem, FitSettings, Model, _extrapolate
+from jurygraph.aggregation.consensus.fitting import panel
+from jurygraph.aggregation.consensus.votes import encode
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import Row, drawn, estimate, votes
 from tests.rows import all_rows
@@ -40,22 +47,6 @@ def test_no_order_of_the_rows_changes_more_than_rounding(rows: list[Row], random
     np.testing.assert_allclose(
         one.posterior, other.posterior[[place[item] for item in one.items]], rtol=1e-7, atol=1e-9
     )
-
-
-@given(votes())
-def test_names_of_any_kind_give_the_same_figures(rows: list[Row]) -> None:
-    item, annotator, label = columns(rows)
-    codes = consensus.fit(item, annotator, label, "paper", n_classes=3)
-    words = consensus.fit(
-        [f"item {one}" for one in item],
-        [f"r{one}" for one in annotator],
-        ["bad ok good".split()[one] for one in label],
-        "paper",
-        classes=["bad", "ok", "good"],
-    )
-    assert [f"item {one}" for one in codes.items] == list(words.items)
-    np.testing.assert_array_equal(codes.posterior, words.posterior)
-    assert codes.log_likelihood == words.log_likelihood
 
 
 @pytest.mark.landing
@@ -180,3 +171,187 @@ def test_paper_synthetic_starts_from_uniform_shares() -> None:
     )
     assert by_vote.posterior[0, 0] < 1e-8
     assert uniform.posterior[0, 0] == pytest.approx(0.2)
+
+
+def converging_models(distance: float, ratio: float, steps: int) -> list[Model]:
+    """So many models on their way to a limit, each nearer to it by the same ratio."""
+    limit = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
+    prior, confusion = np.array([1.0, -1.0]), np.array([[1.0, -1.0, -1.0, 1.0], [-1.0, 1.0, 1.0, -1.0]])
+    left = [distance * ratio**step for step in range(steps)]
+    return [Model(limit.prior + far * prior, limit.confusion + far * confusion) for far in left]
+
+
+@given(st.floats(-0.05, 0.05).filter(lambda far: abs(far) > 1e-3), st.floats(0.1, 0.9))
+def test_extrapolating_geometric_steps_reaches_their_limit(distance: float, ratio: float) -> None:
+    """A geometric series: the leap of scheme S3 ends at its limit, at once."""
+    leapt = _extrapolate(*converging_models(distance, ratio, 3))
+    (limit,) = converging_models(0.0, 1.0, 1)
+    np.testing.assert_allclose(leapt.prior, limit.prior, atol=1e-9)
+    np.testing.assert_allclose(leapt.confusion, limit.confusion, atol=1e-9)
+
+
+@pytest.mark.parametrize("ratio", [1.0, -0.5, -1.0])
+def test_steps_that_do_not_shrink_are_not_extrapolated(ratio: float) -> None:
+    """Without a bend there is no limit to leap to; where the steps turn back, the plain ones are nearer to it."""
+    steps = converging_models(0.04, ratio, 3) if ratio < 0 else [*converging_models(0.0, 1.0, 1)] * 3
+    assert _extrapolate(*steps) is None
+
+
+def test_the_objective_adds_the_log_density_of_both_priors() -> None:
+    """Without its constant: (α_μ - 1) Σ log μ + (α_π - 1) Σ log π."""
+    coded = encode([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 0], range(2))
+    rules = FitSettings(3.0, 1.5, 1e-300, "posterior", 1e-9, 10, accelerated=False)
+    model = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
+    found = FitProblem(coded.matrix, coded.counts, np.ones(2), rules, np.full(2, -1)).e_step(model)
+    first = 0.6 * 0.7 * 0.8 + 0.4 * 0.4 * 0.1  # both say 0
+    second = 0.6 * 0.3 * 0.8 + 0.4 * 0.6 * 0.1  # 1 and 0
+    assert found.log_likelihood == pytest.approx(np.log(first) + np.log(second))
+    priors = 2.0 * np.log(model.prior).sum() + 0.5 * np.log(model.confusion).sum()
+    assert found.objective == pytest.approx(found.log_likelihood + priors)
+
+
+def warnings_of(item: object, annotator: object, label: object, k: int = 3) -> str:
+    return "; ".join(consensus.fit(item, annotator, label, n_classes=k).warnings)  # type: ignore[arg-type]
+
+
+@pytest.mark.landing
+@pytest.mark.parametrize(("annotators", "cells", "unknowns"), [(1, 2, 8), (2, 8, 14)])
+def test_fewer_than_three_annotators_are_not_identifiable(annotators: int, cells: int, unknowns: int) -> None:
+    item, annotator, label, _ = drawn(50, annotators, 3, seed=0)
+    who = "one annotator is" if annotators == 1 else f"{annotators} annotators are"
+    sentence = f"{who} not identifiable: {cells} free cells for {unknowns} unknowns"
+    assert sentence in warnings_of(item, annotator, label)
+    assert sentence in str(consensus.too_small(encode(item, annotator, label, range(3))))
+
+
+@pytest.mark.parametrize(
+    ("items", "warning"),
+    [(149, "the panel's depth is 74.5, and below 75 the majority is the better guess"), (150, None)],
+)
+def test_a_depth_of_75_is_enough(items: int, warning: str | None) -> None:
+    """Three labels of each item for six free cells, times one label beyond two."""
+    item, annotator, label, _ = drawn(items, 3, 2, seed=0)
+    assert consensus.too_small(encode(item, annotator, label, range(2))) == warning
+
+
+@all_rows("classes", [1, 2, 4])
+@all_rows(("annotators", "beyond_two"), [(1, 0), (2, 0), (3, 1), (5, 3)])
+def test_depth_is_labels_a_cell_times_labels_of_an_item_beyond_two(
+    classes: int, annotators: int, beyond_two: int
+) -> None:
+    item, annotator = np.repeat(np.arange(12), annotators), np.tile(np.arange(annotators), 12)
+    coded = encode(item, annotator, np.zeros(len(item), int), range(classes))
+    cells = annotators * classes * max(1, classes - 1)
+    assert panel(coded).depth == pytest.approx(12 * annotators / cells * beyond_two)
+
+
+def test_unconnected_annotators_are_named_and_the_largest_part_counts() -> None:
+    item, annotator, label, _ = drawn(600, 4, 3, seed=1, right=0.8)
+    stray = [*item, 9001, 9001], [*annotator, "s", "t"], [*label, 0, 1]
+    assert panel(encode(*stray, range(3))).is_connected.tolist() == [True] * 4 + [False] * 2
+    assert "no item connects the others with s, t: only the class shares join them" in warnings_of(*stray)
+    assert consensus.too_small(encode(*stray, range(3))) is None
+    apart = np.where(annotator < 2, item, item + 1000)
+    assert "2 annotators are not identifiable" in warnings_of(apart, annotator, label)
+
+
+def test_repeated_rows_and_abstentions_do_not_change_the_depth() -> None:
+    item, annotator, label, _ = drawn(60, 3, 3, seed=2)
+    depth = panel(encode(item, annotator, label, range(3))).depth
+    assert depth == pytest.approx(180 / (3 * 6) * 1)
+    twice = (np.tile(one, 2) for one in (item, annotator, label))
+    assert panel(encode(*twice, range(3))).depth == pytest.approx(depth)
+    silent = [*item, 0, 1], [*annotator, "s", "t"], [*label, None, None]
+    assert panel(encode(*silent, range(3))).depth == pytest.approx(depth)
+    assert panel(encode(*silent, range(3))).is_connected.tolist() == [True] * 3 + [False] * 2
+
+
+def test_annotators_with_fewer_labels_than_classes_are_named() -> None:
+    item, annotator, label, _ = drawn(100, 4, 3, seed=2, right=0.8)
+    assert warnings_of([*item, 0], [*annotator, 9], [*label, 0]) == ("fewer labels than classes: little is known of 9")
+    for many, named in ((8, "10, 11, 12, 13, 14 and 3 more"), (6, "10, 11, 12, 13, 14 and 1 more"), (5, "13, 14")):
+        warning = warnings_of([*item, *range(many)], [*annotator, *range(10, 10 + many)], [*label, *[0] * many])
+        assert warning.endswith(named)
+    assert warnings_of([*item, 0, 1, 2], [*annotator, 9, 9, 9], [*label, 0, 1, 2]) == ""
+
+
+def test_annotators_count_by_their_labels_in_the_usual_label_of_a_class() -> None:
+    votes = encode([0, 1, 2, 0], [0, 0, 0, 1], [0, 1, 1, 1], range(2))
+    own, other = [[0.9, 0.1], [0.1, 0.9]], [[0.0, 1.0], [0.2, 0.8]]
+    for many, warning in (
+        ([own, other], []),
+        ([other, own], ["what the model takes for class 0 is called 1 more often"]),
+    ):
+        found = [one.partition(":")[0] for one in fitting.doubts(votes, np.array(many), None)]
+        assert [one for one in found if "the model takes" in one] == warning
+
+
+def labels_by_item(rows: list[Row]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for item, _, label in rows:
+        found.setdefault(item, []).append(label)
+    return found
+
+
+@given(votes())
+def test_the_leader_wins_and_ties_follow_the_tie_rule(rows: list[Row]) -> None:
+    item, annotator, label = (list(one) for one in zip(*rows, strict=True))
+    for place, own in enumerate(labels_by_item(rows).values()):
+        counts = Counter(own)
+        leaders = [one for one, many in counts.items() if many == max(counts.values())]  # in the order of the rows
+        expected = {"first": leaders[0], "lowest": min(leaders), "highest": max(leaders)}
+        for ties, leader in expected.items():
+            voted = consensus.majority_vote(item, annotator, label, ties, classes=range(3))  # type: ignore[arg-type]
+            assert voted.posterior[place].tolist() == np.eye(3)[leader].tolist()
+        shared = consensus.majority_vote(item, annotator, label, classes=range(3))
+        assert shared.posterior[place].tolist() == [1 / len(leaders) if c in leaders else 0.0 for c in range(3)]
+        assert shared.tied[place] == (len(leaders) > 1)
+        two = sorted([*counts.values(), 0])[-2:]
+        assert shared.margin[place] == two[1] - two[0]
+
+
+@given(votes())
+def test_agreement_is_counted_over_all_pairs_of_rows(rows: list[Row]) -> None:
+    item, annotator, label = (list(one) for one in zip(*rows, strict=True))
+    found = consensus.agreement(encode(item, annotator, label, range(3)))
+    pairwise = [
+        np.mean([a == b for a, b in combinations(own, 2)]) if len(own) > 1 else 1.0
+        for own in labels_by_item(rows).values()
+    ]
+    assert found.pairwise == pytest.approx(np.mean(pairwise))
+    assert found.unanimous == pytest.approx(np.mean([len(set(own)) == 1 for own in labels_by_item(rows).values()]))
+
+
+@given(votes())
+def test_without_one_vote_an_item_of_margin_one_changes_or_is_tied(rows: list[Row]) -> None:
+    """Proposition 1, for items that nobody labelled twice."""
+    once = list({(item, annotator): (item, annotator, label) for item, annotator, label in rows}.values())
+    columns = [list(one) for one in zip(*once, strict=True)]
+    voted = consensus.majority_vote(*columns, classes=range(3))  # type: ignore[misc]
+    for place, item in enumerate(voted.items):
+        winner = int(voted.posterior[place].argmax())
+        own = [row for row in once if row[0] == item]
+        turns = False
+        for row in own:
+            rest = Counter(label for _, by, label in own if by != row[1])
+            turns |= (
+                max(rest.values(), default=0) > rest[winner] or list(rest.values()).count(rest[winner]) > 1 or not rest
+            )
+        if not voted.tied[place]:
+            assert turns == (item in voted.items_with_margin_one())
+
+
+def test_an_item_without_a_label_has_equal_probabilities() -> None:
+    voted = consensus.majority_vote([0, 1], [0, 0], [1, None], "first", classes=[0, 1])
+    assert voted.posterior[1].tolist() == [0.5, 0.5]
+    assert not voted.tied[1]
+
+
+def test_other_ties_are_refused() -> None:
+    with pytest.raises(PlanError, match=r"^ties is 'coin': one of shared, first, lowest, highest is needed"):
+        consensus.majority_vote([0], [0], [0], "coin", classes=[0, 1])  # type: ignore[arg-type]
+
+
+def test_a_gold_class_overrides_the_votes() -> None:
+    voted = consensus.majority_vote([0, 0, 1, 2], [0, 1, 0, 0], [1, 1, 0, 0], classes=[0, 1], gold={0: 0, 1: 1})
+    assert voted.posterior.tolist() == [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]

@@ -1,7 +1,6 @@
 """Results from posteriors: credit, agent scores with intervals, annotators, new items."""
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +9,8 @@ from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
 from jurygraph.errors import PlanError
-from jurygraph.inference import bootstrap
-from tests.aggregation.consensus.reference import Row, drawn, votes
-from tests.rows import all_rows
+from jurygraph.inference import clusters
+from tests.aggregation.consensus.reference import drawn
 
 
 @cache
@@ -62,24 +60,6 @@ def test_an_agents_score_is_the_mean_credit_of_its_items() -> None:
         assert scores[name].low < scores[name].score < scores[name].high  # type: ignore[operator]
 
 
-def evaluate_many(agents: int, items: int, shares: tuple[float, ...], seed: int) -> tuple[consensus.MajorityVote, Any]:
-    """Return agents of one quality, with items of known classes, of which the population has `shares` [K]."""
-    truth = np.random.default_rng(seed).choice(len(shares), size=agents * items, p=shares)
-    item = np.arange(agents * items)
-    return consensus.majority_vote(item, item * 0, truth, classes=range(len(shares))), item % agents
-
-
-@pytest.mark.landing
-@all_rows("items", [2, 5, 10, 30])
-@all_rows("shares", [(0.5, 0.5), (0.15, 0.85), (0.02, 0.98), (0.1, 0.3, 0.6), (0.03, 0.94, 0.03)])
-def test_intervals_of_few_items_cover_the_mean_and_have_a_width(items: int, shares: tuple[float, ...]) -> None:
-    one, agent = evaluate_many(600, items, shares, seed=26)
-    mean = np.linspace(0.0, 1.0, len(shares)) @ shares
-    bounds = np.array([score[1:3] for score in one.agent_scores(agent).values()], dtype=np.float64)
-    assert ((bounds[:, 0] <= mean) & (mean <= bounds[:, 1])).mean() >= 0.93
-    assert (bounds[:, 1] - bounds[:, 0]).min() > 0.05
-
-
 def test_the_ends_of_the_scale_are_the_credits_of_the_classes() -> None:
     one, agent = fit_panel(15)
     values = np.array([-3.0, 4.0, 1.0])
@@ -95,7 +75,7 @@ def test_each_agent_has_draws_of_its_own_and_the_percentiles_of_their_means(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Draw all resamples in one batch or in several."""
-    monkeypatch.setattr(bootstrap, "DRAWS_PER_BATCH", at_once)
+    monkeypatch.setattr(clusters, "DRAWS_PER_BATCH", at_once)
     item, annotator, label, _ = drawn(24, 4, 3, seed=0)
     one = consensus.fit(item, annotator, label)
     agent, prompt = np.array(["a", "b", "c"])[item % 3], item // 6
@@ -151,35 +131,3 @@ def test_ambiguity_is_1_minus_the_largest_posterior() -> None:
     np.testing.assert_array_equal(one.hard_labels().likeliest_labels(), one.likeliest_labels())
     item, annotator, label, _ = drawn(60, 4, 3, 0)
     np.testing.assert_array_equal(consensus.dawid_skene(item, annotator, label).posterior, one.hard_labels().posterior)
-
-
-class TestNewItems:
-    def test_an_item_of_the_fit_has_the_posterior_that_it_had(self) -> None:
-        item, annotator, label, _ = drawn(200, 4, 3, seed=9)
-        one = consensus.fit(item, annotator, label, tol=1e-12)
-        again = one.predict(item, annotator, label)
-        np.testing.assert_allclose(again.posterior, one.posterior, atol=1e-8)
-
-    @given(votes(most=12))
-    def test_predict_applies_bayes_rule_label_by_label(self, rows: list[Row]) -> None:
-        one, _ = fit_panel()
-        rows = [row for row in rows if row[1] < 4]
-        new = one.predict(*([row[column] for row in [*rows, (0, 2, 1)]] for column in range(3)))
-        for place, item in enumerate(new.items):
-            joint = one.prior.copy()
-            for own, annotator, label in [*rows, (0, 2, 1)]:
-                if own == item:
-                    joint = joint * one.confusion[one.votes.annotators.index(annotator), :, label]
-            np.testing.assert_allclose(new.posterior[place], joint / joint.sum(), rtol=1e-9)
-
-    def test_predict_is_finite_for_many_and_for_impossible_labels(self) -> None:
-        one, _ = fit_panel()
-        many = one.predict([0] * 5000, [0, 1] * 2500, [0, 1] * 2500)
-        assert many.posterior.sum() == pytest.approx(1.0)
-        rows = [0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 1]
-        sure = consensus.fit(*rows, n_classes=2, prior_confusion=1.0, gold={0: 0, 1: 1})
-        assert sure.confusion.min() == 0.0
-        assert sure.predict([7, 7], [0, 1], [0, 1]).posterior == pytest.approx(np.array([[0.5, 0.5]]))
-        one_class = consensus.fit(*rows, n_classes=2, gold={0: 0, 1: 0})
-        assert one_class.prior.tolist() == [1.0, 0.0]
-        assert one_class.predict([7], [0], [0]).posterior == pytest.approx(np.array([[1.0, 0.0]]))

@@ -14,7 +14,6 @@ from tests.studies.consensus.made import AGENTS, PANEL
 
 ROOT = Path(__file__).parents[3]
 MSLR = ROOT / "examples" / "consensus" / "mslr.csv.gz"
-EXPECTED: dict[str, Any] = json.loads((ROOT / "tests/data/stableval/expected.json").read_text("utf-8"))["real"]["mslr"]
 ROWS = [
     {"item": item, "agent": agent, "annotator": annotator, "label": label}
     for (item, annotator, label), agent in zip(PANEL, AGENTS, strict=True)
@@ -60,28 +59,12 @@ def test_the_tables_have_the_published_numbers(run: Command) -> None:
     assert compared[0] == ["VNCH8M", "0.700", "0.900", "0.848", "+0.148", "5", "2,", "1,", "1"]
     assert compared[-1] == ["8FWF5T", "0.562", "0.562", "0.547", "-0.015", "8", "5.5,", "6,", "6"]
     best = table_rows(lines, "annotator")[0]
-    assert best[:4] == ["annotator_0", "0.794", "0.253", "0.219"]
+    assert best[:5] == ["annotator_0", "0.794", "-", "0.253", "0.219"]
     assert table_rows(lines, "most ambiguous items")[0][1:] == ["0.261", "0.739", "1"]
-    assert [row[-1] for row in table_rows(lines, "MV and PEC")] == ["0.824", "0.148", "6", "0.103", "(0.00%)"]
     stable = table_rows(lines, "stability (50 subsets)")
     assert [row[-3:-1] for row in stable] == [["0.503", "1.000"], ["0.503", "1.000"], ["0.587", "1.167"]]
     assert table_rows(lines, "agreement")[0][-1] == "69.2%"
     assert "2 annotators are not identifiable: 8 free cells for 14 unknowns" in ended.err
-
-
-@pytest.mark.landing
-def test_json_has_the_published_numbers(run: Command) -> None:
-    answer = consensus_json(run, MSLR, "--preset", "paper", "--jobs", 1)
-    for name, one in EXPECTED["agent_scores"].items():
-        assert answer["agents"][name]["score"] == pytest.approx(one["score_pec"], abs=1e-9)
-        assert answer["agents"][name]["items"] == one["n_items"]
-    for name, one in EXPECTED["annotators"].items():
-        assert {figure: answer["annotators"][name][figure] for figure in one} == pytest.approx(one, abs=1e-9)
-    for one in EXPECTED["top_ambiguous"]:
-        assert answer["items"][one["item_id"]]["ambiguity"] == pytest.approx(one["ambiguity"], abs=1e-9)
-    assert answer["converged"] is False
-    assert (answer["method"], answer["preset"]) == ("stableval", "paper")
-    assert set(answer["stability"]) == {"majority", "dawid-skene", "stableval"}
 
 
 # Output
@@ -95,10 +78,9 @@ def test_json_has_the_documented_fields_and_the_artifact_the_confusions(votes: P
     assert set(answer["annotators"]) == {"ada", "bo", "cy", "dee"}
     assert {"accuracy", "leniency", "strictness"} <= set(answer["annotators"]["ada"])
     assert set(answer["items"]["i0_large"]) == {"posterior", "ambiguity"}
-    for stability in (answer["stability"], answer["stability_with_items"]):
-        assert set(stability) == {"majority", "dawid-skene", "stableval"}
-        assert set(stability["stableval"]) == {"tau_b", "rank_sd", "rank_range", "score_shift", "subsets"}
-    assert answer["intervals"] == "refits"
+    assert set(answer["stability"]) == {"majority", "dawid-skene", "stableval"}
+    assert set(answer["stability"]["stableval"]) == {"tau_b", "rank_sd", "rank_range", "score_shift", "subsets"}
+    assert answer["intervals"] == "t, with refits"
     assert answer["counts"] == {
         "rows": 48,
         "repeated": 0,
@@ -148,7 +130,7 @@ def test_without_agents_there_are_no_scores_and_a_message(votes: Path, run: Comm
     ended = run("consensus", votes, *SCORES, "--json")
     answer = json.loads(ended.out)
     assert (answer["agents"], answer["stability"]) == ({}, None)
-    assert "no row has an agent: no scores of agents and no stability" in ended.err
+    assert "no stability of a ranking: no row has an agent" in ended.err
     assert "agent " not in run("consensus", votes, *SCORES, "--compare").out
 
 
@@ -169,48 +151,24 @@ def test_a_plot_can_be_drawn(votes: Path, run: Command) -> None:
     [
         (["nowhere.csv"], "nowhere.csv: there is no such file; "),
         (["votes.csv", "--classes", "1,2"], "votes.csv, line 2, field label: is the number 0, which is off the scale"),
-        (["votes.csv", "--classes", "0"], "--classes: '0' alone is no scale; "),
         (
             ["votes.csv", "--values", "0,half"],
             "--values: expected the credit of each class, such as 0,0.5,1, got 'half'",
         ),
         (["votes.csv", "--values", "0,0.5,1"], "--values: gives 3 credits to 2 classes (0, 1); "),
-        (["votes.csv", "--dimension", "tone"], "--dimension: no rating is of 'tone'; "),
         (["votes.csv", "--item", "idx"], "votes.csv, line 1: has no column 'idx'; "),
         (["votes.csv", "--plot", "a.bmp"], "a.bmp: pictures end in .svg, .png, .pdf; "),
         (["votes.csv", "--artifact", "no/where.json"], "no/where.json: its folder does not exist"),
         (["votes.csv", "--gold", "gold.csv"], "gold.csv, line 2, field item: nobody labelled item 'q'; "),
         (["empty.csv"], "empty.csv: has no rows; "),
-        (["same.csv"], "same.csv: every label is 1, and there is nothing to tell apart; "),
-        (["words.csv"], "words.csv, line 3, field label: is the text 'nan', and only numbers have an order"),
     ],
 )
 def test_wrong_input_is_one_clear_error(votes: Path, run: Command, arguments: list[str], message: str) -> None:
     table(votes.parent / "gold.csv", {"item": "q", "label": 1})
     (votes.parent / "empty.csv").write_text("")
-    same = [{"item": item, "annotator": "x", "label": 1} for item in "abc"]
-    table(votes.parent / "same.csv", *same)
-    table(votes.parent / "words.csv", same[0], same[1] | {"label": "nan"}, same[2])
     ended = run("consensus", *arguments, "--jobs", 1)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.splitlines()[-1].startswith(f"error: {message}")
-
-
-@pytest.mark.parametrize(
-    ("rows", "warning"),
-    [
-        ([("a", "x", 0), ("b", "x", 1)], "one annotator is not identifiable"),
-        ([("a", "x", 0), ("b", "x", 1), ("a", "y", 1), ("b", "y", 1), ("a", "z", 0)], "little is known of z"),
-        ([("a", "x", 0), ("b", "x", 1), ("c", "x", "")], "items without a label: 1"),
-    ],
-)
-def test_unusual_panels_get_a_result_with_a_warning(
-    votes: Path, run: Command, rows: list[tuple[str, str, Any]], warning: str
-) -> None:
-    table(votes, *[dict(zip(("item", "annotator", "label"), one, strict=True)) for one in rows])
-    answer = consensus_json(run, votes, *SCORES, "--preset", "converged")
-    assert any(warning in one for one in answer["warnings"])
-    assert "NaN" not in json.dumps(answer)
 
 
 @all_rows(

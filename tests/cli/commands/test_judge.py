@@ -53,7 +53,7 @@ def test_a_threshold_that_is_missed_ends_with_code_1(scored_folder: Path, tmp_pa
 
 def test_wrong_labels_end_with_code_2_and_their_place(scored_folder: Path, tmp_path: Path, run: Command) -> None:
     messages = {
-        "id,target\ndoor/a,good\n": "line 2, field target: is the text 'good'; write a number, true or false",
+        "id,target\ndoor/a,good\n": "line 2, field target: is the text 'good'; write true or false",
         "id,target\ndoor/a,1\ndoor/a,0\n": "line 3, field id: 'door/a' has a label in line 2 already",
         "id,target\ndoor/z,1\n": "line 2, field id: there is no response 'door/z'",
         "id,other,target\ndoor/a,door/z,1\n": "line 2, field other: there is no response 'door/z'",

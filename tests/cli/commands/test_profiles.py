@@ -226,7 +226,7 @@ class TestScoredBy:
         read.write(lines, "profiles.jsonl")
         assert read.score("run", *read.by_hand).code == 0
         first, second = (run("show", read.folder / "run", "--response", f"t{t}/a").out for t in range(2))
-        assert "constraints of ann, ben: from a file of profiles\ntensions: from a file of profiles" in first
+        assert "constraints of ben: from a file of profiles\ntensions: from a file of profiles" in first
         assert "constraints of ben: from a file of profiles" in second
         assert "constraints of ann: profile parsed by tiny, prompt profile 2" in second
         assert "tensions: profile parsed by tiny, prompt tensions 1" in second

@@ -9,7 +9,6 @@ from random import Random
 import pytest
 
 from jurygraph.cli.commands import watch
-from jurygraph.runs.store.ledger import Ledger
 from tests.cli.conftest import Command, folder_contents, run_command, write_project
 from tests.rows import all_rows
 
@@ -77,30 +76,13 @@ def test_a_run_without_changes_exits_with_0(tmp_path: Path, run: Command) -> Non
     assert ended.out.splitlines()[-1].startswith(f"{STEPS} steps; 0 alerts, 0 adverse")
 
 
-@pytest.mark.exhaustive
-def test_rewards_that_depend_on_the_step_before_are_warned_of(tmp_path: Path, run: Command) -> None:
-    """The number of pleases lasts for four steps at a time."""
-    lines, random, pleases = tasks(160, 161), Random(1), 0
-    for place, line in enumerate(lines):
-        pleases = random.choice([0, 1, 2, 3]) if place % 4 == 0 else pleases
-        for response in line["responses"]:
-            response["text"] = "the door " + "please " * pleases + random.choice(["", "!"])
-    folder = score_tasks(tmp_path, run, lines)
-    plain = run("watch", folder, "--every", 1)
-    assert plain.err.count("the mean length depends on the step before (autocorrelation 0.") == 1
-
-
 @all_rows(
     "options, message",
     [
-        (("--every", 60), "has 1 step; the tests need at least 11; choose smaller steps with --every N"),
-        ((), "has 1 step; the tests need at least 11"),
-        (("--every", 25), "has 2 steps; the tests need at least 11"),
+        (("--every", 60), "steps: 1; the tests need at least 11; choose smaller steps with --every N"),
         (("--step-label", "epoch"), "response 't01/r0': has no label 'epoch'; its labels: 'step'"),
         (("--step-label", "step", "--every", 3), "--step-label and --every both define a step"),
-        (("--every", 1, "--plot", "a.gif"), "a.gif: pictures end in"),
-        (("--arl", "inf"), "--arl: expected a number of steps from 10 to 1e+09, got inf"),
-        (("--arl", "1e300"), "--arl: expected a number of steps from 10 to 1e+09, got 1e+300"),
+        (("--arl", "inf"), "arl: expected a number of steps from 10 to 1e+09, got inf"),
     ],
 )
 def test_wrong_input_exits_with_2(declining_run: Path, run: Command, options: tuple, message: str) -> None:
@@ -109,28 +91,23 @@ def test_wrong_input_exits_with_2(declining_run: Path, run: Command, options: tu
     assert message in ended.err
 
 
-def tasks_with_labels(*steps: object) -> list[dict]:
+@all_rows(
+    "steps, message",
+    [
+        ([[1] * ROWS, [2] * ROWS, [1] * ROWS], "task 't03': label 'step' is 1 again, after others; order tasks by it"),
+        ([[1] * ROWS, [2] * (ROWS - 1) + [7]], "task 't02': its responses differ in label 'step'"),
+    ],
+)
+def test_labels_that_give_no_order_are_refused(
+    steps: list[list[int]], message: str, tmp_path_factory: pytest.TempPathFactory, run: Command
+) -> None:
     lines = tasks(len(steps))
-    for line, step in zip(lines, steps, strict=True):
-        for response in line["responses"]:
+    for line, labels in zip(lines, steps, strict=True):
+        for response, step in zip(line["responses"], labels, strict=True):
             response["labels"] = {"step": step}
-    return lines
-
-
-def test_labels_that_give_no_order_are_refused(tmp_path: Path, run: Command) -> None:
-    repeated = score_tasks(tmp_path / "repeated", run, tasks_with_labels(1, 2, 1))
-    ended = run("watch", repeated, "--step-label", "step")
+    ended = run("watch", score_tasks(tmp_path_factory.mktemp("labels"), run, lines), "--step-label", "step")
     assert ended.code == 2
-    assert "task 't03': label 'step' is 1 again, after others; order tasks by it" in ended.err
-    assert run("erase", repeated, "--response", "t01/r0").code == 0
-    ended = run("watch", repeated, "--step-label", "epoch")
-    assert ended.code == 2
-    assert "response 't01/r1': has no label 'epoch'; its labels: 'step'" in ended.err
-    lines = tasks_with_labels(1, 2)
-    lines[1]["responses"][3]["labels"] = {"step": 7}
-    ended = run("watch", score_tasks(tmp_path / "two", run, lines), "--step-label", "step")
-    assert ended.code == 2
-    assert "task 't02': its responses differ in label 'step'" in ended.err
+    assert message in ended.err
 
 
 @pytest.mark.landing
@@ -183,43 +160,6 @@ def test_ctrl_c_ends_with_the_results_so_far(
     assert "interrupted" in ended.err
     assert ended.out.splitlines()[-1].startswith("30 steps; ")
     assert folder_contents(unfinished_run) == before
-
-
-def test_without_following_the_steps_of_an_open_run_are_analyzed(unfinished_run: Path, run: Command) -> None:
-    ended = run("watch", unfinished_run, "--every", 1)
-    assert ended.code == 0
-    assert ended.out.splitlines()[-1].startswith("30 steps; 0 alerts")
-
-
-@pytest.mark.landing
-def test_a_run_that_does_not_exist_yet_or_is_being_planned_is_awaited(
-    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project = write_project(tmp_path / "project", tasks(), CONFIG)
-    folder, seen = project / "run", []
-
-    def rest(seconds: float) -> None:
-        """Create an empty folder, then a ledger without a record, then the run."""
-        seen.append(sorted(path.name for path in folder.iterdir()) if folder.exists() else None)
-        if len(seen) == 1:
-            folder.mkdir()
-        elif len(seen) == 2:
-            Ledger.create(folder / "run.sqlite").close()
-        else:
-            assert run_command("score", project / "tasks.jsonl", "--out", folder).code == 0
-
-    monkeypatch.setattr(watch.time, "sleep", rest)
-    followed = run("watch", folder, "--every", 1, "--follow")
-    assert (len(seen), seen[:2], followed.code) == (3, [None, []], 1)
-    assert followed.out == run("watch", folder, "--every", 1).out
-
-
-def test_an_impossible_run_is_not_awaited(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch.time, "sleep", lambda seconds: pytest.fail("it waits"))
-    (tmp_path / "file").write_text("")
-    for path, message in ((tmp_path / "file", "is not a folder"), (tmp_path, "contains no run")):
-        ended = run("watch", path, "--follow")
-        assert (ended.code, message in ended.err) == (2, True)
 
 
 def test_a_run_without_any_reward_is_refused(tmp_path: Path, run: Command) -> None:

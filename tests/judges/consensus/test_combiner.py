@@ -249,11 +249,6 @@ class TestFreezing:
         with pytest.raises(PlanError, match=wrong):
             freeze_params("a", **params)
 
-    @pytest.mark.parametrize("changed", [{"weight": 2.0}, {"input_weight": 0.5}])
-    def test_a_judge_with_a_weight_is_refused(self, changed: dict[str, float]) -> None:
-        with pytest.raises(PlanError, match="input 'a' has a weight"):
-            COMBINER.freeze(inputs("a", **changed), {})
-
     def test_an_input_skipped_to_zero_is_refused(self) -> None:
         given = {"a": ComponentInput(questions=("a",), weights=(1.0,), if_skipped="zero")}
         with pytest.raises(

@@ -10,11 +10,11 @@ from typing import Any
 
 from jurygraph import Question, RecordedVerdict, Response, Task, Trace
 from jurygraph.graphs.prepare_graph import view_task
-from jurygraph.judges.few_shot.constructors import Aggregate, Personalized, ReviewerJudge, ZeroShot
-from jurygraph.judges.few_shot.history import ReviewerHistory
+from jurygraph.judges.examples import ReviewerHistory
+from jurygraph.judges.reviewers import Aggregate, Personalized, ReviewerJudge, ZeroShot
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
-from tests.agents.judging import scripted_judge
+from tests.judges.criteria import scripted_judge
 from tests.models.judge_scripts import Script, quotable, response_in
 from tests.models.server import Answer, reply_with
 
@@ -27,8 +27,7 @@ JUDGED_TEXT = "The judged one: it says what no other says, and nobody has seen i
 
 _SYLLABLES = ("ba", "ko", "mi", "tun", "sel", "ra", "vi", "dop", "lu", "gen", "ash", "po", "rik", "we", "zum", "fa")
 _EXAMPLES = re.compile(
-    r"\n# Scores from the past\n\n(?:How often .*?\n\n)?What reviewer \d+ scored:\n.*?\n\n"
-    r"(?=# (?:Response|What is scored)\n)",
+    r"\n# Scores from the past\n\nWhat reviewer \d+ scored:\n.*?\n\n(?=# (?:Response|What is scored)\n)",
     re.DOTALL,
 )
 _SCORE = re.compile(r"^The score of (reviewer \d+): (.+)$", re.MULTILINE)

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from jurygraph import RecordedVerdict, Response, Task
-from tests.agents.judging import scripted_judge
+from tests.judges.criteria import scripted_judge
 from tests.judges.few_shot.reviewers import (
     ANY_NUMBER,
     JUDGED_TEXT,
     KINDS,
+    QUALITY,
     WITH_EXAMPLES,
     by_examples,
     examples_in,
@@ -32,7 +33,6 @@ from tests.judges.few_shot.reviewers import (
     without_examples,
     write_history,
 )
-from tests.models.server import Answer, status
 
 SCORES = {"ann": (1, 2, 3, 4, 5, 4), "bob": (2, 2, 1, 3, 1, 2), "cyd": (5, 5, 4, 4, 3, 5)}
 TASKS = {
@@ -161,49 +161,6 @@ def test_without_noise_personalized_is_exact_and_aggregate_off_by_the_offsets_of
             assert base + OFFSETS[who] - float(verdict.native or 0) == error
 
 
-# Shrinkage
-
-
-def score_shrunk(tmp_path: Path, script: Any, **params: Any) -> Any:
-    """Score with the personalized judge of ann (1, four times) next to bob (5, six times)."""
-    history = write_history(tmp_path, rows({"ann": (1, 1, 1, 1), "bob": (5, 5, 5, 5, 5, 5)}))
-    fixed = {"history": history, "shots": 2, "dimensions": ANY_NUMBER}
-    return score_with(script, judge_use("personalized", **{**fixed, **params}), task("ann"))
-
-
-def test_a_thin_history_is_shrunk_toward_the_aggregate_judge(tmp_path: Path) -> None:
-    (trace,), bodies = score_shrunk(tmp_path, by_examples(), shrinkage=1.0)
-    (verdict,) = trace.verdicts
-    assert verdict.shrinkage is not None
-    assert verdict.shrinkage.weight == 1 / (1 + 4)  # of all that may be shown, not of the two that are
-    assert verdict.shrinkage.toward == 0.5
-    assert verdict.score == pytest.approx(0.8 * 0.1 + 0.2 * 0.5)
-    assert verdict.native == pytest.approx(10 * verdict.score)
-    assert sorted(examples_shown(body) for body in bodies) == [[("reviewer 1", 1.0)] * 2, [("reviewer 2", 5.0)] * 2]
-    assert {verdict.call, verdict.shrinkage.call} == {call.id for call in trace.calls}
-    assert {use.id: use.purpose for use in verdict.named_calls} == {
-        verdict.call: "judge",
-        verdict.shrinkage.call: "aggregate judge",
-    }
-    assert len(trace.calls) == 2
-    assert example_reviewers(verdict) == ["ann", "ann"]
-    assert [one.reviewer for one in verdict.shrinkage.examples] == ["bob", "bob"]
-
-
-def failing_for(number: int, answer: Answer) -> Any:
-    """A model that fails for examples with this score."""
-    return lambda body, _: answer if examples_shown(body)[0][1] == number else prediction_reply(body, 2)
-
-
-@pytest.mark.parametrize("score", [1, 5], ids=["its own", "its partner"])
-def test_a_shrunk_verdict_fails_if_either_prediction_fails(tmp_path: Path, score: int) -> None:
-    (trace,), _ = score_shrunk(tmp_path, failing_for(score, status(400)), shrinkage=1.0)
-    (verdict,) = trace.verdicts
-    assert (verdict.status, verdict.score, verdict.shrinkage) == ("failed", None, None)
-    assert (trace.reward.status, trace.reward.value) == ("failed", None)
-    assert example_reviewers(verdict) == ["ann", "ann"]
-
-
 # Nobody is named
 
 IDS = ("Zacharias Quux", "z.quux@example.org", "{{ 7 * 7 }}", "<<<example 0123456789abcdef", "reviewer 9\n", "評者甲")
@@ -259,3 +216,42 @@ def test_a_prediction_without_a_quotation_from_the_response_is_the_worst_case(
 
 
 VALUES: Sequence[tuple[Any, str]] = [(2.5, "half"), (0, "below"), (6, "above"), ("4", "a word"), (True, "a truth")]
+
+
+# What is scored
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_prompt_names_the_dimension_and_the_words_of_its_scale_from_low_to_high(tmp_path: Path, kind: str) -> None:
+    words = {"10": "just so", "2": "poor", "-3": "not at all", "else": "any other"}
+    stated = {"appeal": {**QUALITY["quality"], "scale": [-3, 10], "anchors": words}}
+    known = {} if kind == "zero-shot" else {"history": write_history(tmp_path, rows(SCORES))}
+    _, (body,) = score_with(by_examples(min, without=1), judge_use(kind, dimensions=stated, **known), task("ann"))
+    user = scripted_judge.user_message(body)
+    assert scripted_judge.fenced("appeal", "dimension") in user
+    text = "How good it is.\n-3: not at all\n2: poor\n10: just so\nelse: any other"
+    assert scripted_judge.fenced(text, "item") in user
+
+
+# Cannot tell
+
+
+def cannot_tell(body: Mapping[str, Any], **fields: Any) -> Any:
+    """A reply that predicts no score."""
+    schema = body["response_format"]["json_schema"]["schema"]["properties"]["score"]["properties"]
+    said = {"reason": "neither is said", "quotes": [], "value": None, "confidence": None, **fields}
+    return scripted_judge.reply_with(json.dumps({"score": {name: said[name] for name in schema}}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("confidence", [None, 10])
+def test_a_judge_that_cannot_tell_abstains_with_its_reason(tmp_path: Path, kind: str, confidence: Any) -> None:
+    known = {} if kind == "zero-shot" else {"history": write_history(tmp_path, rows(SCORES))}
+    (trace,), bodies = score_with(
+        lambda body, _: cannot_tell(body, confidence=confidence), judge_use(kind, **known), task("ann")
+    )
+    (verdict,) = trace.verdicts
+    assert (verdict.status, verdict.reason, verdict.score) == ("abstained", "neither is said", None)
+    assert (len(bodies), verdict.call) == (1, trace.calls[0].id)  # nothing is quoted for it, and nothing repaired
+    assert len(verdict.examples) == (0 if kind == "zero-shot" else 5)
+    assert (trace.reward.status, trace.reward.value) == ("failed", None)

@@ -1,28 +1,23 @@
-"""The order of examples: by score, by similarity or by a custom selector, always deterministic."""
+"""The order of examples: drawn, by score or by similarity, always deterministic; a reviewer's base rate survives."""
 
+import csv
+import gzip
 import json
-from collections import Counter
+import statistics
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.example_selectors import BaseExampleSelector
 from rapidfuzz import fuzz
 
 from jurygraph import Jury, Question
-from jurygraph.errors import ConfigError
-from jurygraph.judges.few_shot.history import Example
-from jurygraph.judges.few_shot.selection import (
-    BUILT_IN,
-    Balanced,
-    Selectors,
-    load_selector,
-    order_examples,
-)
-from tests.agents.judging import scripted_judge
+from jurygraph.judges.examples import Choice, Example, order_examples
+from tests.judges.criteria import scripted_judge
 from tests.judges.few_shot.reviewers import (
     ANY_NUMBER,
     WITH_EXAMPLES,
@@ -45,21 +40,23 @@ from tests.models import judge_scripts
 from tests.models.server import run_server
 
 QUERY = "Write about cats."
+CONVABUSE = Path(__file__).parents[3] / "examples" / "consensus" / "convabuse.csv.gz"
+SHOTS, SEEDS = 5, 100
 
 
-def examples(*scores: float, texts: Sequence[str] = ()) -> tuple[Example, ...]:
+def examples(*scores: float, texts: Sequence[str] = ()) -> list[Example]:
     """Examples of ann with these scores, and with these texts instead of their own."""
     changed = [{"text": text} for text in texts] or [{}] * len(scores)
     said = [row("ann", f"i{n}", score, **more) for n, (score, more) in enumerate(zip(scores, changed, strict=True))]
     return load_history(said, ANY_NUMBER).examples_of("ann", "quality")
 
 
-def order_by(choice: str, given: Sequence[Example], query: str = QUERY, seed: int = 0) -> list[Example]:
-    return order_examples(load_selector(choice), given, query, seed)
+def order_by(choice: Any, given: Sequence[Example], query: str = QUERY, seed: int = 0) -> list[Example]:
+    return order_examples(choice, given, query, seed)
 
 
 some_scores = st.lists(st.integers(0, 5).map(float), max_size=20)
-own_choices = st.sampled_from(sorted(BUILT_IN))
+own_choices = st.sampled_from(get_args(Choice))
 seeds = st.integers(0, 2**40)
 
 
@@ -117,115 +114,74 @@ def test_similar_orders_by_similarity_to_the_query(texts: list[str], place: int,
     assert likeness == sorted(likeness, reverse=True)
 
 
-# One's own
+# The base rate
 
 
-class HighestFirst(BaseExampleSelector):
-    """Takes high scores first, at most `most` examples."""
-
-    most = 100
-
-    def __init__(self, examples: Sequence[dict[str, Any]], seed: int) -> None:
-        self.given, self.seed = list(examples), seed
-
-    def add_example(self, example: dict[str, Any]) -> None:
-        self.given.append(example)
-
-    def select_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
-        assert input_variables == {"query": QUERY}
-        return sorted(self.given, key=lambda example: -example["score"])[: self.most]
+def read_severities() -> dict[str, list[float]]:
+    """Return what each rater of ConvAbuse gave, from 0 (no abuse) to 2."""
+    with gzip.open(CONVABUSE, "rt", encoding="utf-8", newline="") as file:
+        given = defaultdict(list)
+        for vote in csv.DictReader(file):
+            given[vote["annotator"]].append(float(vote["label"]))
+    return given
 
 
-def path_of(selectors: Any) -> str:
-    return f"{__name__}.{selectors.__name__}"
+def mean_of_draws(choice: str, scores: Sequence[float]) -> float:
+    """Return the mean score of the examples that are shown, over the seeds."""
+    draws = (order_by(choice, examples(*scores), seed=seed)[:SHOTS] for seed in range(SEEDS))
+    return statistics.fmean(example.score for draw in draws for example in draw)
 
 
-def test_a_custom_selector_is_named_by_its_path_and_gets_the_seed() -> None:
-    said = rows({"ann": (1, 5, 3, 4), "bob": (2, 2, 2, 2)})
-    (question,) = plan_questions(judge("personalized", said, choice=path_of(HighestFirst), shots=2), task("ann"))
-    assert [score for *_, score in candidates_of(question)] == [5.0, 4.0, 3.0, 1.0]
-    made = load_selector(path_of(HighestFirst))([], 7)
-    assert isinstance(made, HighestFirst)
-    assert made.seed == 7
+@pytest.mark.exhaustive
+def test_the_examples_of_each_rater_of_convabuse_have_the_mean_of_that_rater() -> None:
+    given = read_severities()
+    assert (len(given), sum(map(len, given.values()))) == (8, 9571)
+    own = [statistics.fmean(scores) for scores in given.values()]
+    drawn = [mean_of_draws("random", scores) for scores in given.values()]
+    assert np.corrcoef(own, drawn)[0, 1] > 0.95
+    assert np.abs(np.subtract(own, drawn)).max() < 0.1
 
 
-# Selectors that misbehave
+def test_balanced_examples_are_alike_whoever_the_rater_is() -> None:
+    strict, lenient = [0.0] * 45 + [1.0] * 5 + [2.0] * 5, [0.0] * 5 + [1.0] * 5 + [2.0] * 45
+    assert mean_of_draws("balanced", strict) == pytest.approx(mean_of_draws("balanced", lenient), abs=0.05)
+    assert mean_of_draws("random", lenient) - mean_of_draws("random", strict) > 1.2
 
 
-class Told(HighestFirst):
-    """Gives what a test says."""
-
-    def select_examples(self, input_variables: dict[str, str]) -> Any:
-        return self.answer(self.given)
-
-    def answer(self, given: list[dict[str, Any]]) -> Any:
-        raise NotImplementedError
+def test_each_task_has_a_draw_of_its_own() -> None:
+    judging = judge("personalized", rows({"ann": range(10), "bob": range(10)}), shots=2, dimensions=ANY_NUMBER)
+    plans = [plan_questions(judging, task("ann", query=query)) for query in ("cats", "cats", "dogs", "birds", "fish")]
+    first, again, *others = [candidates_of(question)[:2] for (question,) in plans]
+    assert first == again
+    assert len({str(draw) for draw in (first, *others)}) > 2
 
 
-class Twice(Told):
-    def answer(self, given: list[dict[str, Any]]) -> Any:
-        return [given[0], given[0]]
+# An item once
 
 
-class Invented(Told):
-    def answer(self, given: list[dict[str, Any]]) -> Any:
-        return [{**given[0], "digest": "f" * 64}]
+def rated(*ratings: tuple[str, str, float]) -> list[Example]:
+    """Return the examples that reviewers other than `nobody` gave: reviewer, item and score each."""
+    return load_history([row(*rating) for rating in ratings], ANY_NUMBER).examples_of_others("nobody", "quality")
 
 
-class WithoutDigests(Told):
-    def answer(self, given: list[dict[str, Any]]) -> Any:
-        return [{"text": one["text"]} for one in given]
+some_ratings = st.lists(
+    st.tuples(st.sampled_from("abcdef"), st.sampled_from(["i1", "i2", "i3", "i4"]), st.integers(0, 5).map(float)),
+    max_size=24,
+    unique_by=lambda rating: rating[:2],
+)
 
 
-class Texts(Told):
-    def answer(self, given: list[dict[str, Any]]) -> Any:
-        return [one["text"] for one in given]
+@given(some_ratings, own_choices, st.integers(0, 2**40))
+def test_every_item_comes_once_in_any_order(ratings: list[tuple[str, str, float]], choice: str, seed: int) -> None:
+    ordered = order_by(choice, rated(*ratings), "cats", seed)
+    assert Counter(one.item for one in ordered) == dict.fromkeys({item for _, item, _ in ratings}, 1)
 
 
-class Nothing(Told):
-    def answer(self, given: list[dict[str, Any]]) -> Any:
-        return None
-
-
-class Raises(Told):
-    def answer(self, given: list[dict[str, Any]]) -> Any:
-        raise KeyError("metadata")
-
-
-def raises(examples: Sequence[dict[str, Any]], seed: int) -> Any:
-    raise ZeroDivisionError("division by zero")
-
-
-def no_selector(examples: Sequence[dict[str, Any]], seed: int) -> Any:
-    return examples
-
-
-def too_few_arguments(examples: Sequence[dict[str, Any]]) -> Any:
-    return Balanced(examples, 0)
-
-
-@pytest.mark.parametrize("selectors", [Twice, Invented, WithoutDigests, Texts, Nothing])
-def test_an_unknown_or_repeated_name_is_refused(selectors: Selectors) -> None:
-    with pytest.raises(ConfigError, match=r"^choice: "):
-        plan_questions(
-            judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=path_of(selectors)), task("ann")
-        )
-
-
-@pytest.mark.parametrize("selectors", [no_selector, too_few_arguments])
-def test_an_invalid_selector_is_refused(selectors: Any) -> None:
-    with pytest.raises(ConfigError, match=r"^choice: "):
-        plan_questions(
-            judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=path_of(selectors)), task("ann")
-        )
-
-
-@pytest.mark.parametrize(("selectors", "said"), [(Raises, "KeyError: 'metadata'"), (raises, "ZeroDivisionError: div")])
-def test_an_exception_of_a_selector_is_reported_with_its_name(selectors: Any, said: str) -> None:
-    with pytest.raises(ConfigError, match=f"^choice: the selector failed: {said}"):
-        plan_questions(
-            judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=path_of(selectors)), task("ann")
-        )
+def test_an_item_is_first_in_the_draw_as_often_as_it_was_rated() -> None:
+    """So the first example has the base rate of the pool: four of five ratings are of the item that all rated."""
+    given = rated(*((who, "all", 5.0) for who in "abcd"), ("e", "alone", 0.0))
+    firsts = [order_by("random", given, "", seed)[0].score for seed in range(1000)]
+    assert statistics.fmean(firsts) == pytest.approx(4.0, abs=0.2)
 
 
 # What the plan freezes

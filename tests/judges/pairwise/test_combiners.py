@@ -106,12 +106,6 @@ def test_a_missing_order_gives_no_wins() -> None:
     assert values("rank-share", lists("abc", None)) == [0.5, 0.25, 0.0]
 
 
-def test_diagnostics_cover_only_judged_verdicts() -> None:
-    group = pairs({"ab": 1, "ba": None, "ac": 1, "ca": 1, "bc": None, "cb": None})
-    assert diagnostic(group, "flips") == [1.0, 0.0, 1.0]
-    assert diagnostic(group, "first") == [1.0, 0.5, 1.0]
-
-
 def test_the_judged_part_consists_of_pairs_judged_in_both_orders() -> None:
     group = pairs({"ab": 1, "ba": None, "ac": 1, "ca": 0, "bc": 1, "cb": 0})
     assert combine_group("win-share", group, "partial").value.tolist() == [1.0, 1.0, 0.0]

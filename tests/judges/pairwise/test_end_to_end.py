@@ -45,18 +45,6 @@ def test_a_judge_of_length_ranks_by_length(settings: dict[str, Any]) -> None:
     assert {trace.reward.status for trace in traces} == {"ok"}
 
 
-def test_listings_through_bradley_terry() -> None:
-    own = {
-        "combiner": "bradley-terry",
-        "params": {"shown": "lists"},
-        "inputs": {"listwise": {"verdicts_of": "listwise"}},
-    }
-    traces, _ = score_by_script(judge_script(longest), use="listwise", settings={"components": {"listwise": own}})
-    found = rewards(traces)
-    assert found[0] < found[1] < found[2]
-    assert sum(diagnostics_of(traces, "strength", "listwise")) == pytest.approx(3.0)
-
-
 # Responses that talk to the judge
 
 
@@ -98,7 +86,6 @@ def test_a_failed_order_is_lost_for_both_with_open_bounds() -> None:
     ("config", "asked"),
     [
         ({"evaluators": [{"use": "listwise", "samples": 1}]}, "'listwise' asks for 1 on each group"),
-        ({"evaluators": [{"use": "listwise", "samples": 4}]}, "'listwise' asks for 4 on each group"),
         ({"evaluators": [{"use": "pairwise", "samples": 2}]}, "'pairwise' asks for 2 on each ordered pair"),
         (
             {

@@ -67,8 +67,6 @@ def test_each_response_has_its_own_quotations() -> None:
     [
         (["A", "B"], "ranking"),
         (["A", "B", "B"], "the ranking is A, B, B: name each of A, B, C once"),
-        (["A", "B", "D"], "ranking"),
-        (["A", "B", "C", "A"], "ranking"),
     ],
 )
 def test_an_incomplete_ranking_is_an_invalid_reply(ranking: list[str], said: str) -> None:
@@ -85,19 +83,6 @@ def test_a_ranking_needs_a_quotation_from_some_response(quotes: list[str]) -> No
     assert {(one.score, one.native, one.unsupported) for one in found} == {(0.5, 2.0, "tie")}
     assert (rewards(traces), len(bodies)) == ([0.5, 0.5, 0.5], 4)
     traces, _ = listwise(constant_judge(quotes=quotes), safety={"evidence": "off"})
-    assert rewards(traces) == [0.0, 0.5, 1.0]
-
-
-def test_a_compact_profile_asks_for_the_ranking_alone() -> None:
-    traces, bodies = listwise(judge_script(longest), profile="compact")
-    schemas = [body["response_format"]["json_schema"]["schema"]["properties"] for body in bodies]
-    assert [list(schema) for schema in schemas] == [["ranking"], ["ranking"]]
-    assert schemas[0]["ranking"] == {
-        "type": "array",
-        "items": {"type": "string", "enum": ["A", "B", "C"]},
-        "minItems": 3,
-        "maxItems": 3,
-    }
     assert rewards(traces) == [0.0, 0.5, 1.0]
 
 

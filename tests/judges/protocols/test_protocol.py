@@ -11,15 +11,15 @@ import pytest
 from jurygraph import Task, TaskView, conformance
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.graphs.prepare_graph import view_task
-from jurygraph.judges.protocols.protocol import TOKENS_PER_REASON, ScoringProtocol
+from jurygraph.judges.protocols import TOKENS_PER_REASON, ScoringProtocol
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import EvaluatorUse
-from tests.agents.judging.scripted_judge import (
+from tests.examples import one_in
+from tests.judges.criteria.scripted_judge import (
     fenced,
     score_by_script,
     user_message,
 )
-from tests.examples import one_in
 from tests.judges.protocols.trip import (
     ADAPTIVE,
     ALL,
@@ -63,16 +63,6 @@ def view_of(task: Task) -> TaskView:
 
 
 # One call
-
-
-@every_protocol
-def test_one_call_is_made_for_each_response_and_sample(use: str) -> None:
-    trace, bodies = score_protocol(
-        find_everything, {"use": use, "samples": 2}, trip(3), PLAN, "Go home at six.", cache=False
-    )
-    assert len(bodies) == 2 * 2
-    assert len({verdict.call for verdict in trace.verdicts}) == 2
-    assert {verdict.status for verdict in trace.verdicts} == {"ok"}
 
 
 @every_protocol
@@ -197,14 +187,6 @@ def test_a_finding_without_a_quotation_is_the_worst_case_after_one_repair(use: s
 
 
 @every_protocol
-def test_an_unsupported_verdict_gives_no_credit_and_is_judged(use: str) -> None:
-    trace, _ = score_protocol(UNSUPPORTED[use][0], use, trip(2))
-    expected = {DIRECT: 0.0, RUBRIC: 0.85 * 2 / 3, CHECKLIST: 1 - 2 / 30.5, ADAPTIVE: 0.5 / 3, UNIFORM: 0.5 / 3}[use]
-    assert (trace.reward.value, trace.reward.coverage) == (pytest.approx(expected, abs=1e-12), 1.0)
-    assert trace.reward.range[0] == trace.reward.range[1]
-
-
-@every_protocol
 def test_quotations_have_offsets_and_unverified_ones_are_in_the_reason(use: str) -> None:
     quotes = (*HERE, *ELSEWHERE)
     reply = {
@@ -302,19 +284,15 @@ def test_sample_s_lists_the_people_rotated_by_s_and_each_finding_belongs_to_its_
 # Replies that are none
 
 MALFORMED: dict[str, Sequence[Any]] = {
-    DIRECT: (direct(0), direct(11), direct("7"), {"value": 7}, {**direct(7), "note": ""}),
+    DIRECT: (direct(0), {**direct(7), "note": ""}),
     RUBRIC: (rubric([7, 7, 7, 7, 0.5]), {name: one for name, one in rubric([7] * 5).items() if name != "fairness"}),
     CHECKLIST: (
         checklist([[True] * 3], lambda name: True),
-        checklist([[True] * 3] * 3, lambda name: True),
         checklist([[True] * 3] * 2, lambda name: True) | {"B1": item(0.5)},
     ),
     ADAPTIVE: (
         decomposed([7, 4], [0.5, 0.46]),
-        decomposed([7, 4], [0.5, 0.54]),
         decomposed([7, 4], [0, 0]),
-        decomposed([7, 4], [50, 50]),
-        decomposed([7, 4], [1.2, -0.2]),
         decomposed([7, 4, 4], [0.5, 0.3, 0.2]),
         decomposed([7], [1]),
         decomposed([0, 4], [0.5, 0.5]),

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jurygraph import Task, Trace
-from jurygraph.judges.protocols.protocol import ASPECTS, DIMENSIONS, ITEMS
-from tests.agents.judging.scripted_judge import score_by_script
+from jurygraph.judges.protocols import ASPECTS, DIMENSIONS, ITEMS
+from tests.judges.criteria.scripted_judge import score_by_script
 from tests.models.judge_scripts import items_of, responses
 from tests.models.server import Answer, reply_with
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from jurygraph.arrays import Floats
-from jurygraph.models.embedding.embedder import BATCH_SIZE, CachingEmbedder, Embedder, normalize_vectors
-from jurygraph.models.faults import Fault
+from jurygraph.models.embedding import BATCH_SIZE, CachingEmbedder, Embedder, normalize_vectors
+from jurygraph.models.request import Fault
 from tests.models.embedding.server import vector
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.models.embedding.embedder import normalize_vectors, sort_by_index, validate_scores
-from jurygraph.models.faults import Fault
+from jurygraph.models.embedding import normalize_vectors, sort_by_index, validate_scores
+from jurygraph.models.request import Fault
 from tests.rows import all_rows
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.embedding import sentence_transformer
-from jurygraph.models.embedding.factory import open_embedder, open_reranker
+from jurygraph.models import embedding
+from jurygraph.models.embedding import open_embedder, open_reranker
 
 both = pytest.mark.parametrize("opened", [open_embedder, open_reranker])
 
@@ -66,8 +66,8 @@ def test_without_the_extra_the_error_says_how_to_install_it(
     opened: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(name: str) -> str:
-        raise sentence_transformer.PackageNotFoundError(name)
+        raise embedding.PackageNotFoundError(name)
 
-    monkeypatch.setattr(sentence_transformer, "version", missing)
+    monkeypatch.setattr(embedding, "version", missing)
     with pytest.raises(ConfigError, match=r"pip install 'jurygraph\[embeddings\]'"):
         opened("sentence-transformers:all-MiniLM-L6-v2")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph import Jury, Response, Task
-from jurygraph.models.embedding.factory import open_embedder
+from jurygraph.models.embedding import open_embedder
 
 pytestmark = pytest.mark.heavy
 

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from jurygraph.arrays import Floats
-from jurygraph.models.embedding import remote
-from jurygraph.models.embedding.embedder import normalize_vectors
-from jurygraph.models.embedding.factory import open_embedder, open_reranker
-from jurygraph.models.faults import Fault
-from jurygraph.models.retries import RetryPolicy
+from jurygraph.models import embedding as remote
+from jurygraph.models.embedding import normalize_vectors, open_embedder, open_reranker
+from jurygraph.models.limits import RetryPolicy
+from jurygraph.models.request import Fault
 from tests.models.embedding.server import embeddings_reply, ranking_reply, run_embedding_server, vector
 from tests.models.server import raw_body
 from tests.rows import all_rows

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph import Jury, Response, Task
-from jurygraph.models.faults import Fault
+from jurygraph.models.request import Fault
 from tests.models.embedding import tiny
 from tests.models.embedding.test_sentence_transformer import scores
 

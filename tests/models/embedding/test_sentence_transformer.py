@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from jurygraph.arrays import Floats
-from jurygraph.models.embedding.factory import open_embedder, open_reranker
-from jurygraph.models.faults import Fault
+from jurygraph.models.embedding import open_embedder, open_reranker
+from jurygraph.models.request import Fault
 from tests.models.embedding import tiny
 
 pytestmark = pytest.mark.heavy

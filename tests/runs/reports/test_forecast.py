@@ -15,10 +15,8 @@ import jurygraph as jg
 from jurygraph.errors import BudgetExceeded
 from jurygraph.models.backend import Backend
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
-from jurygraph.models.budget import Price, highest_cost
-from jurygraph.models.gateway import Gateway, RequestLimits
-from jurygraph.models.gateways import Gateways
-from jurygraph.models.limiter import Limiter
+from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
+from jurygraph.models.limits import Limiter, Price, highest_cost
 from jurygraph.models.request import Request
 from jurygraph.runs.reports.estimate import CallEstimate, CallLoad, Estimator, Forecast
 from jurygraph.runs.workflows.branch import open_reused_run

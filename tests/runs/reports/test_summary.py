@@ -118,8 +118,22 @@ def test_failures_are_listed_by_frequency() -> None:
     )
     add(summary, trace("t", "b", None, *[verdict_with_failure("b", "response", "truncated", f"{n}") for n in range(2)]))
     assert summary.to_json()["failures"] == [
-        {"cause": "response", "kind": "truncated", "message": "0", "verdicts": 2, "evaluators": {"tone": 2}},
-        {"cause": "infrastructure", "kind": "timeout", "message": "5 s", "verdicts": 1, "evaluators": {"tone": 1}},
+        {
+            "cause": "response",
+            "kind": "truncated",
+            "message": "0",
+            "response": "b",
+            "verdicts": 2,
+            "evaluators": {"tone": 2},
+        },
+        {
+            "cause": "infrastructure",
+            "kind": "timeout",
+            "message": "5 s",
+            "response": "a",
+            "verdicts": 1,
+            "evaluators": {"tone": 1},
+        },
     ]
     add(
         summary,
@@ -170,7 +184,11 @@ def test_failed_rewards_are_told_that_differ_in_what_was_judged_of_them() -> Non
     left_out = FailedRewards(4, True, "tone", 3, pytest.approx(2.65 / 3), pytest.approx(0.57 / 4))
     assert summary.left_out == left_out
     assert summary.to_json()["left_out"]["failed"] == 4
-    assert (summary.figures.mean, summary.figures.failed, summary.figures.responses) == (pytest.approx(0.6425), 4, 8)
+    assert (summary.figures["mean"], summary.figures["failed"], summary.figures["responses"]) == (
+        pytest.approx(0.6425),
+        4,
+        8,
+    )
 
 
 def test_failed_rewards_that_are_like_the_others_are_not_said_to_mislead() -> None:

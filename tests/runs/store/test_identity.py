@@ -141,7 +141,7 @@ class TestVerifiedWithoutAModel:
         self, server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run_session(tmp_path / "run", tasks, judge_config(server))
-        monkeypatch.setattr("jurygraph.agents.judging.forms.p_true", lambda reply, path: 0.123)
+        monkeypatch.setattr("jurygraph.judges.criteria.p_true", lambda reply, path: 0.123)
         with pytest.raises(TraceMismatch, match=r"score is 0\.\d+ in the run and 0\.123 when recomputed"):
             verify_deeply(tmp_path / "run")
 

@@ -16,7 +16,7 @@ from jurygraph.runs.store.packing import (
     unpack_verdict,
 )
 from jurygraph.schema import Failure, RecordedVerdict
-from jurygraph.schema.verdict import ExampleUse, Shrinkage, Swap
+from jurygraph.schema.verdict import ExampleUse, Swap
 from tests.graphs.scripted import criterion, decide_rewards, evaluator_use, make_plan, task
 from tests.runs.store.test_packing import OUTLINE, STAMP, pack, through_json, trace
 
@@ -92,16 +92,14 @@ def test_an_empty_failure_message_survives_and_an_erased_one_is_marked() -> None
     assert erased.message == ERASED
 
 
-def test_examples_shrinkage_and_both_orders_of_a_verdict_survive() -> None:
+def test_examples_and_both_orders_of_a_verdict_survive() -> None:
     use = ExampleUse(item="i", reviewer="ann", score=4.0, fingerprint="f", dropped="it is the same")
     swap = Swap(given=0.5, swapped=1.0, call="s")
-    shrinkage = Shrinkage(weight=0.25, toward=0.5, call="c", examples=(use,), swap=swap)
     fields = {
         "about": "r",
         "responses": ("r",),
         "score": 0.25,
         "examples": (use,),
-        "shrinkage": shrinkage,
         "swap": swap,
     }
     verdict = RecordedVerdict(**STAMP, **fields)

@@ -15,7 +15,6 @@ from jurygraph.errors import BudgetExceeded
 from jurygraph.runs.export import export_jsonl, table_to_csv
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.outline import read_groups
-from jurygraph.runs.reports.comparison.responses import read_responses
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import TableName
 from jurygraph.runs.workflows.rescoring import rescore
@@ -23,6 +22,7 @@ from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.sources import open_tasks
 from jurygraph.studies import monitor
+from jurygraph.studies.comparison import read_responses
 from jurygraph.studies.reliability import read_scores, report
 from tests.models.judge_scripts import response_in
 from tests.models.server import Answer, Server, run_server, status

@@ -6,7 +6,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Criterion
-from jurygraph.sources.importers.rubrics import NO_GAIN, WORDLESS, WORTHLESS
+from jurygraph.sources.importers.benchmarks import NO_GAIN, WORTHLESS
 from tests.sources.importers.published import HEALTHBENCH, import_rows, notes_of, tasks, write_rows
 
 FULL, PLAIN, FIRST_GROUP = HEALTHBENCH
@@ -77,7 +77,7 @@ def test_criteria_without_effect_are_omitted_and_reported_and_the_others_keep_th
     assert task.metadata == {"criteria": {"criterion-2": {"tags": ["y"]}}}
     assert notes_of("healthbench", file, row) == [
         (WORTHLESS, "22222222-bbbb: criterion-1"),
-        (WORDLESS, "22222222-bbbb: criterion-3"),
+        (WORTHLESS, "22222222-bbbb: criterion-3"),
         (WORTHLESS, "22222222-bbbb: criterion-4"),
     ]
 

@@ -21,7 +21,7 @@ def test_a_pair_is_two_responses_of_one_model_of_which_the_label_prefers_one(tmp
 
 def test_its_source_is_kept_and_nothing_is_left_out(tmp_path: Path) -> None:
     first, second, third = tasks("judgebench", tmp_path / "in.jsonl", *JUDGEBENCH)
-    assert first.metadata == {"source": "mmlu-pro-law", "original_id": "1420"}
-    assert second.metadata == {"source": "livecodebench", "other": {"judge": {"votes": 3}}}
+    assert first.metadata == {"source": "mmlu-pro-law", "original_id": 1420}
+    assert second.metadata == {"source": "livecodebench", "judge": {"votes": 3}}
     assert third.metadata == {}
     assert notes_of("judgebench", tmp_path / "in.jsonl", *JUDGEBENCH) == []

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jurygraph.schema import Criterion
 from jurygraph.schema.task import Part
-from jurygraph.sources.importers.rubrics import WHOLE, sub_items
+from jurygraph.sources.importers.benchmarks import WHOLE, sub_items
 from tests.examples import at_most
 from tests.sources.importers.published import PLAWBENCH, notes_of, tasks
 
@@ -55,10 +55,10 @@ def test_a_section_with_inconsistent_sub_items_is_judged_as_one_with_a_note(file
 def test_other_columns_are_kept(file: Path) -> None:
     loan, theft, other = tasks("plawbench", file, *PLAWBENCH)
     named = ("结论得分", "案情简述得分", "分析过程得分", "法条依据得分")
-    criteria = {f"criterion-{place}": {"tags": [name]} for place, name in enumerate(named, 1)}
+    criteria = {f"criterion-{place}": {"tags": name} for place, name in enumerate(named, 1)}
     assert loan.metadata == {"label": "个人生活", "criteria": criteria}
     assert theft.metadata == {"criteria": {"criterion-1": {"tags": ["conclusion"]}}}
-    assert other.metadata == {"other": {"split": "extra"}, "criteria": {"criterion-1": {"scorer": "b"}}}
+    assert other.metadata == {"split": "extra", "criteria": {"criterion-1": {"scorer": "b"}}}
 
 
 def test_an_id_is_derived_from_the_content_of_the_case(file: Path) -> None:

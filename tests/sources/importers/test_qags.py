@@ -59,6 +59,7 @@ def xsum(tmp_path: Path) -> Path:
 
 
 def test_an_item_is_a_sentence_of_a_summary_and_its_set_the_agent(cnn: Path, xsum: Path) -> None:
+    assert [one.group for one in votes(cnn)] == ["cnn_1"] * 6 + ["cnn_2"] * 2
     assert [(one.item, one.agent, one.annotator, one.label) for one in votes(cnn, xsum)] == [
         ("cnn_1_sent0", "CNN", "worker_0", 1.0),
         ("cnn_1_sent0", "CNN", "worker_3", 1.0),
@@ -74,10 +75,6 @@ def test_an_item_is_a_sentence_of_a_summary_and_its_set_the_agent(cnn: Path, xsu
     ]
 
 
-def test_the_sentences_of_a_summary_are_one_group(cnn: Path) -> None:
-    assert [one.group for one in votes(cnn)] == ["cnn_1"] * 6 + ["cnn_2"] * 2
-
-
 def test_its_votes_are_read_again_as_ratings(xsum: Path, tmp_path: Path) -> None:
     lines = [json.loads(one.model_dump_json(exclude_defaults=True)) for one in votes(xsum)]
     found = [rating for _, rating in read_ratings(write_rows(tmp_path / "ratings.jsonl", *lines)).rows]
@@ -88,44 +85,16 @@ def test_its_votes_are_read_again_as_ratings(xsum: Path, tmp_path: Path) -> None
     ]
 
 
-@pytest.mark.parametrize(
-    ("field", "change", "problem"),
-    [
-        ("article", {"article": 7}, "is the number 7; write text, in quotes"),
-        ("summary_sentences", {"summary_sentences": "It rained."}, "is the text 'It rained.'; write a list"),
-        ("summary_sentences", {"summary_sentences": []}, "has 0 entries; give it at least 1"),
-        (
-            "summary_sentences[0].sentence",
-            {"summary_sentences": [{"responses": []}]},
-            "is missing; every sentence needs it",
-        ),
-        (
-            "summary_sentences[0].responses[0].response",
-            {"summary_sentences": [{"sentence": "s", "responses": [{"worker_id": 1, "response": "partly"}]}]},
-            "is the text 'partly'; write 'yes' or 'no'",
-        ),
-        (
-            "summary_sentences[0].responses[1].worker_id",
-            {"summary_sentences": [{"sentence": "s", "responses": [*answers(w1="no"), {"response": "no"}]}]},
-            "is missing; every answer needs it",
-        ),
-    ],
-)
-def test_a_bad_row_is_named_with_file_line_and_field(field: str, change: Row, problem: str, tmp_path: Path) -> None:
-    source = write_rows(tmp_path / "xsum.jsonl", *XSUM, {**CNN[0], **change})
-    assert refusal(source) == f"xsum.jsonl, line 2, field {field}: {problem}"
+def test_a_bad_row_is_named_with_file_line_and_field(tmp_path: Path) -> None:
+    partly = [{"sentence": "s", "responses": [{"worker_id": 1, "response": "partly"}]}]
+    source = write_rows(tmp_path / "xsum.jsonl", *XSUM, {**CNN[0], "summary_sentences": partly})
+    field = "summary_sentences[0].responses[0].response"
+    assert refusal(source) == f"xsum.jsonl, line 2, field {field}: is the text 'partly'; write 'yes' or 'no'"
 
 
-@pytest.mark.parametrize("name", ["votes.jsonl", "cnn_and_xsum.jsonl", "-"])
-def test_a_name_that_does_not_say_one_set_is_refused(name: str) -> None:
-    assert refusal(Path(name)) == (
-        f"{name}: its name does not say which set it is of; have `cnn` or `xsum` in it, as in mturk_xsum.jsonl"
-    )
-
-
-def test_two_files_of_one_set_are_refused_since_their_items_would_be_one(cnn: Path, tmp_path: Path) -> None:
-    other = write_rows(tmp_path / "more_cnn.jsonl", *CNN)
-    assert refusal(cnn, other) == f"{other}: is of the set cnn, as {cnn} is; name one file of each set"
+def test_a_name_that_does_not_say_one_set_or_says_that_of_another_file_is_refused(cnn: Path) -> None:
+    for names in (["votes.jsonl"], ["cnn_and_xsum.jsonl"], ["-"], [cnn, "more_cnn.jsonl"]):
+        assert f"{names[-1]}: its name does not say which set it is of" in refusal(*map(Path, names))
 
 
 @pytest.mark.parametrize("rows", [[], [{"article": "a", "summary_sentences": [{"sentence": "b", "responses": []}]}]])

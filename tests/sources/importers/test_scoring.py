@@ -8,7 +8,7 @@ import pytest
 
 from jurygraph import Response, Task
 from jurygraph.schema import TaskLine
-from tests.agents.judging.scripted_judge import (
+from tests.judges.criteria.scripted_judge import (
     binary_reply,
     find_everything,
     parts_reply,

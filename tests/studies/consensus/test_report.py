@@ -10,7 +10,8 @@ import pytest
 from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import read_votes
-from jurygraph.studies.consensus import FittedConsensus, Settings, collect_votes, fit_consensus, study
+from jurygraph.studies import consensus as consensus_study
+from jurygraph.studies.consensus import FittedConsensus, Settings, collect_votes, fit_consensus
 from tests.studies.consensus.made import AGENTS, PANEL, votes_file
 from tests.studies.figures import Figures, figures_of
 
@@ -20,8 +21,8 @@ EXACTLY = {"rel": 0.0, "abs": 1e-9}
 SETS = ("mslr", "convabuse", pytest.param("mtbench", marks=pytest.mark.exhaustive))
 
 
-def report(reached: FittedConsensus, *measured: Any, **more: Any) -> Figures:
-    return figures_of(study.report(reached, *measured, **more))
+def report(reached: FittedConsensus) -> Figures:
+    return figures_of(consensus_study.report(reached))
 
 
 def fit_panel(settings: Settings, **fields: Any) -> FittedConsensus:
@@ -32,8 +33,7 @@ def fit_panel(settings: Settings, **fields: Any) -> FittedConsensus:
 def published_set(request: pytest.FixtureRequest) -> tuple[Figures, dict[str, Any]]:
     """Return the report of a data set with the preset `paper`, and the published figures."""
     votes = collect_votes([read_votes(ROOT / f"examples/consensus/{request.param}.csv.gz")])
-    found = fit_consensus(votes, Settings(preset="paper"))
-    return report(found, found.stability()), PUBLISHED[request.param]
+    return report(fit_consensus(votes, Settings(preset="paper"))), PUBLISHED[request.param]
 
 
 # Published figures
@@ -62,8 +62,6 @@ def test_annotators_and_ambiguity_equal_the_published_ones(
         assert [own.accuracy, own.leniency, own.strictness] == pytest.approx(list(one.values()), **EXACTLY)
     for one in expected["top_ambiguous"]:
         assert found["items"][one["item_id"]].ambiguity == pytest.approx(one["ambiguity"], **EXACTLY)
-    assert found.findings.mean_ambiguity == pytest.approx(expected["mean_ambiguity"], **EXACTLY)
-    assert found.findings.highly_ambiguous == expected["n_ambiguity_gt_0.3"]
 
 
 def test_counts_and_agreement_equal_the_published_ones(published_set: tuple[Figures, dict[str, Any]]) -> None:
@@ -136,70 +134,51 @@ def test_intervals_contain_the_score_and_are_reproducible() -> None:
         assert one.low <= one.score <= one.high
 
 
-def test_refits_give_the_intervals_of_agents_and_annotators() -> None:
-    found = fit_panel(Settings(preset="converged"), agent=AGENTS)
-    refits = found.refits()
-    result = report(found, refits=refits)
-    assert result.intervals == "refits"
-    for name, one in result.agents.items():
-        assert (one.low, one.high) == (refits.agents[name].low, refits.agents[name].high)
+@pytest.mark.landing
+def test_refits_and_draws_of_items_are_made_and_counted() -> None:
+    found = fit_panel(Settings(preset="converged", subsets=6), agent=AGENTS)
+    counted: list[int] = []
+    result = figures_of(consensus_study.report(found, counted.append))
+    assert sum(counted) == found.estimates == 206
+    assert result.intervals == "t, with refits"
+    columns = found.ballots
+    refits = consensus.refit_intervals(found.model, columns.agent, values=found.values)
+    assert {name: one.low for name, one in result.agents.items()} == {n: one.low for n, one in refits.agents.items()}
     for name, each in result.annotators.items():
         assert each.accuracy_interval == list(refits.annotators[name][0])
-
-
-@pytest.mark.parametrize(
-    ("settings", "rows", "why"),
-    [
-        (Settings(preset="paper"), PANEL, "preset paper takes the resamples of Algorithm 1"),
-        (
-            Settings(),
-            [row for row in PANEL if row[1] in ("ada", "bo")],
-            "2 annotators are not identifiable: 3 free cells for 5 unknowns; the estimate depends on its start or its "
-            "prior",
-        ),
-    ],
-)
-def test_nothing_is_refitted_for_a_reason(settings: Settings, rows: list[tuple[str, str, Any]], why: str) -> None:
-    found = fit_consensus(collect_votes([votes_file(*rows)]), settings)
-    assert (found.no_refits_reason, found.refit_count, found.refits()) == (why, 0, None)
-
-
-# Stability
-
-
-@pytest.mark.landing
-def test_stability_with_items_is_reported_beside_that_without() -> None:
-    found = fit_panel(Settings(subsets=6), agent=AGENTS)
-    with_items = found.stability(with_items=True)
-    result = report(found, found.stability(), stability_with_items=with_items)
-    assert result.stability_with_items["stableval"].score_shift == with_items["stableval"].score_shift
-    assert result.stability_with_items["stableval"] != result.stability["stableval"]
-
-
-def test_one_group_tells_nothing_of_others() -> None:
-    """Resamples of it would be the same items again, with intervals of no width."""
-    found = fit_panel(Settings(subsets=6), agent=AGENTS, group=["the only one"] * len(PANEL))
-    assert (found.no_refits_reason, found.refits()) == (study.ONE_UNIT, None)
-    assert found.stability() is not None
-    assert found.stability(with_items=True) is None
+    rows = (columns.item, columns.annotator, columns.label, columns.agent)
+    settings: Any = {"subsets": 6, "seed": 0, "with_items": True, "prompt": columns.file_item, "classes": (0, 1)}
+    drawn = consensus.ranking_stability(*rows, **settings)
+    assert result.stability["stableval"].score_shift == drawn["stableval"].score_shift
 
 
 # What cannot be measured
 
 
+TWO = [row for row in PANEL if row[1] in ("ada", "bo")]
+UNKNOWN = (
+    "2 annotators are not identifiable: 3 free cells for 5 unknowns; the estimate depends on its start or its prior"
+)
+
+
 @pytest.mark.parametrize(
-    ("settings", "agents", "why"),
+    ("settings", "rows", "columns", "limits"),
     [
-        (Settings(), None, "no row names an agent"),
-        (Settings(), ["one"] * len(PANEL), "there is one agent, and a ranking needs two"),
-        (Settings(fraction=0.2), AGENTS, "a share of 0.2 of 4 annotators is nobody"),
-        (Settings(subsets=0), AGENTS, "no subsets were asked for"),
+        (Settings(subsets=2), TWO, {}, ["no row has an agent", UNKNOWN]),
+        (Settings(), TWO, {"agent": ["one"] * 24}, ["there is one agent, and a ranking needs two", UNKNOWN]),
+        (Settings(fraction=0.2), TWO, {"agent": AGENTS[:24]}, ["a share of 0.2 of 2 annotators is nobody", UNKNOWN]),
+        (Settings(preset="paper", subsets=0), PANEL, {"agent": AGENTS}, ["no subsets were asked for", "preset paper"]),
+        (Settings(), PANEL, {"agent": AGENTS, "group": ["one"] * 48}, ["there is one item or group"] * 2),
     ],
 )
-def test_stability_is_omitted_with_a_reason(settings: Settings, agents: list[str] | None, why: str) -> None:
-    found = fit_panel(settings, **({} if agents is None else {"agent": agents}))
-    assert (found.no_stability_reason, found.stability()) == (why, None)
-    assert report(found).stability is None
+def test_what_is_not_measured_has_a_reason(
+    settings: Settings, rows: list[tuple[str, str, Any]], columns: dict[str, list[str]], limits: list[str]
+) -> None:
+    found = fit_consensus(collect_votes([votes_file(*rows, **columns)]), settings)
+    result = report(found)
+    assert (found.estimates, result.stability) == (0, None)
+    for limit, reason in zip(result.limits, limits, strict=True):
+        assert reason in limit
 
 
 @pytest.mark.parametrize(
@@ -212,13 +191,3 @@ def test_stability_is_omitted_with_a_reason(settings: Settings, agents: list[str
 def test_settings_that_do_not_match_the_votes_are_refused(settings: Settings, message: str) -> None:
     with pytest.raises(InputError, match=message):
         fit_panel(settings, agent=AGENTS)
-
-
-def test_key_findings_equal_table_29() -> None:
-    found = report(
-        fit_consensus(collect_votes([read_votes(ROOT / "examples/consensus/mslr.csv.gz")]), Settings(preset="paper"))
-    )
-    assert found.findings.correlation == pytest.approx(0.824, abs=5e-4)
-    assert found.findings.greatest_change == pytest.approx(0.148, abs=5e-4)
-    assert (found.findings.rank_changes, found.counts.agents) == (5, 6)
-    assert found.findings.highly_ambiguous_share == 0.0

@@ -10,7 +10,8 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings, read_ratings
-from jurygraph.studies.reviewers.baselines import Predictions, predict, read_parts
+from jurygraph.studies.agreement import read_parts
+from jurygraph.studies.reviewers.baselines import Predictions, predict
 from jurygraph.studies.reviewers.report import report
 from jurygraph.studies.reviewers.texts import tf_idf
 from tests.rows import all_rows
@@ -39,7 +40,7 @@ def random_rows(seed: int, reviewers: int = 5, items: int = 24) -> list[Row]:
 def predictions(
     rows: list[Row], *judges: str, texts: dict[str, str] | None = None, shots: tuple[int, ...] = (1, 3)
 ) -> list[Predictions]:
-    (part,) = read_parts(to_ratings(rows))
+    (part,) = read_parts([to_ratings(rows)])
     return list(predict(part, judges, shots, 2, texts or {}))
 
 
@@ -123,7 +124,7 @@ def test_the_baselines_of_convabuse_are_as_published_even_where_the_personal_one
     severity = gzip.decompress((ROOT / "tests/data/convabuse/severity.txt.gz").read_bytes()).decode().split()
     lines = [f"{row[0]},{row[2]},{score}\n" for row, score in zip(rated, severity, strict=True)]
     (tmp_path / "ratings.csv").write_text("item,reviewer,score\n" + "".join(lines), encoding="utf-8")
-    (part,) = read_parts(read_ratings(tmp_path / "ratings.csv"))
+    (part,) = read_parts([read_ratings(tmp_path / "ratings.csv")])
     found = figures_of(report([(part, list(predict(part, ("item-mean", "rater-offset"), (), 1, {})))]))
     assert [(one.judge, one.n) for one in found.judges] == [("item-mean", 9571), ("rater-offset", 9571)]
     assert [one.rmse for one in found.judges] == pytest.approx([0.739, 0.697], abs=5e-4)
@@ -142,4 +143,4 @@ def test_the_baselines_of_convabuse_are_as_published_even_where_the_personal_one
 def test_contradictory_ratings_are_refused(second: Row, message: str) -> None:
     first = {"item": "i", "reviewer": "ann", "score": 1.0, "group": "g"}
     with pytest.raises(InputError, match=message):
-        read_parts(to_ratings([first, {"score": 2.0, "group": "g"} | second]))
+        read_parts([to_ratings([first, {"score": 2.0, "group": "g"} | second])])

@@ -5,8 +5,9 @@ import pytest
 
 from jurygraph.aggregation.agreement import krippendorff_alpha
 from jurygraph.cli.render.report import report_lines
+from jurygraph.studies.agreement import ScoredPart, read_parts
 from jurygraph.studies.report import Report
-from jurygraph.studies.reviewers.baselines import Predictions, ScoredPart, predict, read_parts
+from jurygraph.studies.reviewers.baselines import Predictions, predict
 from jurygraph.studies.reviewers.report import report
 from tests.studies.figures import figures_of
 from tests.studies.reviewers.test_baselines import random_rows, to_ratings
@@ -75,7 +76,7 @@ def test_alpha_counts_a_prediction_as_the_nearest_score() -> None:
 
 def test_the_curve_has_each_number_of_examples_and_few_codes_are_questioned() -> None:
     rows = [row | {"score": float(row["score"] > 2)} for row in random_rows(1)]
-    (part,) = read_parts(to_ratings(rows))
+    (part,) = read_parts([to_ratings(rows)])
     result = report([(part, list(predict(part, ["own-history", "item-mean"], (2, 0, 1), 2, {})))])
     curve = figures_of(result).curve
     shots = [(one.judge, one.shots) for one in curve]

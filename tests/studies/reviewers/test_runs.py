@@ -8,7 +8,8 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.reviewers.baselines import predict, read_parts
+from jurygraph.studies.agreement import read_parts
+from jurygraph.studies.reviewers.baselines import predict
 from jurygraph.studies.reviewers.report import report
 from jurygraph.studies.reviewers.runs import join_runs, read_run, unrated_notes
 from tests.judges.few_shot.reviewers import judge_use, rows, write_history
@@ -56,7 +57,7 @@ def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> No
     with run_server(answer) as server:
         shown = [judge_use(kind, history=history, shots=2, seed=4) for kind in ("personalized", "zero-shot")]
         folder = score(tmp_path / "run", server, *shown)
-    parts = read_parts(to_ratings(rows(SCORES)))
+    parts = read_parts([to_ratings(rows(SCORES))])
     with Run.open(folder) as run:
         read = read_run(run)
     assert [(one.judge, one.shots, one.seed) for one in read] == [("personalized", 2, 4), ("zero-shot", 0, 4)]
@@ -69,7 +70,7 @@ def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> No
     ((sure, _),) = join_runs(read, parts, min_confidence=0.8)
     assert sure.left_out == {"failed": 3, "abstained": 3, "confidence below 80": 3}
     assert list(unrated_notes(read, parts)) == []
-    two = read_parts(to_ratings(rows({name: SCORES[name] for name in ("ann", "bob")})))
+    two = read_parts([to_ratings(rows({name: SCORES[name] for name in ("ann", "bob")}))])
     assert list(unrated_notes(read, two)) == [
         f"{folder}, {kind}: omitted, predictions of what is not rated: 4" for kind in ("personalized", "zero-shot")
     ]
@@ -88,11 +89,11 @@ def test_a_run_of_something_else_is_refused(tmp_path: Path) -> None:
         folder = score(tmp_path / "run", server, judge_use("zero-shot", history=history))
     with Run.open(folder) as run:
         read = read_run(run)
-    parts = read_parts(to_ratings(rows(SCORES)))
+    parts = read_parts([to_ratings(rows(SCORES))])
     with pytest.raises(
         InputError, match=r"also has zero-shot with 0 examples and seed 0; leave one|leave one of the runs"
     ):
         join_runs([*read, *read, *[type(one)(**vars(one)) for one in read]], parts)
-    others = read_parts(to_ratings([row | {"item": f"other {row['item']}"} for row in rows(SCORES)]))
+    others = read_parts([to_ratings([row | {"item": f"other {row['item']}"} for row in rows(SCORES)])])
     with pytest.raises(InputError, match=r"predicts none of the ratings.*a response needs the id of the rated item"):
         list(unrated_notes(read, others))

@@ -1,4 +1,4 @@
-"""Texts of items and reasons by any embedder, and reasons against the agreement of reviewers."""
+"""Similar texts: of items and of reasons."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,12 @@ import pytest
 
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
-from jurygraph.models.embedding.embedder import Embedder
-from jurygraph.models.faults import Fault
-from jurygraph.studies.reviewers.baselines import predict, read_parts
+from jurygraph.models.embedding import Embedder
+from jurygraph.models.request import Fault
+from jurygraph.studies.agreement import read_parts
+from jurygraph.studies.reviewers.baselines import predict
 from jurygraph.studies.reviewers.report import report
-from jurygraph.studies.reviewers.texts import EmbeddedTexts
+from jurygraph.studies.reviewers.texts import EmbeddedTexts, mantel
 from tests.studies.figures import figures_of
 from tests.studies.reviewers.test_baselines import Row, to_ratings
 
@@ -43,7 +44,7 @@ def test_neighbours_by_an_embedder_embed_each_text_once() -> None:
     ]
     embedder = ByFirstLetter()
     vectorize = EmbeddedTexts(embedder)
-    (part,) = read_parts(to_ratings(rows))
+    (part,) = read_parts([to_ratings(rows)])
     for _ in range(2):
         (nearest,) = predict(part, ["neighbours"], [3], 1, texts, vectorize)
     assert sorted(embedder.seen) == sorted(set(texts.values()))
@@ -72,8 +73,41 @@ def argued_rows(does_style_follow_scores: bool) -> list[Row]:
 
 @pytest.mark.parametrize("is_planted", [True, False])
 def test_those_who_agree_argue_alike_only_where_it_is_so(is_planted: bool) -> None:
-    parts = read_parts(to_ratings(argued_rows(is_planted)))
+    parts = read_parts([to_ratings(argued_rows(is_planted))])
     judged = [(part, list(predict(part, ["item-mean"], (), 1, {}))) for part in parts]
     (found,) = figures_of(report(judged)).reasons
     assert (found.reasons_of, found.pairs) == ("the reviewers", 45)
     assert (found.p < 0.02, found.correlation > 0.9) == (is_planted, is_planted)
+
+
+def symmetric(values: Floats) -> Floats:
+    return np.asarray(values + values.T)
+
+
+def test_p_is_uniform_without_a_relation_and_small_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members differ in both matrices, as strict and terse reviewers do, so that pairs are far from independent."""
+    monkeypatch.setattr("jurygraph.studies.reviewers.texts.PERMUTATIONS", 99)
+    rng = np.random.default_rng(0)
+    without = []
+    planted = []
+    for seed in range(200):
+        first, second = (np.add.outer(*[rng.normal(size=12)] * 2) + symmetric(rng.normal(size=(12, 12))) for _ in "ab")
+        second[0, 1] = second[1, 0] = np.nan
+        found = mantel(first, second, seed)
+        assert found.pairs == 65
+        without.append(found.p)
+        planted.append(mantel(first, second + first, seed).p)
+    p = np.array(without, dtype=np.float64)
+    assert 2 <= (p <= 0.05).sum() <= 18  # 10 expected; 99 % of a binomial distribution
+    assert 82 <= (p <= 0.5).sum() <= 118
+    assert (np.array(planted) <= 0.05).mean() > 0.9
+
+
+def test_what_cannot_be_correlated_has_no_p() -> None:
+    same = np.ones((5, 5))
+    assert mantel(same, np.arange(25.0).reshape(5, 5))[1:] == (None, None)
+    assert mantel(np.eye(2), np.eye(2)) == (1, None, None)
+    sparse = np.full((40, 40), np.nan)
+    sparse[:4, :4] = np.random.default_rng(0).normal(size=(4, 4))
+    found = mantel(sparse, sparse)
+    assert (found.pairs, found.p) == (6, None)

@@ -1,0 +1,417 @@
+"""The deriver that extracts records from a response's prose with a model, and keeps only what the prose contains."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+
+from pydantic import AfterValidator, Field, JsonValue, StringConstraints, create_model, model_validator
+
+from jurygraph.agents import notation
+from jurygraph.agents.ask import ask_model, shared_prompt_variables
+from jurygraph.agents.facts.values import parse_number
+from jurygraph.agents.roles import Deriver, DeriverInput
+from jurygraph.prompts import load_prompt
+from jurygraph.safety.evidence import Passage, SearchableText, search_off_loop
+from jurygraph.schema import Evidence, Failure, FrozenModel, Material
+from jurygraph.schema.frozen_model import Flag, Number, ParamsModel
+
+if TYPE_CHECKING:
+    from jurygraph.models.judge_client import ParsedReply
+
+QUOTE = "quote"
+"""The field of every record of a reply that quotes the passage with the record's values."""
+
+MAX_RECORDS = 60
+"""The largest number of records per kind in one reply."""
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,59}")
+_Words = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+_Value = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+_Quote = Annotated[str, StringConstraints(max_length=20_000)]
+
+
+class FieldSpec(FrozenModel):
+    """One field of a record: the description `about` that the model sees; a plain text means only that.
+
+    The value consists of words of the quoted passage, or with `number` of a number written there in digits. With
+    `context` it may occur anywhere before, as in a heading. With `one_of` it is one of these words, whose only evidence
+    is the passage that it was decided on. A record may lack a field that is `optional`.
+    """
+
+    about: _Words
+    number: Flag = False
+    context: Flag = False
+    optional: Flag = False
+    one_of: tuple[_Value, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_text(cls, value: Any) -> Any:
+        return {"about": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _check_options(self) -> Self:
+        conflicting = [name for name in ("number", "context") if getattr(self, name)]
+        if self.one_of and conflicting:
+            raise ValueError(f"`one_of` is not sought in the response, and `{conflicting[0]}` is; keep one of them")
+        if len(set(self.one_of)) < len(self.one_of):
+            raise ValueError("`one_of` has a duplicate; remove it")
+        return self
+
+
+Kind = Mapping[str, FieldSpec]
+Kinds = Mapping[str, Kind]
+
+
+def _check_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError("a name begins with a letter, and has up to 60 letters, digits and _")
+    return name
+
+
+def _check_field_name(name: str) -> str:
+    if name == QUOTE:
+        raise ValueError("every record has one already; leave it out")
+    return _check_name(name)
+
+
+_KindName = Annotated[str, AfterValidator(_check_name)]
+_FieldName = Annotated[str, AfterValidator(_check_field_name)]
+
+
+class RecordParams(ParamsModel):
+    """The params of `extract`."""
+
+    records: dict[_KindName, Annotated[dict[_FieldName, FieldSpec], Field(min_length=1, max_length=30)]] = Field(
+        min_length=1, max_length=30
+    )
+    """Kinds of records, each with its fields: a description of each, or `about` with `number`, `context`, `optional` or
+    `one_of`."""
+
+
+def reply_model(kinds: Kinds) -> type[FrozenModel]:
+    """Return the reply model: a list of records for each kind, in which the quoted passage comes first.
+
+    Kinds and fields are aliases, so that no name hides an attribute of `FrozenModel` (digest, …).
+    """
+    lists: dict[str, Any] = {}
+    for place, (kind, fields) in enumerate(kinds.items(), start=1):
+        record_fields: dict[str, Any] = {
+            f"field_{number}": (_value_type(field), Field(alias=name))
+            for number, (name, field) in enumerate(fields.items(), start=1)
+        }
+        record = create_model(f"Record_{kind}", __base__=FrozenModel, quote=(_Quote, ...), **record_fields)
+        records = Annotated[tuple[record, ...], Field(max_length=MAX_RECORDS)]
+        lists[f"kind_{place}"] = (records, Field(alias=kind))
+    return create_model("Extracted", __base__=FrozenModel, **lists)
+
+
+def _value_type(field: FieldSpec) -> Any:
+    value: Any = Literal[field.one_of] if field.one_of else Number if field.number else _Value
+    return value | None if field.optional else value
+
+
+MAX_PASSAGE = 500
+"""The longest passage, in characters, for a record: in a long one any two words are close."""
+
+_MAX_PLACES = 10_000
+_MAX_PASSAGES = 100
+_MAX_REPORTED = 10
+_MAX_QUOTATION = 2 * MAX_PASSAGE
+"""The longest quotation, in characters, that is searched; it may have more white space than the passage."""
+_BLANK = r"[ \u00a0\u2009\u202f]"
+_BLANKS = re.compile(_BLANK)
+_IN_GROUPS = rf"[0-9]{{1,3}}(?:{_BLANK}[0-9]{{3}})+(?:[.,][0-9]+)?(?![.,:/-]?[0-9])"
+_FIGURES = re.compile(rf"(?<![\w.,])([-\u2212]?(?:{_IN_GROUPS}|[0-9]+(?:[.,:/-][0-9]+)*))(?:st|nd|rd|th)?(?!\w)")
+_RANGE = re.compile(r"([0-9]+)-([0-9]+)")
+
+NOT_FOUND_MESSAGE = (
+    "what it quotes does not stand in the response, is cut within a word, or has less than eight letters or more than "
+    f"{MAX_PASSAGE}"
+)
+UNKNOWN = "(not found in the response)"
+"""The replacement of the text values of a lost record."""
+DUPLICATE_MESSAGE = "it is written down twice, and stated once"
+
+Record = Mapping[str, Any]
+
+
+class LeftOut(NamedTuple):
+    """A part of the reply left out of the data: its place in the reply, and the reason."""
+
+    at: str
+    reason: str
+
+
+class Grounded(NamedTuple):
+    """The records of each kind that occur in the response, the evidence of each value, and what was left out.
+
+    `lost` has the kind of each record that was left out whole and is no duplicate.
+    """
+
+    data: dict[str, list[dict[str, JsonValue]]]
+    evidence: tuple[Evidence, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    lost: tuple[str, ...] = ()
+
+
+def add_unknown_records(grounded: Grounded, kinds: Kinds) -> dict[str, JsonValue]:
+    """Return the data, with an unknown record per lost one behind the records of its kind.
+
+    A record that the model found but cannot show may still be in the response: leaving it out would credit the response
+    with not saying it. As an unknown record no fact confirms it, and no check that depends on it can hold.
+    """
+    data: dict[str, JsonValue] = {}
+    for kind, records in grounded.data.items():
+        required = (name for name, field in kinds[kind].items() if not (field.number or field.optional))
+        unknown: JsonValue = dict.fromkeys(required, UNKNOWN)
+        data[kind] = [*records, *([unknown] * grounded.lost.count(kind))]
+    return data
+
+
+def describe_left_out(left_out: Sequence[LeftOut]) -> str:
+    """Return what was left out in fixed words, without text of the response or the model; empty if nothing was."""
+    messages = [f"{entry.at}: {entry.reason}" for entry in left_out[:_MAX_REPORTED]]
+    if len(left_out) > _MAX_REPORTED:
+        messages.append(f"and {len(left_out) - _MAX_REPORTED} more")
+    return "; ".join(messages)
+
+
+class IndexedText(SearchableText):
+    """A response, with the positions of words and numbers in it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._passages_of: dict[str, Sequence[Passage]] = {}
+
+    def find_passages(self, quotation: str) -> Sequence[Passage]:
+        """Return the first 100 passages that match a quotation with enough content (see `supports`)."""
+        first = self.find_support(quotation) if len(quotation) <= _MAX_QUOTATION else None
+        if first is None or len(first.text) > MAX_PASSAGE:
+            return ()
+        passages = (passage for passage in self.find_words(first.text) if passage.start >= first.start)
+        return list(islice(passages, _MAX_PASSAGES))
+
+    def find_words(self, words: str) -> Sequence[Passage]:
+        """Return the first 10,000 passages with exactly these words, not within longer words."""
+        if words not in self._passages_of:
+            self._passages_of[words] = list(islice(self.find_between_words(words), _MAX_PLACES))
+        return self._passages_of[words]
+
+    def find_numerals(self, value: float) -> Sequence[Passage]:
+        """Return every passage that writes the number in digits, such as 1200, 1,200 or 1200.0; in order."""
+        return self._numerals.get(value, ())
+
+    @cached_property
+    def _numerals(self) -> Mapping[float, Sequence[Passage]]:
+        passages: dict[float, list[Passage]] = defaultdict(list)
+        for figures in _FIGURES.finditer(self.text):
+            # of a range, both ends are numbers
+            start = figures.start(1)
+            ends = _RANGE.fullmatch(figures[1])
+            spans = (
+                [figures.span(1)] if ends is None else [(start + ends.start(i), start + ends.end(i)) for i in (1, 2)]
+            )
+            for span in spans:
+                numeral = self.text[slice(*span)]
+                value = _parse_number(numeral)
+                if value is not None:  # times, dates and versions are no numbers
+                    passages[value].append(Passage(*span, numeral))
+        return passages
+
+
+def _parse_number(numeral: str) -> float | None:
+    return parse_number(_BLANKS.sub("", numeral).replace("\u2212", "-"))
+
+
+class _GroundedRecord(NamedTuple):
+    passage: Passage
+    found: Mapping[str, Passage]
+    record: dict[str, JsonValue]
+
+
+def ground(text: IndexedText, kinds: Kinds, reply: Mapping[str, Sequence[Record]]) -> Grounded:
+    """Return the parts of a reply that occur in the response.
+
+    The quoted passage of a record must occur there, and each value in it as whole words: case and every letter count. A
+    value of `context` occurs at or before the passage's end, and the nearest occurrence is its evidence. A record that
+    misses any of this is left out whole, or without that field if it is optional. Two equal records need two passages,
+    or one of them is left out.
+    """
+    data: dict[str, list[dict[str, JsonValue]]] = {}
+    evidence: list[Evidence] = []
+    left_out: list[LeftOut] = []
+    lost: list[str] = []
+    for kind, fields in kinds.items():
+        kept: list[_GroundedRecord] = []
+        for index, record in enumerate(reply[kind]):
+            grounded = _ground_record(text, fields, record, kept)
+            if isinstance(grounded, str):
+                left_out.append(LeftOut(f"{kind}[{index}]", grounded))
+                lost += [kind] if grounded != DUPLICATE_MESSAGE else []
+                continue
+            missing = (name for name in fields if record[name] is not None and name not in grounded.found)
+            left_out += [LeftOut(f"{kind}[{index}].{name}", _missing_message(fields[name], name)) for name in missing]
+            evidence.append(_evidence_at(grounded.passage, kind, len(kept)))
+            evidence += (_evidence_at(place, kind, len(kept), name) for name, place in grounded.found.items())
+            kept.append(grounded)
+        data[kind] = [grounded.record for grounded in kept]
+    return Grounded(data, tuple(evidence), tuple(left_out), tuple(lost))
+
+
+def _ground_record(
+    text: IndexedText, fields: Kind, record: Record, kept: Sequence[_GroundedRecord]
+) -> _GroundedRecord | str:
+    """Return a record with its evidence, in a passage of its own if possible; or the reason why there is none."""
+    complete: list[_GroundedRecord] = []
+    problem = NOT_FOUND_MESSAGE
+    for index, passage in enumerate(text.find_passages(record[QUOTE])):
+        places = {name: _locate_value(text, field, record[name], passage) for name, field in fields.items()}
+        found = {name: place for name, place in places.items() if place is not None}
+        missing = [name for name, field in fields.items() if name not in found and not field.optional]
+        if not missing:
+            values = {name: _value(fields[name], record[name], place) for name, place in found.items()}
+            complete.append(_GroundedRecord(passage, found, values))
+        elif index == 0:
+            problem = _missing_message(fields[missing[0]], missing[0])
+    if not complete:
+        return problem
+    non_overlapping = [candidate for candidate in complete if not any(_overlaps(candidate, other) for other in kept)]
+    if not non_overlapping and any(
+        candidate.record == other.record and _overlaps(candidate, other) for candidate in complete for other in kept
+    ):
+        return DUPLICATE_MESSAGE
+    return (non_overlapping or complete)[0]
+
+
+def _locate_value(text: IndexedText, field: FieldSpec, value: Any, passage: Passage) -> Passage | None:
+    if value is None or field.one_of:
+        return None if value is None else passage
+    if not field.number and not any(map(str.isalnum, value)):
+        return None
+    places = text.find_numerals(value) if field.number else text.find_words(value)
+    if field.context:
+        before = bisect_right(places, passage.end, key=lambda candidate: candidate.end)
+        return places[before - 1] if before else None
+    first = bisect_left(places, passage.start, key=lambda candidate: candidate.start)
+    return next((candidate for candidate in places[first : first + 1] if candidate.end <= passage.end), None)
+
+
+def _missing_message(field: FieldSpec, name: str) -> str:
+    manner = "in digits " if field.number else ""
+    where = "at or before the end of" if field.context else "in"
+    return f"its {name} does not stand {manner}{where} the passage that it quotes"
+
+
+def _value(field: FieldSpec, reply_value: Any, place: Passage) -> JsonValue:
+    """Return the value as the response writes it, in one line."""
+    if field.one_of:
+        return str(reply_value)
+    return _parse_number(place.text) if field.number else " ".join(place.text.split())
+
+
+def _overlaps(first: _GroundedRecord, second: _GroundedRecord) -> bool:
+    return first.passage.start < second.passage.end and second.passage.start < first.passage.end
+
+
+def _evidence_at(place: Passage, *at: str | int) -> Evidence:
+    return Evidence(quote=place.text, start=place.start, end=place.end, verified=True, of=notation.jsonpath_of(at))
+
+
+DATA = "data"
+_RECORD_TOKENS = 48
+"""Tokens of a record with a short quotation: so many that a list which a small model repeats to its end is a reply."""
+
+_HINT = "quote and copy letter by letter from the response, and leave out what is not there"
+
+
+class Extract(Deriver):
+    """Extract a response's `data` from its text: records of the kinds that the config defines, each with its evidence.
+
+    Every record is based on a passage of the response, and every value on words in it (or, for `context`, before it).
+    So facts and checks can work on prose, and a response that addresses the model can only make it record what the
+    response itself contains. Values that are not found are shown to the model once for repair. After that their record
+    becomes an unknown one, whether the model invented it, misspelt it, or took it from the task or a reference: a
+    possible statement of the response is counted against it rather than forgotten.
+
+    Evidence cannot verify the meaning of the surrounding words. These errors remain possible:
+
+    - context of another record: the wrong day, or a place named earlier (facts may find nothing there);
+    - statements that the response excludes ("we skip it"), or only mentions;
+    - words of the passage in the wrong field, too few or too many of them (facts do not know such a name);
+    - a record of the wrong kind, and the wrong one of `one_of` (facts look it up in another table);
+    - omissions by the model. A check that requires nothing more passes without them: require what must be there;
+    - unknown records: a check that counts by JSONPath counts them too. One that counts a kind of claims counts only
+      those in a table.
+
+    An empty response has no records, and the model is not called. If the config's `safety.evidence` is `off`, the
+    reply is not checked.
+    """
+
+    name = "extract"
+    gives = DATA
+    uses_model = True
+    bounds_its_time = True
+    Params = RecordParams
+    settings: RecordParams
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self._kinds: Kinds = self.settings.records
+        self._reply = reply_model(self._kinds)
+        self._prompt = load_prompt("extract")
+        self.version = f"1 prompt {self._prompt.full_version}"
+
+    async def derive(self, inputs: DeriverInput) -> Material:
+        response = inputs.response
+        if not response.text.strip():
+            return Material(name=DATA, data={kind: [] for kind in self._kinds})
+        client = inputs.client
+        assert client is not None, "a model is required"
+        letters = len(response.text)
+        text: IndexedText | None = None
+        if client.safety.evidence != "off":
+            text = await search_off_loop(lambda: IndexedText(response.text), letters)
+        variables = {**shared_prompt_variables(inputs), "kinds": self._kinds}
+        return await ask_model(
+            client,
+            client.request(self._prompt, self._reply, variables, max_reply_tokens=MAX_RECORDS * _RECORD_TOKENS),
+            self._reply,
+            read=partial(self._read, text),
+            fail=lambda fault: _failed_material(fault.failure, fault.call),
+            find_flaw=partial(self._flaw, text),
+            letters=letters,
+        )
+
+    def _read(self, text: IndexedText | None, reply: "ParsedReply[Any]") -> Material:
+        grounded = self._ground_reply(text, reply.value)
+        note = describe_left_out(grounded.left_out)
+        if grounded.left_out and not any(grounded.data.values()):
+            return _failed_material(Failure(cause="response", kind="unsupported", message=note), reply.call.id)
+        data = add_unknown_records(grounded, self._kinds)
+        return Material(name=DATA, data=data, evidence=grounded.evidence, note=note, call=reply.call.id)
+
+    def _ground_reply(self, text: IndexedText | None, reply: FrozenModel) -> Grounded:
+        values = reply.model_dump(by_alias=True)
+        if text is not None:
+            return ground(text, self._kinds, values)
+        evidence = tuple(Evidence(quote=record.pop(QUOTE)) for records in values.values() for record in records)
+        data = {
+            kind: [{name: value for name, value in record.items() if value is not None} for record in records]
+            for kind, records in values.items()
+        }
+        return Grounded(data, evidence)
+
+    def _flaw(self, text: IndexedText | None, reply: FrozenModel) -> str | None:
+        """Return the problems of a reply for its repair. Records listed twice need no second call."""
+        left_out = self._ground_reply(text, reply).left_out
+        problems = [problem for problem in left_out if problem.reason != DUPLICATE_MESSAGE]
+        return f"{describe_left_out(problems)}. So {_HINT}" if problems else None
+
+
+def _failed_material(failure: Failure, call: str | None) -> Material:
+    return Material(name=DATA, status="failed", failure=failure, call=call)

@@ -1,0 +1,720 @@
+"""The graph annotator: from a query and its rubric to the graph of criteria that license others (GEAR, App. A).
+
+It asks a model batches of questions about a rubric. It sees the query, the rubric and the field of the task, and never
+a response. A reply is validated independently of the order of its entries: the schema sent to the model allows only
+existing ids; the reply is parsed with any id, so that an unknown one invalidates an answer and not the whole reply. The
+most frequent kind wins a vote, and a tie gives no edge; a graph without cycles is left. All rejected edges are kept
+with the reasons.
+"""
+
+import hashlib
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
+
+from pydantic import Field, create_model
+
+from jurygraph.agents.ask import ask_model
+from jurygraph.aggregation import gear
+from jurygraph.concurrency import each_answered
+from jurygraph.errors import ConfigError, ModelError
+from jurygraph.messages import did_you_mean, quote, shorten
+from jurygraph.models.request import Fault
+from jurygraph.prompts import load_prompt
+from jurygraph.schema import (
+    Annotation,
+    Criterion,
+    Edge,
+    FrozenModel,
+    RejectedEdge,
+    Rubric,
+    Task,
+    UnansweredPair,
+    digest_of,
+)
+from jurygraph.schema.task import Kind, Role, query_text, sort_by_id
+
+if TYPE_CHECKING:
+    from jurygraph.models.judge_client import JudgeClient
+    from jurygraph.models.request import Request
+
+DOMAINS = ("generic", "legal", "medical", "writing")
+FIELD_METADATA = ("domain", "domain1", "domain2", "domains", "example_tags", "genre", "lang", "language", "topic")
+"""The keys of a task's metadata that describe its field: the general ones, and those of HealthBench and WritingBench.
+
+Others may hold anything, such as an answer or a name, and are not shown.
+"""
+_FRONT = "---\n"
+_EXAMPLES = re.compile(r"^#+ *worked examples *$", re.MULTILINE | re.IGNORECASE)
+_MAX_CHARACTERS = 20_000
+
+
+class Domain(NamedTuple):
+    """A domain profile: its name with a version, its text, and worked examples of pairs if it has some.
+
+    In the file, these are the text below the heading `# Worked examples`.
+    """
+
+    name: str
+    text: str
+    examples: str = ""
+
+
+def field_metadata(task: Task) -> dict[str, Any]:
+    """Return the metadata of a task that describe its field, in the order of their names."""
+    return {name: task.metadata[name] for name in FIELD_METADATA if task.metadata.get(name)}
+
+
+def load_domain(name: str, where: str = "annotation.domain") -> Domain:
+    """Load a built-in domain by its name, or a text file by its path. Raises `ConfigError` that begins with `where`."""
+    if name in DOMAINS:
+        from ruamel.yaml import YAML
+
+        text = files("jurygraph.prompts").joinpath("domains", f"{name}.md").read_text(encoding="utf-8")
+        front = YAML(typ="safe", pure=True).load(text.split(_FRONT, 2)[1])
+        return Domain(f"{name} {front['version']}", *_split_examples(_body(text)))
+    path = Path(name)
+    if not path.is_file():
+        suggestion = did_you_mean(name, DOMAINS) or f"there are {', '.join(DOMAINS)}"
+        raise ConfigError(f"{where}: there is no domain {name!r}, and no such file; {suggestion}")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{where}: {name} cannot be read as UTF-8 text ({error})") from None
+    body = _body(text)
+    if not 0 < len(body) <= _MAX_CHARACTERS:
+        problem = "is empty" if not body else f"has more than {_MAX_CHARACTERS} characters"
+        raise ConfigError(f"{where}: {name} {problem}; write what an annotator should know of the field")
+    return Domain(f"{path.name} {hashlib.sha256(body.encode()).hexdigest()[:12]}", *_split_examples(body))
+
+
+def _split_examples(body: str) -> tuple[str, str]:
+    profile, *examples = _EXAMPLES.split(body, maxsplit=1)
+    return profile.strip(), "".join(examples).strip()
+
+
+def _body(text: str) -> str:
+    text = text.replace("\r\n", "\n")
+    return text.split(_FRONT, 2)[2].strip() if text.startswith(_FRONT) and text.count(_FRONT) > 1 else text.strip()
+
+
+_MAX_ENTRIES = 1024
+
+Reason = Annotated[str, Field(max_length=1000)]
+Named = Annotated[str, Field(max_length=600)]
+Percent = Annotated[int, Field(strict=True, ge=0, le=100)]
+Relation = Literal["none", "weak", "strong", "activation"]
+
+
+# No docstrings below: they would be part of the JSON schema that a model is given.
+
+
+class RoleReply(FrozenModel):
+    reason: Reason
+    criterion: Named
+    role: Role
+
+
+class RolesReply(FrozenModel):
+    roles: tuple[RoleReply, ...] = Field(max_length=_MAX_ENTRIES)
+
+
+class EdgeReply(FrozenModel):
+    reason: Reason
+    parent: Named
+    child: Named
+    relation: Relation
+    confidence: Percent
+
+    @property
+    def confidence_share(self) -> float:
+        return self.confidence / 100
+
+
+class EdgesReply(FrozenModel):
+    pairs: tuple[EdgeReply, ...] = Field(max_length=_MAX_ENTRIES)
+
+
+@lru_cache(maxsize=256)
+def roles_reply_model(criteria: tuple[str, ...]) -> type[FrozenModel]:
+    """Return the schema of a reply about the roles of these criteria."""
+    role_model = create_model("RoleStated", __base__=RoleReply, criterion=_one_of(criteria))
+    return create_model("RolesReply", __base__=FrozenModel, roles=_list_of(role_model, len(criteria)))
+
+
+@lru_cache(maxsize=256)
+def edges_reply_model(pairs: tuple[tuple[str, str], ...]) -> type[FrozenModel]:
+    """Return the schema of a reply about these pairs, each a parent and a child."""
+    parents, children = (tuple(sorted(set(ends))) for ends in zip(*pairs, strict=True))
+    pair_model = create_model("PairReply", __base__=EdgeReply, parent=_one_of(parents), child=_one_of(children))
+    return create_model("PairsStated", __base__=FrozenModel, pairs=_list_of(pair_model, len(pairs)))
+
+
+def _one_of(names: Sequence[str]) -> Any:
+    return Literal[tuple(names)], ...
+
+
+def _list_of(entry_model: type[FrozenModel], count: int) -> Any:
+    return tuple[entry_model, ...], Field(min_length=count, max_length=count)  # type: ignore[valid-type]
+
+
+LICENSED: Mapping[tuple[Role, Role], tuple[Kind, ...]] = {
+    ("core", "core"): ("weak", "strong"),
+    ("core", "additional"): ("weak", "strong"),
+    ("core", "penalty"): ("weak", "strong"),
+    ("applicability", "additional"): ("activation",),
+    ("applicability", "penalty"): ("activation",),
+}
+"""The possible kinds of edges from a criterion of one role to one of another; other combinations have none."""
+
+
+class CriterionPair(NamedTuple):
+    """Two criteria, by their ids, of which the parent may license the child."""
+
+    parent: str
+    child: str
+
+    def __str__(self) -> str:
+        return f"{self.parent} -> {self.child}"
+
+
+def kinds_between(roles: Mapping[str, Role], pair: CriterionPair) -> tuple[Kind, ...]:
+    """Return the kinds of edge that a pair can have; none if either has no role."""
+    if pair.parent == pair.child or pair.parent not in roles or pair.child not in roles:
+        return ()
+    return LICENSED.get((roles[pair.parent], roles[pair.child]), ())
+
+
+def candidate_pairs(roles: Mapping[str, Role]) -> tuple[CriterionPair, ...]:
+    """Return every pair that can have an edge. The two directions of a pair are adjacent; otherwise in id order."""
+    return sort_pairs(
+        pair for parent in roles for child in roles if kinds_between(roles, pair := CriterionPair(parent, child))
+    )
+
+
+def sort_pairs(pairs: Iterable[CriterionPair]) -> tuple[CriterionPair, ...]:
+    """Return the pairs in the order in which a model gets them, independent of their order here."""
+    return tuple(sorted(pairs, key=lambda pair: (min(pair), max(pair), pair)))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRoles:
+    """The accepted roles, and why criteria have none, by their ids."""
+
+    roles: dict[str, Role] = field(default_factory=dict)
+    unassigned: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> list[str]:
+        """Return all problems, in sentences."""
+        return [f"{_quote(name)} {why}" for name, why in self.unassigned.items()]
+
+
+def check_roles(replies: Iterable[RoleReply], criteria: Mapping[str, Criterion]) -> CheckedRoles:
+    """Validate the roles of a reply about `criteria`, which are given by their ids."""
+    roles: dict[str, set[Role]] = defaultdict(set)
+    for reply in replies:
+        roles[reply.criterion].add(reply.role)
+    checked = CheckedRoles()
+    for name, criterion in sorted(criteria.items()):
+        why = _wrong_role(criterion, sorted(roles[name]))
+        if why is None:
+            (checked.roles[name],) = roles[name]
+        else:
+            checked.unassigned[name] = why
+    return checked
+
+
+def _wrong_role(criterion: Criterion, roles: Sequence[Role]) -> str | None:
+    if not roles:
+        return "was given no role"
+    if len(roles) > 1:
+        return f"was given the roles {' and '.join(roles)}"
+    if (roles[0] == "penalty") != (criterion.weight < 0) and roles[0] != "applicability":
+        sign = "negative" if criterion.weight < 0 else "positive"
+        return f"has {sign} points and was given the role {roles[0]}"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedEdges:
+    """The accepted answers; the rejected ones, with the reasons; and the pairs without an answer, with the reasons."""
+
+    answers: dict[CriterionPair, EdgeReply] = field(default_factory=dict)
+    rejected: tuple[tuple[EdgeReply, str], ...] = ()
+    unanswered: dict[CriterionPair, str] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> list[str]:
+        """Return all problems, in sentences."""
+        messages = [f"{_quote(f'{edge.parent} -> {edge.child}')}: {why}" for edge, why in self.rejected]
+        return [*messages, *(f"{_quote(str(pair))}: {why}" for pair, why in self.unanswered.items())]
+
+
+def check_edges(
+    edges: Iterable[EdgeReply], requested: Sequence[CriterionPair], roles: Mapping[str, Role]
+) -> CheckedEdges:
+    """Validate a reply about the pairs `requested`.
+
+    A pair with two different kinds gets none, and of two equal answers the more confident counts.
+    """
+    answers: dict[CriterionPair, EdgeReply] = {}
+    rejected: list[tuple[EdgeReply, str]] = []
+    by_pair: dict[CriterionPair, list[EdgeReply]] = defaultdict(list)
+    for edge in sorted(edges, key=lambda edge: (edge.parent, edge.child, edge.relation, -edge.confidence, edge.reason)):
+        pair = CriterionPair(edge.parent, edge.child)
+        why = _wrong_edge(edge.relation, pair, requested, roles)
+        if why is None:
+            by_pair[pair].append(edge)
+        else:
+            rejected.append((edge, why))
+    for pair, pair_edges in by_pair.items():
+        kinds = sorted({edge.relation for edge in pair_edges})
+        if len(kinds) > 1:
+            rejected += [(edge, f"the pair is said to be {' and '.join(kinds)}") for edge in pair_edges]
+        else:
+            answers[pair] = pair_edges[0]
+            rejected += [(edge, "the pair is listed twice") for edge in pair_edges[1:]]
+    rejected_pairs = {CriterionPair(edge.parent, edge.child) for edge, _ in rejected}
+    unanswered = {pair: "was not answered" for pair in requested if pair not in answers and pair not in rejected_pairs}
+    return CheckedEdges(answers, tuple(rejected), unanswered)
+
+
+def _wrong_edge(
+    relation: Relation, pair: CriterionPair, requested: Sequence[CriterionPair], roles: Mapping[str, Role]
+) -> str | None:
+    """Return why an answer is not about a requested pair, or not of a kind between its roles; None if it is valid."""
+    if pair not in requested:
+        return "the pair was not asked about in this request"
+    kinds = kinds_between(roles, pair)
+    if relation in ("none", *kinds):
+        return None
+    return f"{relation} does not go from {roles[pair.parent]} to {roles[pair.child]}, but {' or '.join(kinds)} does"
+
+
+def _quote(name: str) -> str:
+    return f"“{shorten(name, 80)}”"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownGraph:
+    """The known state of a task's rubric: roles, criteria unchanged since their annotation, and its record.
+
+    Hand-written edges stay. Edges that an annotator found, `annotated_edges`, stay unless they close a cycle, so edges
+    that an earlier projection removed, `projected_out_edges`, may come back.
+    """
+
+    roles: Mapping[str, Role]
+    unchanged_criteria: frozenset[str]
+    hand_written_edges: tuple[Edge, ...]
+    annotated_edges: tuple[Edge, ...]
+    projected_out_edges: tuple[Edge, ...]
+    record: Annotation | None
+
+    def open_pairs(self, candidates: Iterable[CriterionPair]) -> tuple[CriterionPair, ...]:
+        """Return the pairs about which nothing is known; a hand-written edge settles its pair in both directions."""
+        unanswered = set(map(_ends, self.record.unanswered if self.record else ()))
+        by_hand = {frozenset(_ends(edge)) for edge in self.hand_written_edges}
+        known = set(map(_ends, self.annotated_edges))
+        return sort_pairs(
+            pair
+            for pair in candidates
+            if (pair in unanswered or not self.unchanged_criteria.issuperset(pair))
+            and pair not in known
+            and frozenset(pair) not in by_hand
+        )
+
+    def still_rejected(self, requested: Iterable[CriterionPair]) -> Iterator[RejectedEdge]:
+        """Yield the earlier rejections that still hold: pairs in `requested`, or of changed criteria, get new ones."""
+        replaced = {frozenset(pair) for pair in requested}
+        for edge in () if self.record is None else self.record.rejected:
+            is_unchanged = self.unchanged_criteria.issuperset(_ends(edge))
+            if edge.stage != "projection" and is_unchanged and frozenset(_ends(edge)) not in replaced:
+                yield edge
+
+
+def known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> KnownGraph:
+    """Return the known state of a task's `rubric`, from itself and from the `reviewed` one if there is one.
+
+    An edge that an annotator found stays while both its criteria are as the annotator saw them. A hand-written edge of
+    either rubric always stays, and in its reviewed form if both have it. Raises `GraphCycleError` if hand-written edges
+    form a cycle.
+    """
+    source = rubric if reviewed is None else reviewed
+    roles, settled = _known_roles(task, rubric, source)
+    present = {criterion.id for criterion in rubric.criteria}
+    hand_written = {_ends(edge): edge for edge in (*rubric.edges, *source.edges) if not edge.model}
+    by_hand = [hand_written[ends] for ends in sorted(hand_written) if present.issuperset(ends)]
+    names = sorted(present)
+    gear.compile(len(names), *gear.edges(names, [(*_ends(edge), edge.kind) for edge in by_hand])[:2], names)
+    rejected = source.annotation.rejected if source.annotation else ()
+    cut_edges = (edge.model_dump(exclude={"stage", "why"}) for edge in rejected if edge.stage == "projection")
+    found, projected_out = (
+        tuple(edge for edge in edges if _ends(edge) not in hand_written and settled.issuperset(_ends(edge)))
+        for edges in ([edge for edge in source.edges if edge.model], map(Edge.model_validate, cut_edges))
+    )
+    return KnownGraph(roles, settled, tuple(by_hand), found, projected_out, source.annotation)
+
+
+def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, Role], frozenset[str]]:
+    before = {criterion.id: criterion for criterion in source.criteria}
+    record = source.annotation
+    roles: dict[str, Role] = {}
+    settled = set()
+    for criterion in rubric.criteria:
+        earlier = before.get(criterion.id, criterion)
+        role = criterion.role or (earlier.role if criterion.content == earlier.content else None)
+        if role is None:
+            continue
+        is_unchanged = record is not None and record.seen.get(criterion.id) == criterion_digest(task, criterion, role)
+        if is_unchanged:
+            settled.add(criterion.id)
+        # A role that was annotated from other words is annotated again.
+        if is_unchanged or record is None or record.roles.get(criterion.id) != role:
+            roles[criterion.id] = role
+    return roles, frozenset(settled)
+
+
+def _ends(edge: Edge | RejectedEdge | UnansweredPair) -> CriterionPair:
+    return CriterionPair(edge.parent, edge.child)
+
+
+def criterion_digest(task: Task, criterion: Criterion, role: Role) -> str:
+    """Return a short digest of the annotator's input: a criterion's words, its sign and its role, under the query."""
+    return digest_of([query_text(task.query), criterion.content, role])[:16]
+
+
+class Batch(NamedTuple):
+    """Pairs of one request, and the answers of each sample."""
+
+    pairs: Sequence[CriterionPair]
+    samples: Sequence[CheckedEdges]
+
+
+class EdgeSource(NamedTuple):
+    model: str
+    prompt: str
+
+
+class Election(NamedTuple):
+    """The result of the votes: at most one edge per pair, the rejected answers, and pairs without enough answers."""
+
+    proposed: list[Edge]
+    rejected: list[RejectedEdge]
+    unanswered: list[UnansweredPair]
+
+
+def elect_edges(batches: Iterable[Batch], source: EdgeSource) -> Election:
+    """Count the votes on every pair. A pair that at least half of the samples leave without an answer gets no edge.
+
+    An answer that the checks rejected is an answer. An edge has the mean confidence of the winners. Those that lost the
+    vote are rejected, each as its most confident answer.
+    """
+    election = Election([], [], [])
+    for pairs, samples in batches:
+        checked = ((edge, why) for sample in samples for edge, why in sample.rejected)
+        election.rejected.extend(_reject(edge, "check", why, source) for edge, why in checked)
+        for pair in pairs:
+            reasons = [sample.unanswered[pair] for sample in samples if pair in sample.unanswered]
+            if 2 * len(reasons) >= len(samples):
+                election.unanswered.append(UnansweredPair(**pair._asdict(), why=min(reasons)))
+                continue
+            answers: dict[str, list[EdgeReply]] = defaultdict(list)
+            for answer in (sample.answers[pair] for sample in samples if pair in sample.answers):
+                answers[answer.relation].append(answer)
+            winner = _winner(answers)
+            if winner != "none":
+                election.proposed.append(_edge(answers[winner], len(samples), source))
+            tally = ", ".join(f"{kind} {len(answers[kind])}" for kind in sorted(answers))
+            election.rejected.extend(
+                _reject(_most_confident(answers[kind]), "vote", f"the vote was: {tally}", source)
+                for kind in sorted({*answers} - {"none", winner})
+            )
+    return election
+
+
+def _winner(answers: Mapping[str, Sequence[EdgeReply]]) -> str:
+    counts = Counter({kind: len(of_kind) for kind, of_kind in answers.items()}).most_common(2)
+    return "none" if not counts or (len(counts) > 1 and counts[0][1] == counts[1][1]) else counts[0][0]
+
+
+def _edge(winners: Sequence[EdgeReply], samples: int, source: EdgeSource) -> Edge:
+    best = _most_confident(winners)
+    content = best.model_dump(include={"parent", "child", "reason"}) | source._asdict()
+    confidence = fmean(answer.confidence_share for answer in winners)
+    votes = (len(winners), samples) if samples > 1 else None
+    return Edge.model_validate({**content, "kind": best.relation, "confidence": confidence, "votes": votes})
+
+
+def _reject(answer: EdgeReply, stage: str, why: str, source: EdgeSource) -> RejectedEdge:
+    content = answer.model_dump(include={"parent", "child", "reason"}) | source._asdict()
+    content |= {"kind": answer.relation, "confidence": answer.confidence_share, "stage": stage, "why": why}
+    return RejectedEdge.model_validate(content)
+
+
+def _most_confident(answers: Sequence[EdgeReply]) -> EdgeReply:
+    return min(answers, key=lambda answer: (-answer.confidence, answer.reason))
+
+
+_KINDS = ("weak", "strong", "activation")  # in ascending rank: the first is removed first
+
+
+class Projection(NamedTuple):
+    """The kept edges, and the dropped ones, each with the cycle that it would close; all in id order."""
+
+    kept: tuple[Edge, ...]
+    dropped: tuple[tuple[Edge, tuple[str, ...]], ...]
+
+
+def project(edges: Iterable[Edge], standing: Iterable[Edge] = ()) -> Projection:
+    """Return the edges without those that close a cycle with higher ones; edges in `standing` rank highest.
+
+    Weak edges rank below strong ones, and these below activations; within a kind, less confident edges rank lower, and
+    of equal ones those with smaller ids (our reading, since the paper leaves this open). So an edge on no cycle stays,
+    a dropped edge would close a cycle in which it is the lowest, and none could be added back. `standing` has no cycle.
+    """
+    children: dict[str, list[str]] = defaultdict(list)
+    kept = list(standing)
+    dropped = []
+    for edge in kept:
+        children[edge.parent].append(edge.child)
+    for edge in sorted(edges, key=_rank, reverse=True):
+        path = _shortest_path(children, edge.child, edge.parent)
+        if path is None:
+            children[edge.parent].append(edge.child)
+            kept.append(edge)
+        else:
+            dropped.append((edge, (edge.parent, *path)))
+    return Projection(tuple(sorted(kept, key=_ends)), tuple(sorted(dropped, key=lambda entry: _ends(entry[0]))))
+
+
+def _rank(edge: Edge) -> tuple[int, float, str, str]:
+    return _KINDS.index(edge.kind), 1.0 if edge.confidence is None else edge.confidence, edge.parent, edge.child
+
+
+def _shortest_path(children: Mapping[str, Sequence[str]], start: str, end: str) -> tuple[str, ...] | None:
+    paths: dict[str, tuple[str, ...]] = {start: (start,)}
+    frontier = [start]
+    while frontier and end not in paths:
+        reached = sorted((child, node) for node in frontier for child in children.get(node, ()))
+        frontier = []
+        for child, node in reached:
+            if child not in paths:
+                paths[child] = (*paths[node], child)
+                frontier.append(child)
+    return paths.get(end)
+
+
+def projection_rejections(projected: Projection) -> Iterator[RejectedEdge]:
+    for edge, cycle in projected.dropped:
+        content = edge.model_dump(include={"parent", "child", "kind", "reason", "confidence", "model", "prompt"})
+        why = f"it closes a cycle of edges that rank higher: {' -> '.join(cycle)}"
+        yield RejectedEdge(**content, stage="projection", why=why)
+
+
+def freeze_graph(
+    task: Task,
+    rubric: Rubric,
+    known: KnownGraph,
+    requested: Iterable[CriterionPair],
+    edges: Sequence[Edge],
+    record: Annotation,
+) -> Rubric:
+    """Return the rubric with its roles and its graph, ordered by id; the order of the criteria is kept.
+
+    `record` has what is new about the pairs `requested`; what still holds of the previous record is added.
+    """
+    criteria = tuple(
+        criterion.model_copy(update={"role": known.roles.get(criterion.id, record.roles.get(criterion.id))})
+        for criterion in rubric.criteria
+    )
+    roles = {criterion.id: criterion.role for criterion in criteria if criterion.role is not None}
+    before = {} if known.record is None else known.record.roles
+    update = {
+        "roles": {name: role for name, role in sorted((before | record.roles).items()) if roles.get(name) == role},
+        "seen": {one.id: criterion_digest(task, one, one.role) for one in criteria if one.role is not None},
+        "rejected": tuple(sorted({*known.still_rejected(requested), *record.rejected}, key=_sort_key)),
+        "unanswered": tuple(sorted(record.unanswered, key=_ends)),
+    }
+    annotation = record.model_copy(update=update)
+    updated = rubric.model_copy(update={"criteria": criteria, "edges": tuple(edges), "annotation": annotation})
+    return Rubric.model_validate(updated.model_dump())
+
+
+def _sort_key(edge: RejectedEdge) -> tuple[str, ...]:
+    return edge.parent, edge.child, edge.kind, edge.stage, edge.why, edge.reason, str(edge.confidence), edge.model
+
+
+def graph_statistics(rubrics: Iterable[Rubric]) -> dict[str, float | None]:
+    """Return means over rubrics: criteria, candidate and retained edges, update size (criteria and retained edges), the
+    share of rubrics with an edge, and answers that the checks rejected. All but their number are None without a rubric.
+
+    `candidates` and `invalid` are over the rubrics that have these numbers.
+    """
+    listed = list(rubrics)
+    records = [rubric.annotation for rubric in listed if rubric.annotation is not None]
+    return {
+        "rubrics": len(listed),
+        "criteria": _mean(len(rubric.criteria) for rubric in listed),
+        "candidates": _mean(number for rubric in listed if (number := _candidates(rubric)) is not None),
+        "edges": _mean(len(rubric.edges) for rubric in listed),
+        "update_size": _mean(len(rubric.criteria) + len(rubric.edges) for rubric in listed),
+        "non_empty": _mean(len(rubric.edges) > 0 for rubric in listed),
+        "invalid": _mean(sum(edge.stage == "check" for edge in record.rejected) for record in records),
+    }
+
+
+def _candidates(rubric: Rubric) -> int | None:
+    if rubric.annotation is not None:
+        return rubric.annotation.candidates
+    roles = {criterion.id: criterion.role for criterion in rubric.criteria if criterion.role is not None}
+    return len(candidate_pairs(roles)) if len(roles) == len(rubric.criteria) else None
+
+
+def _mean(numbers: Iterable[int]) -> float | None:
+    values = list(numbers)
+    return fmean(values) if values else None
+
+
+MAX_ROLES_PER_CALL = 60  # the largest number of criteria whose roles one request asks for
+_TOKENS_A_ROLE = 80
+_TOKENS_AN_EDGE = 110
+_TOKENS_BASE = 200
+
+T = TypeVar("T")
+Reply = TypeVar("Reply", RolesReply, EdgesReply)
+Checked = TypeVar("Checked", CheckedRoles, CheckedEdges)
+
+
+class GraphAnnotator:
+    def __init__(self, task: Task, rubric: Rubric, domain: Domain, client: "JudgeClient") -> None:
+        self._task = task
+        self._domain = domain
+        self._client = client
+        self._by_id = {criterion.id: criterion for criterion in sort_by_id(rubric.criteria)}
+        about = _lines({name: value} for name, value in field_metadata(task).items())
+        self._shared_variables = {"domain": domain.text, "about": about, "query": query_text(task.query)}
+
+    async def roles(self, names: Sequence[str]) -> CheckedRoles:
+        """Return the roles of these criteria. Raises `ModelError` or `BudgetExceeded` if the model gave no answer."""
+        parts = await each_answered(self._ask_roles(batch) for batch in _batches(sorted(names), MAX_ROLES_PER_CALL))
+        return CheckedRoles(
+            {name: role for part in parts for name, role in part.roles.items()},
+            {name: why for part in parts for name, why in part.unassigned.items()},
+        )
+
+    async def edges(
+        self, pairs: Sequence[CriterionPair], roles: Mapping[str, Role], batch: int, votes: int
+    ) -> list[Batch]:
+        """Return the answers about these pairs, `batch` pairs per request, `votes` samples each.
+
+        The order of a request's pairs says nothing of their ids, so that a model that favours the first favours no
+        criterion. Every sample has another order: a model that always answers the same question alike would be a panel
+        of one. Raises `ModelError` or `BudgetExceeded` if the model gave no answer.
+        """
+        query = self._shared_variables["query"]
+        batches = [sorted(one, key=lambda pair: digest_of([query, *pair])) for one in _batches(pairs, batch)]
+        firsts = [(batch, sample, sample * len(batch) // votes) for batch in batches for sample in range(votes)]
+        rotated = (([*batch[first:], *batch[:first]], sample) for batch, sample, first in firsts)
+        results = await each_answered(self._ask_edges(batch, roles, sample) for batch, sample in rotated)
+        return [Batch(*entry) for entry in zip(batches, _batches(results, votes), strict=True)]
+
+    @property
+    def source(self) -> EdgeSource:
+        """Return the source of the edges: the model, and the digest of the prompt with its domain."""
+        prompt = load_prompt("graph-edges")
+        texts = [*map(list, prompt.sections), self._domain.text, self._domain.examples]
+        prompt_digest = digest_of([prompt.id, prompt.full_version, *texts])
+        return EdgeSource(self._client.model, prompt_digest[:16])
+
+    async def _ask_roles(self, names: Sequence[str]) -> CheckedRoles:
+        criteria = {name: self._by_id[name] for name in names}
+        listed = _lines({"id": criterion.id, **_criterion_fields(criterion)} for criterion in self._by_id.values())
+        variables = {**self._shared_variables, "rubric": listed, "asked": _lines(names)}
+        room = _TOKENS_BASE + _TOKENS_A_ROLE * len(names) + _tokens(names)
+        form = roles_reply_model(tuple(names))
+        request = self._client.request(load_prompt("graph-roles"), form, variables, max_reply_tokens=room)
+        return await self._ask(
+            request,
+            RolesReply,
+            lambda reply: check_roles(reply.roles, criteria),
+            lambda problem: CheckedRoles(unassigned=dict.fromkeys(names, f"was given no role: {problem}")),
+            "the roles of its criteria",
+        )
+
+    async def _ask_edges(self, pairs: Sequence[CriterionPair], roles: Mapping[str, Role], sample: int) -> CheckedEdges:
+        """Ask about pairs. The request shows only these and their criteria, so other changes do not affect it."""
+        criteria = [self._by_id[name] for name in sorted({name for pair in pairs for name in pair})]
+        shown = ({"id": each.id, "role": roles[each.id], **_criterion_fields(each)} for each in criteria)
+        listed = ({**pair._asdict(), "relations": kinds_between(roles, pair)} for pair in pairs)
+        variables = {
+            **self._shared_variables,
+            "worked_examples": self._domain.examples,
+            "criteria": _lines(shown),
+            "pairs": _lines(listed),
+        }
+        room = _TOKENS_BASE + _TOKENS_AN_EDGE * len(pairs) + _tokens(name for pair in pairs for name in pair)
+        prompt = load_prompt("graph-edges")
+        form = edges_reply_model(tuple(pairs))
+        request = self._client.request(prompt, form, variables, sample=sample, max_reply_tokens=room)
+        return await self._ask(
+            request,
+            EdgesReply,
+            lambda reply: check_edges(reply.pairs, pairs, roles),
+            lambda problem: CheckedEdges(unanswered=dict.fromkeys(pairs, problem)),
+            "pairs of its criteria",
+        )
+
+    async def _ask(
+        self,
+        request: "Request",
+        reply_model: type[Reply],
+        check: Callable[[Reply], Checked],
+        without_reply: Callable[[str], Checked],
+        subject: str,
+    ) -> Checked:
+        """Return the checked reply, after one repair; or, for a problem, the result if none can be read."""
+
+        def find_flaw(reply: Reply) -> str | None:
+            problems = check(reply).problems[:12]
+            return f"{'; '.join(problems)}; answer again for everything that was asked, each once" if problems else None
+
+        def fail(fault: Fault) -> Checked:
+            if fault.cause != "infrastructure":
+                return without_reply(shorten(str(fault), 200))
+            message = f"task {quote(self._task.id)}: {subject} could not be annotated: {fault}"
+            raise ModelError(message) from fault
+
+        return await ask_model(
+            self._client,
+            request,
+            reply_model,
+            read=lambda reply: check(reply.value),
+            fail=fail,
+            find_flaw=find_flaw,
+        )
+
+
+def _criterion_fields(criterion: Criterion) -> dict[str, Any]:
+    parts = {"parts": [part.text for part in criterion.parts]} if criterion.parts else {}
+    return {"points": criterion.weight, "text": criterion.text, **parts}
+
+
+def _tokens(ids: Iterable[str]) -> int:
+    """Return the largest number of tokens needed to write ids: one per byte."""
+    return sum(len(name.encode()) for name in ids)
+
+
+def _lines(entries: Iterable[Any]) -> str:
+    return "\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
+
+
+def _batches(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]

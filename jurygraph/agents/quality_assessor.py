@@ -1,0 +1,379 @@
+"""MACRM's Quality Assessor: the steps of a response, each judged by a model or by its written arithmetic.
+
+Each aspect of each step is sound or not, and every fault is quoted. The score is the sound share of the reasoning
+(MACRM's step-level outcome reward, in our reading); `Arithmetic` takes the same share by code alone.
+
+Each step's equalities are checked by `jurygraph.agents.maths.arithmetic`, in three readings of the text: unchanged,
+without its annotations ("16 - 3 = <<16-3=13>>14" claims 16 - 3 = 14), and with the text after an annotation in place of
+the annotation's own result ("9 eggs * $2 = <<9*2=18>>19" claims 9 * 2 = 19). A result that only lacks its sign after an
+annotation ("5 - 8 = <<5-8=-3>>3 fewer") is not wrong, since the annotation has it.
+
+Never called wrong are a number from an unknown source (right solutions bring in such numbers too), and an answer that
+is not the last result (it is not a step, and may be in another unit). Splitting takes time linear in the text.
+"""
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, partial
+from itertools import pairwise, starmap
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
+
+from pydantic import Field, create_model, model_validator
+
+from jurygraph.agents.ask import (
+    Reason,
+    SingleCallEvaluator,
+    ask_model,
+    describe_missing_quotes,
+    explain_rejected_quote,
+    failed_verdict,
+    mark_unsupported,
+    shared_prompt_variables,
+)
+from jurygraph.agents.maths import arithmetic
+from jurygraph.agents.maths.answer import (
+    answer_line_start,
+    final_answer,
+    longest_run,
+    reasoning_range,
+    sentence_ends,
+    step_markers,
+)
+from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
+from jurygraph.messages import shorten
+from jurygraph.prompts import load_prompt
+from jurygraph.safety.evidence import SearchableText
+from jurygraph.schema import Branch, Evidence, FrozenModel, Question, TaskView, Verdict
+from jurygraph.schema.frozen_model import Flag
+from jurygraph.schema.task import chat_text
+
+if TYPE_CHECKING:
+    from jurygraph.models.judge_client import ParsedReply
+
+MAX_STEPS = 1_000  # the largest number of steps of one response; the last of them contains the rest
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
+_LINE_END = re.compile(r"\n")
+_ENUMERATOR = re.compile(r"\W{0,8}[0-9]{1,3}")  # of "1. She eats"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One step of a response: `response[start:end] == text`, numbered from 1 in text order."""
+
+    number: int
+    start: int
+    end: int
+    text: str
+
+
+def split_steps(text: str) -> tuple[Segment, ...]:
+    """Return the steps of the reasoning in `text`, in their order; none if it has none.
+
+    The reasoning is the text inside `<think>…</think>`, else the text before the final answer: before its line or, if
+    that has several sentences, its sentence. With digits before the answer that sentence is the last step too: "9 * 2 =
+    18, so the answer is 18". A step begins at each marker "1." or "Step 2:" if these count up to 2 at least, and else
+    at each line (and so at "First, " there: after it, lines are steps as anywhere); in a single line, at each sentence.
+    Text before the first marker belongs to the first step. Every letter or digit of the reasoning belongs to one step,
+    and every step has at least one.
+    """
+    start, end, one_line = _reasoning(text)
+    edges = [start, *_step_starts(text, start, end, one_line), end]
+    steps = [step for step in starmap(partial(_trim, text), pairwise(edges)) if step]
+    if len(steps) > MAX_STEPS:
+        steps[MAX_STEPS - 1 :] = [(steps[MAX_STEPS - 1][0], steps[-1][1])]
+    return tuple(Segment(number, *step, text[slice(*step)]) for number, step in enumerate(steps, start=1))
+
+
+def _reasoning(text: str) -> tuple[int, int, bool]:
+    start, end = reasoning_range(text)
+    one_line = "\n" not in text[start:end].strip()
+    answer = final_answer(text) if end - start == len(text) else None
+    if answer is None:
+        return start, end, one_line
+    line = answer_line_start(text, answer)
+    sentence = [line, *_sentences(text, line, answer.start)][-1]
+    calculates = any(map(str.isdigit, text[sentence : answer.start]))
+    return start, answer.end if calculates else sentence, one_line
+
+
+def _step_starts(text: str, start: int, end: int, one_line: bool) -> Iterable[int]:
+    numeric_markers = [marker for marker in step_markers(text[start:end]) if not marker.in_words]
+    if longest_run(numeric_markers) > 1:
+        return (start + marker.start for marker in numeric_markers[1:])
+    if one_line:
+        return _sentences(text, start, end)
+    return (line.end() for line in _LINE_END.finditer(text, start, end))
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[int]:
+    """Yield the starts of sentences after the first: not after a bare number ("1. She") or letters ("5 p.m. today")."""
+    for stop in sentence_ends(text, start, end):
+        if not _ENUMERATOR.fullmatch(text, start, stop) and text[stop - 2 : stop - 1] != ".":
+            start = stop + 1
+            yield start
+
+
+def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
+    if not _LETTER_OR_DIGIT.search(text, start, end):
+        return None
+    passage = text[start:end]
+    return start + len(passage) - len(passage.lstrip()), start + len(passage.rstrip())
+
+
+_ANNOTATED = re.compile(r"<<([^<>\n]{0,400})=([^<>=\n]{0,400})>>(?=[$£€]?(\.?[0-9][0-9.,]{0,99}))")
+_NOISE = Fraction(1, 10**9)
+
+
+class UnsoundStep(NamedTuple):
+    """A fault of the step of this number: the reason, the evidence, and, without any evidence, what is `lacking`."""
+
+    step: int
+    reason: str
+    evidence: tuple[Evidence, ...]
+    lacking: str = ""
+
+
+def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> list[UnsoundStep]:
+    """Return the false calculations in a response, in the order of the text; one of several that overlap.
+
+    One outside all steps counts to the last step before it, or to the first: nothing can be hidden behind the answer or
+    outside the tags. Text that also occurs in the query is not the response's ("Why is 2 + 2 = 5 wrong?").
+    """
+    errors: list[UnsoundStep] = []
+    last_end = 0
+    for equality in sorted(_false_equalities(text), key=lambda step: (step.start, -step.end)):
+        start = equality.start
+        end = equality.end
+        quote = text[start:end]
+        if quote not in query and start >= last_end:
+            number = max(1, bisect_right(steps, start, key=lambda step: step.start))
+            truth = "it is not defined" if equality.value is None else f"it is {float(equality.value):.10g}"
+            evidence = Evidence(quote=quote, start=start, end=end, verified=True)
+            errors.append(UnsoundStep(number, f"{shorten(quote, 100)!r}, but {truth}", (evidence,)))
+            last_end = end
+    return errors
+
+
+def _false_equalities(text: str) -> Iterator[arithmetic.CalculationStep]:
+    yield from (equality for equality in arithmetic.steps(text) if not equality.is_right)
+    without_annotations = _ANNOTATED.sub(lambda match: " " * len(match[0]), text)  # keeps all other offsets
+    for reading in (without_annotations, _with_continuations(text)):
+        for step in arithmetic.steps(reading) if reading != text else ():
+            differs_by_sign = step.value is not None and abs(step.value + step.claimed) <= _NOISE * abs(step.claimed)
+            if not step.is_right and not differs_by_sign:
+                yield step
+
+
+def _with_continuations(text: str) -> str:
+    """Blank out the result of each annotation that another number follows, and put a boundary before it."""
+    return _ANNOTATED.sub(
+        lambda match: match[0] if match[2] == match[3] else f" ;{match[1]}={' ' * (len(match[2]) + 2)}", text
+    )
+
+
+Aspect = Literal["accuracy", "facts", "coherence"]
+ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
+
+
+# The next models have no docstrings because these would be part of the JSON schema that a model is given. Class names
+# are visible too, in messages about missing fields.
+
+
+class FaultReply(FrozenModel):  # comes before the flags of the aspects, so that the fault is described first
+    aspect: Aspect
+    reason: Reason
+    quote: Annotated[str, Field(max_length=1000)]
+
+
+class StepReply(FrozenModel):
+    step: Annotated[int, Field(strict=True, ge=1)]
+    faults: Annotated[tuple[FaultReply, ...], Field(max_length=len(ASPECTS))]
+    accuracy: Flag
+    facts: Flag
+    coherence: Flag
+
+    @model_validator(mode="after")
+    def _check_faults(self) -> "StepReply":
+        fault_aspects = sorted(fault.aspect for fault in self.faults)
+        unsound = sorted(aspect for aspect in ASPECTS if not getattr(self, aspect))
+        if fault_aspects != unsound:
+            named = ", ".join(fault_aspects) or "none"
+            false = ", ".join(unsound) or "none"
+            raise ValueError(f"faults name {named}, and false are {false}: give one fault for each that is false")
+        return self
+
+
+class StepsReply(FrozenModel):
+    steps: tuple[StepReply, ...]
+
+    @model_validator(mode="after")
+    def _check_numbers(self) -> "StepsReply":
+        numbers = [step.step for step in self.steps]
+        if numbers != list(range(1, len(numbers) + 1)):
+            raise ValueError(f"the steps are {numbers}: give each once, in order, from 1 to {len(numbers)}")
+        return self
+
+
+@lru_cache(maxsize=128)
+def steps_reply_model(number: int) -> type[StepsReply]:
+    fields: Any = {"steps": (Annotated[tuple[StepReply, ...], Field(min_length=number, max_length=number)], ...)}
+    return create_model("StepsReply", __base__=StepsReply, **fields)
+
+
+NO_STEPS = Verdict(score=0.0, met=False, reason="no step of reasoning is written")
+"""The verdict on a response without any step, in which nothing is sound."""
+
+MAX_STEPS_JUDGED = 60  # the largest number of steps judged in one call; a response with more causes a failed verdict
+MAX_FACTS_LENGTH = 20_000
+"""The longest facts of a task, in characters of JSON, shown in a prompt; longer ones need `facts.confirmed`."""
+TOKENS_PER_STEP = 100  # the number of tokens reserved per step in a reply; a sound step needs a third of it
+
+
+class Reasoning(SingleCallEvaluator):
+    """The step reward of each aspect: the share of the steps before the first that the model finds unsound.
+
+    `accuracy`: the reasoning is right; `facts`: it agrees with the task, the reference and the task's facts;
+    `coherence`: it follows from the preceding steps. One call judges all steps of a response, and `native` is the
+    number of the first unsound one. Arithmetic that code finds to be wrong is inaccurate, whatever the model says.
+
+    A fault lowers the score, so it needs a quotation of the error from that very step. A response could profit from
+    making the judge misquote, so a fault without one is never dropped: the model gets one chance to repair it; then the
+    step stays unsound, and if it is the first one, which is decisive, the verdict is marked `unsupported`. A sound step
+    needs no quotation, since quoting the step itself would prove nothing. The defence against a response
+    that praises its own steps is the fences, one per step, so that none can pass for another, and the arithmetic check.
+    """
+
+    name = "quality.reasoning"
+    branch: Branch = "specialists"
+    shares: Mapping[str, float] = MappingProxyType(dict.fromkeys(ASPECTS, 1.0))
+
+    def __init__(self) -> None:
+        self._prompt = load_prompt("steps")
+        self.version = f"1 prompt {self._prompt.full_version}"
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        return [self.question(view, aspect) for aspect in ASPECTS]
+
+    async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
+        """Return the verdict on each aspect of a response."""
+        steps = split_steps(inputs.response.text)
+        if not steps:
+            return dict.fromkeys(ASPECTS, NO_STEPS)
+        if len(steps) > MAX_STEPS_JUDGED:
+            message = f"the response has {len(steps)} steps, and at most {MAX_STEPS_JUDGED} are judged"
+            return dict.fromkeys(ASPECTS, Verdict.fail("too-long", message, cause="response"))
+        client = inputs.client
+        assert client is not None, "a model is required"
+        shared = shared_prompt_variables(inputs)
+        shown_steps = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
+        variables = {**shared, "steps": shown_steps, "facts": _facts(inputs.task)}
+        reply_model = steps_reply_model(len(steps))
+        room = TOKENS_PER_STEP * len(steps)
+        request = client.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
+        false_calculations = find_false_calculations(shared["query"], inputs.response.text, steps)
+        errors = {error.step: error for error in reversed(false_calculations)}
+        read_faults = partial(_read_faults, steps, errors, client.safety.evidence != "off")
+
+        def read(reply: "ParsedReply[StepsReply]") -> Mapping[str, Verdict]:
+            faults = [*(("accuracy", error) for error in errors.values()), *read_faults(reply.value)]
+            unsound = {aspect: [fault for name, fault in faults if name == aspect] for aspect in ASPECTS}
+            return {aspect: _build_verdict(unsound[aspect], len(steps), reply.call.id) for aspect in ASPECTS}
+
+        return await ask_model(
+            client,
+            request,
+            reply_model,
+            read=read,
+            fail=lambda fault: dict.fromkeys(ASPECTS, failed_verdict(fault)),
+            find_flaw=lambda reply: _flaw(read_faults(reply)),
+            letters=len(inputs.response.text),
+        )
+
+
+def _read_faults(
+    steps: Sequence[Segment], errors: Container[int], is_checked: bool, reply: StepsReply
+) -> list[tuple[Aspect, UnsoundStep]]:
+    found = ((steps[step.step - 1], fault) for step in reply.steps for fault in step.faults)
+    return [
+        (fault.aspect, _locate(step, fault, is_checked))
+        for step, fault in found
+        if fault.aspect != "accuracy" or step.number not in errors
+    ]
+
+
+def _flaw(faults: Sequence[tuple[Aspect, UnsoundStep]]) -> str | None:
+    lacking = ((aspect, fault) for aspect, fault in faults if fault.lacking)
+    problems = (f"step_{fault.step}: {aspect} is not sound, {fault.lacking}" for aspect, fault in lacking)
+    return describe_missing_quotes(problems, "that very step")
+
+
+def _locate(step: Segment, fault: FaultReply, is_checked: bool) -> UnsoundStep:
+    """Return a fault with its evidence, searched in that step unless `is_checked` is false."""
+    if not is_checked:
+        evidence = (Evidence(quote=fault.quote),) if fault.quote.strip() else ()
+        return UnsoundStep(step.number, fault.reason, evidence)
+    text = SearchableText(step.text)
+    passage = text.find_support(fault.quote)
+    if passage is not None:
+        start = step.start + passage.start
+        end = step.start + passage.end
+        evidence = (Evidence(quote=passage.text, start=start, end=end, verified=True),)
+        return UnsoundStep(step.number, fault.reason, evidence)
+    why = explain_rejected_quote(fault.quote, text).replace("in the response", "in that step")
+    quotes = f"and quotes '{shorten(fault.quote, 80)}' ({why})"
+    lacking = quotes if fault.quote.strip() else "and nothing is quoted for it"
+    return UnsoundStep(step.number, fault.reason, (), lacking)
+
+
+def _build_verdict(unsound: Sequence[UnsoundStep], steps: int, call: str) -> Verdict:
+    """Return the verdict on an aspect, which depends on its first unsound step only."""
+    if not unsound:
+        return Verdict(score=1.0, met=True, reason=f"none of {steps} steps is unsound", call=call)
+    unsound = sorted(unsound, key=lambda fault: fault.step)
+    first, *others = unsound
+    later = f"; so are {', '.join(str(other.step) for other in others)}" if others else ""
+    reason = f"step {first.step} of {steps} is unsound: {first.reason}{later}"
+    evidence = tuple(dict.fromkeys(passage for step in unsound for passage in step.evidence))
+    score = (first.step - 1) / steps
+    verdict = Verdict(score=score, met=False, native=first.step, reason=reason, evidence=evidence, call=call)
+    if not first.lacking:
+        return verdict
+    # an unsound step is the worse of the two cases already: it stands under either rule
+    return mark_unsupported(verdict, f"says step {first.step} unsound, {first.lacking}", "preferred")
+
+
+def _facts(view: TaskView) -> str | None:
+    """Return the facts of a task as a prompt shows them; None if there are none or they are too long."""
+    if view.facts is None:
+        return None
+    facts_json = json.dumps(view.facts, ensure_ascii=False, sort_keys=True)
+    return facts_json if len(facts_json) <= MAX_FACTS_LENGTH else None
+
+
+class Arithmetic(CodeEvaluator):
+    """The step reward by the written arithmetic: the share of the steps before the first one with a false calculation.
+
+    `native` is that step's number. Steps without a calculation cannot fail: without any calculation the score is 1, so
+    combine this with a reward for written calculations (`maths.calculation`).
+    """
+
+    name = "quality.arithmetic"
+    branch: Branch = "specialists"
+
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        steps = split_steps(inputs.response.text)
+        if not steps:
+            return NO_STEPS
+        errors = find_false_calculations(chat_text(inputs.task.query), inputs.response.text, steps)
+        if not errors:
+            return Verdict(score=1.0, met=True, reason=f"in none of {len(steps)} steps a false calculation is written")
+        first = errors[0].step
+        reason = f"step {errors[0].step} of {len(steps)} is wrong: {errors[0].reason}"
+        score = (first - 1) / len(steps)
+        evidence = tuple(passage for error in errors for passage in error.evidence)
+        return Verdict(score=score, met=False, native=first, reason=reason, evidence=evidence)

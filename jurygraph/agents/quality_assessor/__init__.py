@@ -1,1 +1,0 @@
-"""The Quality Assessor (MACRM): checks a response's reasoning step by step, up to the first unsound step."""

@@ -1,0 +1,361 @@
+"""Combine the verdicts of one judge into a reward component, by arithmetic alone: protocols, wins, strengths.
+
+A protocol's component is its score R as a fraction of the range from 1 to 10. Comparisons are combined in both orders:
+a pair that was judged in one order only, or in none, gives no response credit. For each response, the missing order
+counts as lost, so that both get less.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+from pydantic import Field
+
+from jurygraph import aggregation
+from jurygraph.aggregation import pairwise
+from jurygraph.aggregation.pairwise import bradley_terry
+from jurygraph.arrays import Bools, Floats
+from jurygraph.decision.combiners import Combiner, Component, Mean, ScoreMatrix
+from jurygraph.errors import PlanError
+from jurygraph.judges.protocols import HIGHEST, LOWEST, UTILITY, WEIGHT
+from jurygraph.schema import ComponentInput, Question
+from jurygraph.schema.frozen_model import ParamsModel
+
+
+def _to_native_scale(value: Floats) -> Floats:
+    """Convert a value in [0, 1] to R, on the paper's scale."""
+    return LOWEST + (HIGHEST - LOWEST) * value
+
+
+class ProtocolMean(Mean):
+    """R = Σ ω s / Σ ω by the weights of the inputs that apply (DecompR, Appendix A.2); `R` is a diagnostic."""
+
+    name = "protocol"
+
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        component = super().combine(matrices, params)
+        return replace(component, diagnostics={"R": _to_native_scale(component.value)})
+
+
+class AdaptiveSum(Combiner):
+    """R = Σ w_i û_i / Σ w_i in each reply of a judge, and the mean over replies (DecompR, Appendix A.2, Decomposed).
+
+    If the weights of a reply sum to 0, its value is 0. A reply of which a weight has no verdict has the value 0, or the
+    highest û_i if the weight is filled by 1. So a person whose weight is missing is not left out, and the bounds hold.
+    Parts are the û_i; the diagnostics are R on the paper's scale, and the weights.
+    """
+
+    name = "adaptive"
+    version = "1"
+    batched = True
+    needs_all_columns = True
+    has_fixed_weights = False
+
+    def has_direction(self, name: str) -> bool:
+        """Return false for the weights, which are no scores."""
+        return name != WEIGHT
+
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
+        super().freeze(inputs, params)
+        if set(inputs) != {UTILITY, WEIGHT}:
+            raise PlanError(
+                f"combiner 'adaptive' takes the inputs {UTILITY!r} and {WEIGHT!r}, not {sorted(inputs)}; leave it to "
+                "an evaluator that asks about both"
+            )
+        utilities = inputs[UTILITY].questions
+        weights = inputs[WEIGHT].questions
+        if len(utilities) != len(weights):
+            counts = f"{len(utilities)} utilities and {len(weights)} weights"
+            raise PlanError(f"combiner 'adaptive' has {counts}; give one weight for each")
+        return {"people": list(map(_match_person, utilities, weights))}
+
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        people: Sequence[str] = params["people"]
+        utilities = matrices[UTILITY]
+        weights = matrices[WEIGHT]
+        # [R,n,K] for n people and K samples: the columns of one person come after those of another
+        shape = (len(utilities.value), len(people), -1)
+        live = (utilities.applicable & weights.applicable).reshape(shape)
+        utility = np.where(live, utilities.value.reshape(shape), 0.0)
+        weight = np.where(live, weights.value.reshape(shape), 0.0)
+        by_sample = _weighted_mean(utility, weight, live & ~weights.judged.reshape(shape))
+        is_live = np.asarray(live.any(axis=1))
+        value = _mean_over_samples(by_sample[:, None], is_live[:, None])[:, 0]
+        total = np.asarray(aggregation.total(weight, axis=1))
+        share = _mean_over_samples(weight / np.where(total > 0.0, total, 1.0)[:, None], live)
+        parts = dict(zip(people, _mean_over_samples(utility, live).T, strict=True))
+        shares = {f"weight of {name}": column for name, column in zip(people, share.T, strict=True)}
+        return Component(value, np.asarray(is_live.any(axis=1)), parts, {"R": _to_native_scale(value), **shares})
+
+
+def _match_person(utility: str, weight: str) -> str:
+    for match in re.finditer(f"/{UTILITY}/", utility):
+        before = utility[: match.start()]
+        person = utility[match.end() :]
+        if weight == f"{before}/{WEIGHT}/{person}":
+            return person
+    raise PlanError(f"combiner 'adaptive': {utility!r} and {weight!r} are not about the same person; ask about both")
+
+
+def _weighted_mean(utility: Floats, weight: Floats, is_open: Bools) -> Floats:
+    """Return Σ w_i û_i / Σ w_i of each reply, [R,K]; 0 where the weights sum to 0.
+
+    Where some weights are open, without a verdict, any û_i may be all that counts: it is 0, or the highest û_i if an
+    open weight is filled by 1.
+    """
+    total = np.asarray(aggregation.total(weight, axis=1))
+    known = aggregation.total(weight * utility, axis=1) / np.where(total > 0.0, total, 1.0)
+    is_filled_high = (is_open & np.greater(weight, 0.0)).any(axis=1)
+    return np.where(is_open.any(axis=1), np.where(is_filled_high, utility.max(axis=1), 0.0), known)
+
+
+def _mean_over_samples(values: Floats, live: Bools) -> Floats:
+    """Return the mean of [R,n,K] over the live samples, [R,n]; 0 where there are none."""
+    count = np.asarray(aggregation.total(np.where(live, 1.0, 0.0)))
+    return np.asarray(aggregation.total(np.where(live, values, 0.0)) / np.where(count > 0.0, count, 1.0))
+
+
+ComparisonForm = Literal["pairs", "lists"]
+Grid = TypeVar("Grid", Floats, Bools)
+
+
+@dataclass(frozen=True, slots=True)
+class BothOrders:
+    """Every pair of a group from the side of each response: rows are responses, columns their opponents, [R,R].
+
+    `first` and `second` are the preferences for the row in the two orders. An order without a verdict holds the fill
+    value, from both sides: a fill of 0 means lost for the row. `compared` marks the pairs that were compared at all. A
+    response that was compared with none, because a gate excluded it or its material failed, has the value
+    `uncompared_value`, [R]. `diagnostics`, [R] each, are diagnostics of the effect of the order.
+    """
+
+    first: Floats
+    second: Floats
+    compared: Bools
+    uncompared_value: Floats
+    present: Bools
+    diagnostics: Mapping[str, Floats]
+
+    @property
+    def outcomes(self) -> Floats:
+        """The result of both orders for the row, 1, 0.5 or 0, [R,R]; 0 where nothing was compared."""
+        return np.where(self.compared, pairwise.outcomes(self.first, self.second), 0.0)
+
+    @property
+    def opponents(self) -> Floats:
+        """The number of opponents that each response was compared with, [R]."""
+        return _count_per_row(self.compared)
+
+
+def read_pairs(matrix: ScoreMatrix) -> BothOrders:
+    """Read verdicts on ordered pairs: column j of row i is the score of i, shown first, against j.
+
+    Diagnostics: `flips`, the share of opponents at which the order decided, among those judged in both orders; and
+    `first`, the share of verdicts that preferred the response shown first, among those that preferred one (0.5 without
+    any). Raises `PlanError` if the columns are not verdicts on ordered pairs.
+    """
+    size = len(matrix.value)
+    if matrix.value.shape[1] > size or (matrix.judged & matrix.applicable).diagonal()[1:].any():
+        raise PlanError(
+            f"{size} responses have {matrix.value.shape[1]} verdicts each, where one on each ordered pair is needed; "
+            "give it the verdicts of `pairwise`, with one sample per order"
+        )
+    applicable = _pad_columns(matrix.applicable, size)
+    judged = _pad_columns(matrix.judged, size)
+    first = _pad_columns(matrix.value, size)
+    there = applicable & applicable.T & ~np.eye(size, dtype=np.bool_)
+    second = np.where(judged.T, 1.0 - first.T, first.T)
+    has_verdict = there & judged
+    judged_in_both = has_verdict & has_verdict.T
+    diagnostics = {"flips": _flip_share(first, second, judged_in_both), "first": _first_share(first, judged_in_both)}
+    return _both_orders(matrix, first, second, there, diagnostics)
+
+
+def read_lists(matrix: ScoreMatrix) -> BothOrders:
+    """Read verdicts of two listings: column s of row i is the rank score of i in listing s; one listing is reversed.
+
+    Diagnostics: `flips`, as for pairs. The matrix does not tell which response was shown first in a listing. Raises
+    `PlanError` if there are more than two listings.
+    """
+    size, listings = matrix.value.shape
+    if listings > 2:
+        raise PlanError(
+            f"there are {listings} listings, where one in each order is needed; give it the verdicts of `listwise`"
+        )
+    applicable = _pad_columns(matrix.applicable, 2)
+    judged = _pad_columns(matrix.judged, 2)
+    value = _pad_columns(matrix.value, 2)
+    first, second = (_compare_ranks(value[:, listing], judged[:, listing]) for listing in (0, 1))
+    live_rows = np.asarray(applicable.all(axis=1))
+    judged_rows = np.asarray(judged.all(axis=1))
+    there = live_rows[:, None] & live_rows & ~np.eye(size, dtype=np.bool_)
+    diagnostics = {"flips": _flip_share(first, second, there & judged_rows[:, None] & judged_rows)}
+    return _both_orders(matrix, first, second, there, diagnostics)
+
+
+READERS: dict[ComparisonForm, Callable[[ScoreMatrix], BothOrders]] = {"pairs": read_pairs, "lists": read_lists}
+
+
+def _both_orders(
+    matrix: ScoreMatrix, first: Floats, second: Floats, compared: Bools, diagnostics: Mapping[str, Floats]
+) -> BothOrders:
+    """Build `BothOrders`; a cell without a verdict and without an opponent gives the response its value `alone`."""
+    alone = np.max(np.where(matrix.applicable & ~matrix.judged, matrix.value, 0.0), axis=1)
+    return BothOrders(first, second, compared, alone, np.asarray(matrix.applicable.any(axis=1)), diagnostics)
+
+
+def _flip_share(first: Floats, second: Floats, judged: Bools) -> Floats:
+    return _count_per_row(judged & pairwise.flips(first, second)) / np.maximum(_count_per_row(judged), 1.0)
+
+
+def _first_share(first: Floats, has_verdict: Bools) -> Floats:
+    """Return the share of decided verdicts that preferred the first response; each counts for both of its pair."""
+    decided = has_verdict & (first != 0.5)
+    won = has_verdict & (first > 0.5)
+    verdicts = _count_per_row(decided) + _count_per_row(decided.T)
+    return np.where(verdicts > 0, (_count_per_row(won) + _count_per_row(won.T)) / np.maximum(verdicts, 1.0), 0.5)
+
+
+def _compare_ranks(value: Floats, judged: Bools) -> Floats:
+    """Compare ranks from the side of the row, [R,R]; where one of the two has no verdict, the fill value counts."""
+    above = np.where(value[:, None] > value, 1.0, np.where(value[:, None] < value, 0.0, 0.5))
+    filled = np.where(judged[:, None], value, value[:, None])
+    return np.where(judged[:, None] & judged, above, filled)
+
+
+def _pad_columns(matrix: Grid, width: int) -> Grid:
+    """Pad with empty columns up to a width, for opponents without a comparison."""
+    return np.pad(matrix, ((0, 0), (0, width - matrix.shape[1])))
+
+
+def _count_per_row(where: Bools) -> Floats:
+    return np.asarray(aggregation.total(np.where(where, 1.0, 0.0)))
+
+
+PRIOR = 0.1
+MIN_PRIOR = 0.01
+MAX_PRIOR = 100.0
+_DIGITS = 12  # decimal places of a probability: those beyond depend on the order of responses, and break ties by chance
+
+_REQUIRED_VERDICTS: Mapping[ComparisonForm, tuple[str, int, str]] = {
+    "pairs": ("pair", 1, "pairwise"),
+    "lists": ("group", 2, "listwise"),
+}
+"""Verdicts that each form needs: their scope, the number of samples, and the evaluator that asks for them."""
+_SCOPE_NAMES = {"response": "response", "pair": "ordered pair", "group": "group"}
+
+
+class WinShare(Combiner):
+    """Share of its opponents that a response beats, from verdicts on ordered pairs: one input of one question.
+
+    It is the mean over the opponents of the results of both orders: 1 won, 0.5 a tie or a flip, 0 lost.
+    """
+
+    name = "win-share"
+    version = "1"
+    needs_all_columns = True
+    uses_other_rows = True
+    shown: ClassVar[ComparisonForm] = "pairs"
+    """The form in which the columns are read."""
+
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
+        question_ids = [name for combiner_input in inputs.values() for name in combiner_input.questions]
+        if len(question_ids) != 1:
+            raise PlanError(f"combiner {self.name!r} reads the verdicts of one question, not of {len(question_ids)}")
+        return super().freeze(inputs, params)
+
+    def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
+        scope, samples, evaluator = _REQUIRED_VERDICTS[params.get("shown", self.shown)]
+        for question in questions:
+            is_ordered = scope != "pair" or question.pairs == "ordered"
+            if (question.scope, question.samples) != (scope, samples) or not is_ordered:
+                raise PlanError(
+                    f"combiner {self.name!r} reads {samples} verdict{'s' * (samples > 1)} on each "
+                    f"{_SCOPE_NAMES[scope]}, and question {question.id!r} asks for {question.samples} on each "
+                    f"{_SCOPE_NAMES[question.scope]}; give it the verdicts of `{evaluator}`, without `samples` of the "
+                    "config's own"
+                )
+
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        (matrix,) = matrices.values()
+        orders = READERS[self.shown](matrix)
+        value = aggregation.total(orders.outcomes) / np.maximum(orders.opponents, 1.0)
+        return _build_component(orders, value, orders.diagnostics)
+
+
+class RankShare(WinShare):
+    """Share of the other responses that a response is ranked above, from two listings in opposite orders."""
+
+    name = "rank-share"
+    shown = "lists"
+
+
+class BradleyTerry(WinShare):
+    """Mean probability p_i / (p_i + p_j) to win against the others, for strengths p that are fitted to all pairs.
+
+    Each pair is one comparison; a tie or a flip is half a win for each. If all pairs were compared, the value is the
+    share of wins W_i / m drawn to the middle: (W_i + a (1 - p_i)) / m, over m opponents. If some are unjudged, the
+    strengths are those of the worst case for the response that is valued; unjudged pairs of others are ties.
+
+    In addition to the diagnostics of the shares, `strength` has mean 1 over the group.
+    """
+
+    class Params(ParamsModel):
+        prior: float = Field(PRIOR, strict=True, ge=MIN_PRIOR, le=MAX_PRIOR)
+        """a: how much the values are drawn to the middle."""
+        shown: ComparisonForm = "pairs"
+        """The kind of verdicts: on `pairs`, or on `lists`."""
+
+    name = "bradley-terry"
+
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        (matrix,) = matrices.values()
+        orders = READERS[params["shown"]](matrix)
+        strengths = _strengths(orders, params["prior"])
+        own_strength = strengths.diagonal()
+        likely = own_strength[:, None] / (own_strength[:, None] + strengths)
+        value = aggregation.total(np.where(orders.compared, likely, 0.0)) / np.maximum(orders.opponents, 1.0)
+        return _build_component(
+            orders, np.asarray(value).round(_DIGITS), {**orders.diagnostics, "strength": np.array(own_strength)}
+        )
+
+    def bounds(
+        self, low: Mapping[str, ScoreMatrix], high: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
+    ) -> tuple[Floats, Floats]:
+        """Return the value twice if all is judged, else bounds from (W_i + a (1 - p_i)) / m, with 0 < p_i < m + 1.
+
+        Unjudged pairs of other responses change p_i alone, and so no value leaves these bounds.
+        """
+        (low_matrix,), (high_matrix,) = low.values(), high.values()
+        if np.array_equal(low_matrix.value, high_matrix.value):
+            value = self.combine(low, params).value
+            return value, value
+        worst, best = (READERS[params["shown"]](matrix) for matrix in (low_matrix, high_matrix))
+        opponents = np.maximum(worst.opponents, 1.0)
+        prior = params["prior"]
+        lowest = np.maximum(aggregation.total(worst.outcomes) / opponents - prior, 0.0)
+        highest = np.minimum((aggregation.total(best.outcomes) + prior) / opponents, 1.0)
+        compared = worst.opponents > 0
+        low_limit = np.where(compared, lowest, worst.uncompared_value)
+        return low_limit.round(_DIGITS), np.where(compared, highest, best.uncompared_value).round(_DIGITS)
+
+
+def _strengths(orders: BothOrders, prior: float) -> Floats:
+    """Return the strengths of all, as they count for response i in row i, [R,R]."""
+    wins = orders.outcomes
+    missing_wins = np.where(orders.compared, 1.0 - wins - wins.T, 0.0)
+    agreed = wins + missing_wins / 2.0
+    shared = bradley_terry(agreed, prior).strength
+    rows = []
+    for index, missing in enumerate(missing_wins):
+        worst_case = agreed.copy()
+        worst_case[index] = wins[index]
+        worst_case[:, index] = np.where(orders.compared[index], 1.0 - wins[index], 0.0)
+        rows.append(bradley_terry(worst_case, prior).strength if missing.any() else shared)
+    return np.stack(rows)
+
+
+def _build_component(orders: BothOrders, value: Floats, diagnostics: Mapping[str, Floats]) -> Component:
+    return Component(np.where(orders.opponents > 0, value, orders.uncompared_value), orders.present, {}, diagnostics)

@@ -1,0 +1,261 @@
+"""Judges that compare responses: pairs in both orders, or a whole group in one order and in reverse."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from string import ascii_uppercase
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import AfterValidator, Field, create_model
+
+from jurygraph.agents.ask import (
+    Quotes,
+    Reason,
+    ask_model,
+    describe_missing_quotes,
+    failed_verdict,
+    mark_unsupported,
+    shared_prompt_variables,
+    shorten_quotes,
+    verify_quotes,
+)
+from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
+from jurygraph.judges.criteria import Profile, Sentence
+from jurygraph.prompts import load_prompt
+from jurygraph.safety.evidence import SearchableText, aread_text
+from jurygraph.schema import Evidence, FrozenModel, Layer, Question, Response, Scope, TaskView, Verdict
+from jurygraph.schema.frozen_model import ParamsModel
+
+if TYPE_CHECKING:
+    from jurygraph.models.judge_client import ParsedReply
+
+
+OPPONENT = "opponent"  # source of evidence from the response with which a verdict compares its own
+MOST_SHOWN = 20  # most responses in one prompt
+USUAL = "Which one serves the task better: it does what was asked, it is right, and it can be used as it stands."
+
+
+class Quoted(NamedTuple):
+    """The quotations of a reply: as evidence in each of the responses as they are shown, and those in none of them."""
+
+    evidence: Sequence[tuple[Evidence, ...]]
+    lost: str
+
+    @property
+    def missing(self) -> str:
+        """The problem if no quotation occurs in a response and is valid evidence; empty if there is one."""
+        if any(self.evidence):
+            return ""
+        return f"and quotes {self.lost}" if self.lost else "and nothing is quoted for it"
+
+
+def locate_quotes(reply: Any, texts: Sequence[SearchableText]) -> Quoted:
+    """Search the quotations of a reply in all responses; each passage is evidence once."""
+    unique = list(dict.fromkeys(quotation for quotation in getattr(reply, "quotes", ()) if quotation.strip()))
+    verified = [verify_quotes(unique, text) for text in texts]
+    lost = [quotation for quotation in unique if all(quotation in unverified for _, unverified in verified)]
+    why = "in no response, too short, or cut within a word or number"
+    return Quoted([evidence for evidence, _ in verified], f"{shorten_quotes(lost)} ({why})" if lost else "")
+
+
+class ComparisonJudge(Evaluator):
+    """Ask a model to compare responses, which are named A, B and so on in its prompt.
+
+    Unless `safety.evidence` is off in the config, a reply that prefers a response needs a quotation that occurs in one
+    of the responses shown. A reply without one is returned to the model once. If a quotation is required, it then is a
+    tie. A `compact` profile gives neither reasons nor quotations, so that its verdicts have no evidence.
+    """
+
+    class Params(ParamsModel):
+        criterion: Sentence = USUAL
+        """What is compared, in a sentence; by default, which response serves the task better."""
+        profile: Profile = "full"
+        """`full`, or `compact` for fewer tokens."""
+
+    layer: Layer = "model"
+    uses_model = True
+    prompt_name: ClassVar[str]
+    bounds_its_time = True
+
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self._compact = self.settings.profile == "compact"
+        self._prompt = load_prompt(self.prompt_name)
+        self.version = f"1 prompt {self._prompt.full_version}"
+
+    @abstractmethod
+    def reply_model(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
+        """Return the pydantic model of the reply about responses of these names."""
+
+    @abstractmethod
+    def has_preference(self, reply: Any) -> bool:
+        """Return True if a reply prefers one response to another, and so needs a quotation."""
+
+    def prompt_variables(self, names: Sequence[str]) -> Mapping[str, Any]:
+        """Return prompt variables in addition to task, responses and criterion."""
+        return {}
+
+    @abstractmethod
+    def read_scores(self, reply: Any) -> list[Verdict]:
+        """Return the verdicts of a reply, in the order in which responses were shown, without reason and evidence."""
+
+    async def compare(self, inputs: EvaluatorInput, responses: Sequence[Response]) -> list[Verdict] | Verdict:
+        """Return the verdicts on the responses, shown in this order; a failed one if there is no usable reply.
+
+        They are marked if there is no quotation for a preference.
+        """
+        client = inputs.client
+        assert client is not None, "a model is required"
+        names = tuple(ascii_uppercase[: len(responses)])
+        reply_model: type[Any] = self.reply_model(names, self._compact)
+        shown = [{"name": name, "text": response.text} for name, response in zip(names, responses, strict=True)]
+        own_variables = {"responses": shown, "criterion": self.settings.criterion, "compact": self._compact}
+        variables = {**shared_prompt_variables(inputs), **own_variables, **self.prompt_variables(names)}
+        request = client.request(self._prompt, reply_model, variables, sample=inputs.sample)
+        texts = [await aread_text(response.text) for response in responses]
+        rule = client.safety.evidence
+        needs_evidence = rule != "off" and not self._compact
+
+        def find_missing(reply: Any, quoted: Quoted) -> str:
+            return quoted.missing if needs_evidence and self.has_preference(reply) else ""
+
+        def find_flaw(reply: Any) -> str | None:
+            missing = find_missing(reply, locate_quotes(reply, texts))
+            return describe_missing_quotes([f"a response is preferred, {missing}"] if missing else [], "a response")
+
+        def read(reply: "ParsedReply[Any]") -> list[Verdict]:
+            quoted = locate_quotes(reply.value, texts)
+            missing = find_missing(reply.value, quoted)
+            reason = getattr(reply.value, "reason", "") + (f" [lost: {quoted.lost}]" if quoted.lost else "")
+            verdicts = []
+            for place, scored in enumerate(self.read_scores(reply.value)):
+                fields = {"reason": reason, "evidence": self.choose_evidence(quoted, place), "call": reply.call.id}
+                verdict = scored.model_copy(update=fields)
+                if missing:
+                    verdict = mark_unsupported(verdict, f"prefers a response, {missing}", rule, _tie(verdict))
+                verdicts.append(verdict)
+            return verdicts
+
+        letters = sum(len(response.text) for response in responses)
+        return await ask_model(
+            client, request, reply_model, read=read, fail=failed_verdict, find_flaw=find_flaw, letters=letters
+        )
+
+    def choose_evidence(self, quoted: Quoted, place: int) -> tuple[Evidence, ...]:
+        """Return the evidence of the verdict on the response at a place: what is quoted from it."""
+        return quoted.evidence[place]
+
+
+def _tie(verdict: Verdict) -> Mapping[str, Any]:
+    """Return the fields by which a verdict on responses becomes a tie: of two, or of a whole ranking."""
+    native = "tie" if verdict.scale is None else sum(verdict.scale) / 2.0
+    met = None if verdict.met is None else False
+    return {"score": 0.5, "met": met, "native": native, "unsupported": "tie"}
+
+
+Preferred = Literal["A", "B", "tie"]
+_SCORES: dict[Preferred, tuple[float, str]] = {"A": (1.0, "first"), "B": (0.0, "second"), "tie": (0.5, "tie")}
+
+
+# No docstrings: they would be part of the schema in the prompt. Class names appear in messages about missing fields.
+
+
+class PreferenceReply(FrozenModel):
+    reason: Reason
+    quotes: Quotes
+    preferred: Preferred
+
+
+class BarePreferenceReply(FrozenModel):
+    preferred: Preferred
+
+
+class Pairwise(ComparisonJudge):
+    """Preference between two responses, from the side of the first: 1 for the first, 0 for the second, 0.5 for a tie.
+
+    Each ordered pair takes a call, G (G - 1) calls for G responses, so that the effect of the order can be measured.
+    Quotations from the second response are evidence of source `opponent`.
+    """
+
+    name = "pairwise"
+    scope: Scope = "pair"
+    prompt_name = "pair"
+    combiner = "win-share"
+
+    def reply_model(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
+        return BarePreferenceReply if compact else PreferenceReply
+
+    def has_preference(self, reply: Any) -> bool:
+        return bool(reply.preferred != "tie")
+
+    def read_scores(self, reply: Any) -> list[Verdict]:
+        """Return the only verdict, on the first response."""
+        score, native = _SCORES[reply.preferred]
+        return [Verdict(score=score, met=native == "first", native=native)]
+
+    def choose_evidence(self, quoted: Quoted, place: int) -> tuple[Evidence, ...]:
+        own, others = quoted.evidence
+        return (*own, *(passage.model_copy(update={"source": OPPONENT}) for passage in others))
+
+    async def answer(self, inputs: EvaluatorInput) -> Verdict:
+        verdicts = await self.compare(inputs, inputs.responses)
+        return verdicts if isinstance(verdicts, Verdict) else verdicts[0]
+
+
+class Listwise(ComparisonJudge):
+    """Rank of each response in a ranking of a group of G without ties, as (G - rank) / (G - 1).
+
+    A group takes two calls: one shows it in an order that depends on the content, the other in reverse. A group of more
+    than 20 is not sent to the model, and its verdicts are failed: in a list of that length, the position decides the
+    rank.
+    """
+
+    name = "listwise"
+    scope: Scope = "group"
+    prompt_name = "listing"
+    combiner = "rank-share"
+
+    def question(self, view: TaskView, subject: str | None = None, **fields: Any) -> Question:
+        return super().question(view, subject, **{"samples": 2, **fields})
+
+    def reply_model(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
+        return _ranking_model(tuple(names), compact)
+
+    def has_preference(self, reply: Any) -> bool:
+        return True
+
+    def prompt_variables(self, names: Sequence[str]) -> Mapping[str, Any]:
+        return {"names": tuple(names)}
+
+    def read_scores(self, reply: Any) -> list[Verdict]:
+        size = len(reply.ranking)
+        ranks = [1 + reply.ranking.index(name) for name in sorted(reply.ranking)]
+        scale = (float(size), 1.0)
+        return [Verdict(score=(size - rank) / (size - 1), native=float(rank), scale=scale) for rank in ranks]
+
+    async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
+        size = len(inputs.responses)
+        if size > MOST_SHOWN:
+            advice = "score smaller groups, or compare by `pairwise`"
+            return Verdict.fail("too-many", f"{self.name} ranks {MOST_SHOWN} responses at most, not {size}; {advice}")
+        step = 1 if inputs.sample % 2 == 0 else -1
+        verdicts = await self.compare(inputs, inputs.responses[::step])
+        return verdicts if isinstance(verdicts, Verdict) else verdicts[::step]
+
+
+@lru_cache(maxsize=MOST_SHOWN * 2)
+def _ranking_model(names: tuple[str, ...], compact: bool) -> type[FrozenModel]:
+    """Return the pydantic model of the reply: every name once, the best first."""
+
+    def each_once(ranking: tuple[str, ...]) -> tuple[str, ...]:
+        if sorted(ranking) != list(names):
+            raise ValueError(f"the ranking is {', '.join(ranking)}: name each of {', '.join(names)} once")
+        return ranking
+
+    label: Any = Literal[names]
+    exact_length = Field(min_length=len(names), max_length=len(names))
+    ranking_type = Annotated[tuple[label, ...], exact_length, AfterValidator(each_once)]
+    explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
+    return create_model("RankingReply", __base__=FrozenModel, **explanation, ranking=(ranking_type, ...))

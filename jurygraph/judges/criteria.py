@@ -1,0 +1,519 @@
+"""Judges of single items: rubric criteria (GEAR's local event scores p_i), preferences (DecompR's û_i), a checklist.
+
+An item is met or not, with a probability; has a value on a scale; or has parts that are each met or not, for partial
+credit (GEAR, D.2). `null` in place of the decision says that the judge cannot tell: then there is no measurement.
+Preferences are a stakeholder's needs and wishes that no check decides, judged in isolation. The checklist is the same
+for every stakeholder: quality beyond all of these. Subclasses of `JudgeEvaluator` ask about items of their own.
+"""
+
+import json
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import AfterValidator, Field, StringConstraints, create_model, model_validator
+
+from jurygraph.agents.ask import (
+    CANNOT_TELL,
+    Claim,
+    Finding,
+    Measurement,
+    Quotes,
+    Reason,
+    judge_findings,
+    shared_prompt_variables,
+)
+from jurygraph.agents.functions import has_own_version, source_version
+from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput, share_client
+from jurygraph.concurrency import each_answered
+from jurygraph.display import Displayed
+from jurygraph.errors import ConfigError, InputError
+from jurygraph.messages import require_type
+from jurygraph.models.request import Reply
+from jurygraph.models.structured import p_true
+from jurygraph.prompts import Prompt, load_prompt
+from jurygraph.schema import Audience, Criterion, FrozenModel, Layer, Question, Stakeholder, TaskView, Verdict
+from jurygraph.schema.frozen_model import Flag, Id, ParamsModel, Positive, Unit, require_unique
+from jurygraph.schema.task import require_different_texts
+
+if TYPE_CHECKING:
+    from jurygraph.models.judge_client import JudgeClient
+
+T = TypeVar("T")
+
+MAX_ITEMS_PER_CALL = 4
+"""The largest number of items judged in one call (GEAR, D.1). More would save tokens but blur the single judgements."""
+Profile = Literal["full", "compact"]
+Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+_NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?")
+_WEIGHTS_HINT = "give a tuple with a number above 0 for each part"
+
+
+# The next models have no docstrings because these would be part of the JSON schema that a model is given. Class names
+# are visible too, in messages about missing fields.
+class BinaryAnswer(FrozenModel):  # on one item that is met or not; _add_reason adds the reason and quotations
+    met: Flag | None
+    probability: Unit | None
+
+    @model_validator(mode="after")
+    def _derive_met(self) -> Self:
+        """Take `met` from the probability, which says more; a `met` of null is final: the judge cannot tell."""
+        if self.met is None:
+            return self.model_copy(update={"probability": None})
+        if self.probability is None:
+            raise ValueError(
+                f"met is {json.dumps(self.met)} and probability null: give null for both if you cannot tell"
+            )
+        return self.model_copy(update={"met": self.probability >= 0.5})
+
+
+class PartAnswer(FrozenModel):
+    quotes: Quotes
+    met: Flag | None
+
+
+class BarePartAnswer(FrozenModel):
+    met: Flag | None
+
+
+class Form(Displayed, ABC):
+    """Base class of the forms in which one item is judged. `compact` replies hold neither reasons nor quotations."""
+
+    @abstractmethod
+    def reply_model(self, compact: bool) -> type[FrozenModel]:
+        """Return the model of the answer to one item."""
+
+    @abstractmethod
+    def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
+        """Return the finding of an answer, in the field `name` of a reply; its positive parts need a quotation."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Binary(Form):
+    """Met or not. The score is P(met): from the log probabilities of the token of `met`, else the probability given.
+
+    It is the probability given that the judge can tell: what a token leaves to `null` is no part of it. If the log
+    probabilities contradict the reply, the given probability is used instead: so something unmet, which needs no
+    quotation, stays below 0.5.
+    """
+
+    def reply_model(self, compact: bool) -> type[FrozenModel]:
+        return BinaryAnswer if compact else _add_reason(BinaryAnswer)
+
+    def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
+        if answer.met is None:
+            return _answered(name, answer, None)
+        probability = None if reply is None else p_true(reply, (name, "met"))
+        if probability is not None and (probability >= 0.5) != answer.met:
+            probability = None  # a reply of "no" with P(yes) above 0.5 has no quotation for it
+        source = "as stated" if probability is None else "from log probabilities"
+        score = answer.probability if probability is None else probability
+        return _answered(name, answer, Measurement(score, answer.met, f"P(met) {source}"), "met" if answer.met else "")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Scale(Form):
+    """A value from `low` (not at all) to `high` (fully), scored as its relative position in [0, 1]."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            require_type(f"Scale.{name}", getattr(self, name), int | float, "give a number")
+        if not -math.inf < self.low < self.high < math.inf:
+            raise InputError(f"Scale({self.low}, {self.high}): does not rise; give the lower end first")
+
+    def reply_model(self, compact: bool) -> type[FrozenModel]:
+        return _scale_model(self.low, self.high, compact)
+
+    def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
+        if answer.value is None:
+            return _answered(name, answer, None)
+        score = (answer.value - self.low) / (self.high - self.low)
+        measurement = Measurement(score, native=answer.value, scale=(self.low, self.high))
+        return _answered(name, answer, measurement, f"a value of {answer.value:g}" if answer.value > self.low else "")
+
+
+def _answered(name: str, answer: Any, measurement: Measurement | None, statement: str = "") -> Finding:
+    """Return the finding of an answer with a reason and quotations of its own; the statement is its only claim."""
+    quotes = getattr(answer, "quotes", ())
+    claims = [Claim(statement, quotes)] if statement else []
+    return Finding(name, measurement, getattr(answer, "reason", ""), quotes, claims)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PartialCredit(Form):
+    """Each part is met or not, and adds its weight as partial credit. If one is unknown, so is the item."""
+
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        require_type("PartialCredit.weights", self.weights, list | tuple, _WEIGHTS_HINT)
+        for place, weight in enumerate(self.weights):
+            require_type(f"PartialCredit.weights[{place}]", weight, int | float, _WEIGHTS_HINT)
+        if not self.weights or not all(0 < weight < math.inf for weight in self.weights):
+            raise InputError(f"PartialCredit.weights: are {list(self.weights)}; {_WEIGHTS_HINT}")
+
+    @property
+    def names(self) -> list[str]:
+        return [f"part_{place}" for place in range(1, len(self.weights) + 1)]
+
+    def reply_model(self, compact: bool) -> type[FrozenModel]:
+        return _parts_model(len(self.weights), compact)
+
+    def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
+        parts = {part: getattr(answer, part) for part in self.names}
+        reason = getattr(answer, "reason", "")
+        quotes = [quote for part in parts.values() for quote in getattr(part, "quotes", ())]
+        unknown = [part for part, found in parts.items() if found.met is None]
+        if unknown:
+            why = f"{CANNOT_TELL} {', '.join(unknown)}" + (f": {reason}" if reason else "")
+            return Finding(name, None, why, quotes)
+        met = [found.met for found in parts.values()]
+        credit = math.fsum(weight for weight, is_met in zip(self.weights, met, strict=True) if is_met)
+        total = math.fsum(self.weights)
+        measurement = Measurement(min(1.0, credit / total), all(met), credit, (0.0, total))
+        claims = [Claim(f"{part} met", getattr(found, "quotes", ())) for part, found in parts.items() if found.met]
+        return Finding(name, measurement, reason, quotes, claims)
+
+
+@lru_cache(maxsize=1024)
+def _scale_model(low: float, high: float, compact: bool) -> type[FrozenModel]:
+    value = Annotated[float, Field(strict=True, ge=low, le=high, allow_inf_nan=False)] | None
+    bare = create_model("ScaleAnswer", __base__=FrozenModel, value=(value, ...))
+    return bare if compact else _add_reason(bare)
+
+
+@lru_cache(maxsize=64)
+def _parts_model(number: int, compact: bool) -> type[FrozenModel]:
+    part = BarePartAnswer if compact else PartAnswer
+    fields: Any = {f"part_{place}": (part, ...) for place in range(1, number + 1)}
+    reason_field: Any = {} if compact else {"reason": (Reason, ...)}
+    return create_model("PartsAnswer", __base__=FrozenModel, **reason_field, **fields)
+
+
+@lru_cache(maxsize=1024)
+def _add_reason(bare: type[FrozenModel]) -> type[FrozenModel]:
+    """Put the reason and the quotations before the judgement that follows from them."""
+    reasoned = create_model("Reasoned", __base__=FrozenModel, reason=(Reason, ...), quotes=(Quotes, ...))
+    return create_model(bare.__name__, __base__=(bare, reasoned))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Item(Displayed):
+    """One item to be judged: its text, its form, the texts of its parts, and the meanings of values of its scale."""
+
+    text: str
+    form: Form
+    parts: tuple[str, ...] = ()
+    anchors: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        require_type("Item.text", self.text, str, "give the text of a criterion")
+        require_type("Item.form", self.form, Form, "give Binary(), Scale(1, 5) or PartialCredit((1, 2))")
+
+
+async def judge_items(
+    client: "JudgeClient",
+    prompt: Prompt,
+    items: Mapping[str, Item],
+    variables: Mapping[str, Any],
+    response: str,
+    *,
+    sample: int = 0,
+    compact: bool = False,
+) -> list[Verdict]:
+    """Return a verdict on each item, from one call; the keys of `items` are their names in the reply and in the prompt.
+
+    `compact` replies hold neither reasons nor quotations; others need quotations as in `judge_findings`.
+    """
+    reply_model: type[Any] = _reply_model(tuple((name, item.form.reply_model(compact)) for name, item in items.items()))
+    prompt_variables = {**variables, "items": tuple(_show_item(*item) for item in items.items()), "compact": compact}
+    request = client.request(prompt, reply_model, prompt_variables, sample=sample, logprobs=True)
+
+    def find(value: Any, reply: Reply | None) -> dict[str, Finding]:
+        return {name: item.form.find(getattr(value, name), name, reply) for name, item in items.items()}
+
+    verdicts = await judge_findings(client, request, reply_model, response, items, find, is_quoted=not compact)
+    return list(verdicts.values())
+
+
+@lru_cache(maxsize=1024)
+def _reply_model(answers: tuple[tuple[str, type[FrozenModel]], ...]) -> type[FrozenModel]:
+    """Return the model of the whole reply: one field for each item, with the answer on it."""
+    answer_fields: Any = {name: (answer, ...) for name, answer in answers}
+    return create_model("JudgeReply", __base__=FrozenModel, **answer_fields)
+
+
+class ShownItem(dict[str, Any]):
+    """An item as prompts show it, never changed: hashable, so that a question is rendered once for many responses."""
+
+    def __hash__(self) -> int:  # type: ignore[override]  # a dict has none
+        return hash(tuple(self.values()))
+
+
+def _show_item(name: str, item: Item) -> ShownItem:
+    form = item.form
+    parts = zip(form.names, item.parts, strict=True) if isinstance(form, PartialCredit) else ()
+    text = "\n".join([item.text, *(f"{name}: {meaning}" for name, meaning in (*parts, *item.anchors))])
+    scale = (f"{form.low:g}", f"{form.high:g}") if isinstance(form, Scale) else None
+    return ShownItem(name=name, text=text, parts=isinstance(form, PartialCredit), scale=scale)
+
+
+class JudgeEvaluator(BatchEvaluator):
+    """Base class of evaluators that judge up to four items of a response in one call, each item independently.
+
+    Sample s shows the items of a call rotated by s places, so that the samples differ in the order and not by chance
+    alone, unless `rotate` is false.
+    A positive judgement needs evidence (see `judge_items`). A `compact` profile asks for neither reasons nor quotations
+    (GEAR, D.4), so evidence is not required. The version combines those of the class and of its prompt.
+    """
+
+    class Params(ParamsModel):
+        profile: Profile = "full"
+        """`full`, or `compact` for fewer tokens."""
+        rotate: Flag = True
+        """Whether later samples show the items in another order; `false` repeats the identical input, so that samples
+        differ by the model's chance alone."""
+
+    layer: Layer = "model"
+    uses_model = True
+    item_name: str = "item"
+    """The name of an item in prompts and replies."""
+    bounds_its_time = True
+    version = "3"
+    settings: Params
+
+    @property
+    @abstractmethod
+    def prompt(self) -> Prompt:
+        """Return the prompt. It must show `items`, as any prompt that extends the prompt `items` does."""
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        if "items" not in self.prompt.needs:
+            raise ConfigError(f"prompt {self.prompt.id!r} shows no items; write `extends: items` in its front matter")
+        class_version = self.version if has_own_version(type(self), JudgeEvaluator) else source_version(type(self))
+        self.version = f"{class_version} prompt {self.prompt.full_version}"
+
+    @abstractmethod
+    def item(self, inputs: EvaluatorInput) -> Item:
+        """Return the item to be judged."""
+
+    def prompt_variables(self, inputs: EvaluatorInput) -> Mapping[str, Any]:
+        """Return additional prompt variables; they must be equal for all inputs of a batch."""
+        return {}
+
+    def batch_key(self, inputs: EvaluatorInput) -> str:
+        """Return a batch key: inputs about one response with equal keys share a call."""
+        return ""
+
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
+        """Return the verdicts, in the order of `batch`. Batches depend on ids only, so that equal inputs always give
+        equal batches."""
+        order = sorted(range(len(batch)), key=lambda index: self._sort_key(batch[index]))
+        groups = [list(group) for _, group in groupby(order, key=lambda index: self._sort_key(batch[index])[:3])]
+        size = MAX_ITEMS_PER_CALL
+        calls = [group[start : start + size] for group in groups for start in range(0, len(group), size)]
+        judging = [self._judge_batch([batch[index] for index in indices]) for indices in calls]
+        # the most common case: a single call needs no asyncio task of its own
+        results = [await judging[0]] if len(judging) == 1 else await each_answered(judging)
+        verdicts = dict(zip(chain(*calls), chain(*results), strict=True))
+        return [verdicts[index] for index in range(len(batch))]
+
+    def _sort_key(self, inputs: EvaluatorInput) -> tuple[str, int, str, str]:
+        return inputs.response.id, inputs.sample, self.batch_key(inputs), inputs.question.id
+
+    async def _judge_batch(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
+        first = batch[0]
+        client = share_client(batch)
+        sample = batch[0].sample
+        assert client is not None, "a model is required"
+        places = sample if self.settings.rotate else 0
+        shown = enumerate(rotate(batch, places), start=1)
+        items = {f"{self.item_name}_{number}": self.item(inputs) for number, inputs in shown}
+        variables = {**shared_prompt_variables(first), **self.prompt_variables(first)}
+        text = first.response.text
+        compact = self.settings.profile == "compact"
+        verdicts = await judge_items(client, self.prompt, items, variables, text, sample=sample, compact=compact)
+        return rotate(verdicts, -places)
+
+
+def rotate(values: Sequence[T], places: int) -> list[T]:
+    """Return the values rotated by so many places: those from there on, then those before; back if negative."""
+    start = places % max(1, len(values))
+    return [*values[start:], *values[:start]]
+
+
+def _check_own_id(name: str) -> str:
+    if "/" in name:
+        raise ValueError("has a slash; leave it out")
+    return name
+
+
+_OwnId = Annotated[Id, AfterValidator(_check_own_id)]
+_ANY = Field(min_length=1)
+
+
+class OwnCriterion(Criterion):
+    """A criterion of an evaluator's own; a text alone will do."""
+
+    id: _OwnId | None = None  # type: ignore[assignment]  # the key in a mapping, or the place in a list, replaces it
+    weight: Positive = 1.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_text(cls, value: Any) -> Any:
+        return {"text": value} if isinstance(value, str) else value
+
+
+class Criteria(JudgeEvaluator):
+    """Score how far each criterion of the rubric is met.
+
+    A criterion is met or not, and its score is P(met); with a `scale`, its position on the scale in [0, 1]; with
+    `parts`, the share of their weight that is met.
+    """
+
+    class Params(JudgeEvaluator.Params):
+        criteria: Annotated[dict[_OwnId, OwnCriterion], _ANY] | Annotated[tuple[OwnCriterion, ...], _ANY] | None = None
+        """Criteria of its own: texts by id, or a list of texts and of criteria as in a rubric. They are judged in every
+        task, in place of its rubric, and form a component of the evaluator's name: their mean by weight."""
+
+        @property
+        def own(self) -> tuple[Criterion, ...]:
+            named = self.criteria or {}
+            if not isinstance(named, dict):
+                named = {f"c{number}": one for number, one in enumerate(named, 1)}
+            return tuple(one.model_copy(update={"id": one.id or name}) for name, one in named.items())
+
+        @model_validator(mode="after")
+        def _check_ids(self) -> Self:
+            require_unique("criterion", "criteria[{}].id", [one.id for one in self.own])
+            require_different_texts("criteria[{}].text", [(one.id, one.text) for one in self.own])
+            return self
+
+    name = "criteria"
+    version = "3"
+    prompt = load_prompt("criteria")
+    audience: Audience = "criterion"
+    item_name = "criterion"
+
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self._own = self.settings.own
+        if self._own:
+            self.audience = "task"
+            self.shares = {criterion.id: criterion.weight for criterion in self._own}
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        if not self._own:
+            return super().questions(view)
+        params = {name: value for name, value in self.params.items() if name != "criteria"}
+        shown = [criterion.model_dump(mode="json", exclude={"weight", "role"}) for criterion in self._own]
+        return [self.question(view, one["id"], params={**params, "criterion": one}) for one in shown]
+
+    def item(self, inputs: EvaluatorInput) -> Item:
+        about: Any = inputs.task.about
+        if self._own:
+            about = next(criterion for criterion in self._own if criterion.id == inputs.question.subject)
+        assert isinstance(about, Criterion)
+        if about.parts:
+            weights = tuple(part.weight for part in about.parts)
+            return Item(about.text, PartialCredit(weights), tuple(part.text for part in about.parts))
+        if about.scale is not None:
+            return Item(about.text, Scale(*about.scale), anchors=sort_anchors(about.anchors))
+        return Item(about.text, Binary())
+
+
+def sort_anchors(anchors: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the values of a scale with their meanings, numbers from low to high before any other."""
+
+    def sort_key(anchor: tuple[str, str]) -> tuple[float, str]:
+        match = _NUMBER.match(anchor[0])
+        return float(match[0]) if match else math.inf, anchor[0]
+
+    return tuple(sorted(anchors.items(), key=sort_key))
+
+
+SERVED_SCALE = (0.0, 4.0)
+_ANCHORS = (
+    ("0", "nothing in the response serves it"),
+    ("1", "it is touched, and little is done about it"),
+    ("2", "about half of it is served"),
+    ("3", "it is served, but for something small"),
+    ("4", "it is served wholly"),
+)
+
+
+class _StakeholderJudge(JudgeEvaluator):
+    def prompt_variables(self, inputs: EvaluatorInput) -> Mapping[str, Any]:
+        about = inputs.task.about
+        return {"profile": about.profile if isinstance(about, Stakeholder) else ""}
+
+    def batch_key(self, inputs: EvaluatorInput) -> str:
+        return inputs.task.member or ""
+
+
+class Preferences(_StakeholderJudge):
+    """Score how far each wish of a stakeholder is served, from 0 to 4, and each need as met, with a probability.
+
+    Covers the constraints without a `check`. Only the stakeholder's own needs are shown to the model.
+    """
+
+    name = "preferences"
+    version = "3"
+    prompt = load_prompt("preferences")
+    audience = "stakeholder"
+    item_name = "constraint"
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        assert isinstance(view.about, Stakeholder)
+        return [self.question(view, constraint.id) for constraint in view.about.constraints if constraint.check is None]
+
+    def item(self, inputs: EvaluatorInput) -> Item:
+        assert isinstance(inputs.task.about, Stakeholder)
+        constraint = next(c for c in inputs.task.about.constraints if c.id == inputs.question.subject)
+        text = constraint.text or constraint.id
+        return Item(text, Binary()) if constraint.kind == "hard" else Item(text, Scale(*SERVED_SCALE), anchors=_ANCHORS)
+
+
+DEFAULT_ITEMS = (
+    "It answers what was asked, and leaves nothing out that whoever asked would have to ask for again.",
+    "It can be acted on as it is written, without guessing who does what, where or when.",
+    "Its parts agree with each other.",
+    "Where not everything could be had, it says what was given up and why.",
+)
+
+
+class Checklist(_StakeholderJudge):
+    """Score the share of checklist items that hold. Its layer `residual` may make up a fifth of û_i at most."""
+
+    class Params(JudgeEvaluator.Params):
+        items: tuple[Sentence, ...] = Field(DEFAULT_ITEMS, min_length=1, max_length=20)
+        """Sentences that hold or do not; four general ones by default."""
+        audience: Literal["stakeholder", "task"] = "stakeholder"
+        """`stakeholder`, for each one's utility, or `task`, for a separate component `checklist`."""
+
+    name = "checklist"
+    version = "3"
+    prompt = load_prompt("checklist")
+    layer = "residual"
+    item_name = "checklist"
+
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self.audience = self.settings.audience
+
+    def item(self, inputs: EvaluatorInput) -> Item:
+        parts = self.settings.items
+        return Item("Each part is asked about by itself.", PartialCredit((1.0,) * len(parts)), parts)

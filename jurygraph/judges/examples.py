@@ -1,0 +1,575 @@
+"""The examples of a judge: reviewers' ratings of other items, their order, and what a response's judge is shown.
+
+No example may give the response away: not the judged item, by whichever reviewer, no item of its group, and no text
+that is nearly the same. Such a candidate is dropped, and the next one takes its place. Near duplicates are found
+without case, accents, white space, punctuation and Unicode compatibility forms; Cyrillic and Greek letters that look
+like Latin ones count as those.
+
+A pair is one text that holds two others, its first and its second, each on lines of its own.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cached_property, lru_cache
+from itertools import chain, islice
+from operator import attrgetter
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, Self, TypeVar
+
+import re2
+from pydantic import Field, InstanceOf, PlainSerializer
+from pydantic.json_schema import SkipJsonSchema
+from rapidfuzz import fuzz
+
+from jurygraph.errors import InputError
+from jurygraph.messages import did_you_mean, join_names, quote
+from jurygraph.prompts import Shot
+from jurygraph.safety.text_folding import fold_text
+from jurygraph.schema import ExampleUse, FrozenModel, Response, TaskView, digest_of
+from jurygraph.schema.frozen_model import Number
+from jurygraph.schema.rating import Rating
+from jurygraph.sources.ratings import Ratings, read_pairs, read_ratings, read_texts
+
+S = TypeVar("S", str, list[str])
+
+Scales = Mapping[str, tuple[float, float]]
+Pairs = Mapping[str, tuple[str, str]]
+
+OMISSION_REASONS = {
+    "no_dimension": "without a dimension, where others have one",
+    "other_dimension": "of a dimension that is not asked about",
+    "no_score": "without a score",
+    "contradictory": "by a reviewer who gave the same item another score for the same dimension",
+    "off_scale": "with a score off the scale",
+    "no_text": "of an item without a text",
+    "blank_text": "of an item whose text is blank",
+    "no_pair": "of an item whose text does not hold a `first` and a `second`, each on lines of its own",
+    "duplicate": "given before, with the same score",
+}
+
+
+class Example(FrozenModel):
+    """A rated item as a judge may be shown it: the score and reason of a reviewer.
+
+    `swapped` is the text with its two parts in each other's place, if it is a pair that is judged in both orders. The
+    `digest` covers all other fields, so that the draw is the same in one order and in both.
+    """
+
+    key: str
+    item: str
+    group: str | None
+    reviewer: str
+    dimension: str
+    domain: str | None
+    score: Number
+    text: str
+    reason: str | None
+    swapped: str | None = Field(default=None, exclude=True)
+
+
+class OmittedRatings(NamedTuple):
+    """The number of ratings that were left out for one of `OMISSION_REASONS`, and the location of the first of them."""
+
+    kind: str
+    number: int
+    first: str
+
+
+class _Selection:
+    """The examples that can be shown, by reviewer, item and dimension, and the places of the other ratings by reason.
+
+    Equal ratings count once, in any order, and one with a reason wins. With `pairs`, only those can be shown whose text
+    holds the two texts of its item. Raises `InputError` for an item of two groups, or for several dimensions if no
+    rating names one.
+    """
+
+    def __init__(self, ratings: Ratings, texts: Mapping[str, str], scales: Scales, pairs: Pairs | None) -> None:
+        self._texts = texts
+        self._scales = scales
+        self._pairs = pairs
+        self._groups = _groups(ratings)
+        self.kept: dict[tuple[str, str, str], Example] = {}
+        self.left_out: dict[str, list[str]] = {kind: [] for kind in OMISSION_REASONS}
+        only = _only_dimension(ratings, scales)
+        rated = [
+            (location, rating, (rating.reviewer, rating.key, rating.dimension or only))
+            for location, rating in ratings.rows
+        ]
+        scores: dict[tuple[str, str, str], set[float]] = {}
+        for _, rating, cell in rated:
+            if rating.score is not None:
+                scores.setdefault(cell, set()).add(rating.score)
+        for location, rating, cell in rated:
+            kind = self._place(rating, cell, len(scores.get(cell, ())) > 1)
+            if kind is not None:
+                self.left_out[kind].append(location)
+
+    def _place(self, rating: Rating, cell: tuple[str, str, str], is_contradictory: bool) -> str | None:
+        """Keep the rating as an example, or return why it is left out."""
+        text = rated_text(rating, self._texts)
+        kind = self._omission(rating, cell[2], text, is_contradictory)
+        if kind is not None:
+            return kind
+        example = self._build_example(rating, cell[2], text or "")
+        if self._pairs is not None and example.swapped is None:
+            return "no_pair"
+        earlier = self.kept.setdefault(cell, example)
+        if earlier is example:
+            return None
+        self.kept[cell] = max(earlier, example, key=lambda e: (e.reason or "", e.domain or "", e.text, e.item))
+        return "duplicate"
+
+    def _omission(self, rating: Rating, dimension: str, text: str | None, is_contradictory: bool) -> str | None:
+        if dimension not in self._scales:
+            return "other_dimension" if dimension else "no_dimension"
+        if rating.score is None:
+            return "no_score"
+        if is_contradictory:
+            return "contradictory"
+        low, high = self._scales[dimension]
+        if not low <= rating.score <= high:
+            return "off_scale"
+        if text is None:
+            return "no_text"
+        return None if text.strip() else "blank_text"
+
+    def _build_example(self, rating: Rating, dimension: str, text: str) -> Example:
+        pair = None if self._pairs is None else self._pairs.get(rating.key)
+        return Example(
+            key=rating.key,
+            item=rating.item,
+            group=self._groups.get(rating.key),
+            reviewer=rating.reviewer,
+            dimension=dimension,
+            domain=rating.domain,
+            score=(rating.score or 0.0) + 0.0,  # -0.0 would have another digest than 0.0
+            text=text,
+            reason=rating.reason or None,
+            swapped=None if pair is None else swap_texts(text, *pair),
+        )
+
+
+def _only_dimension(ratings: Ratings, scales: Scales) -> str:
+    if any(rating.dimension is not None for _, rating in ratings.rows):
+        return ""
+    if len(scales) != 1:
+        names = join_names([quote(name) for name in sorted(scales)])
+        problem = f"{ratings.name}: names no `dimension`, and {len(scales)} are scored: {names}"
+        raise InputError(f"{problem}; give each rating its own, or ask about one")
+    return next(iter(scales))
+
+
+def rated_text(rating: Rating, texts: Mapping[str, str]) -> str | None:
+    """Return the text of a rated item: the rating's own, or else that in `texts`."""
+    own_text = rating.text
+    return texts.get(rating.key, own_text) if own_text is None or not own_text.strip() else own_text
+
+
+def _groups(ratings: Ratings) -> Mapping[str, str]:
+    groups: dict[str, tuple[str, str]] = {}
+    for location, rating in ratings.rows:
+        if rating.group is not None:
+            group, first = groups.setdefault(rating.key, (rating.group, location))
+            if group != rating.group:
+                problem = f"item {quote(rating.key)} is of group {quote(rating.group)} here, and of {quote(group)}"
+                raise InputError(f"{ratings.name}, {location}: {problem} in {first}; give each item one group")
+    return {key: group for key, (group, _) in groups.items()}
+
+
+class ReviewerHistory:
+    """Examples by reviewer, dimension and domain, in an order that does not depend on the order of the file."""
+
+    def __init__(
+        self, ratings: Ratings, texts: Mapping[str, str] = {}, *, scales: Scales, pairs: Pairs | None = None
+    ) -> None:
+        """Select the ratings that can be shown. `scales` holds the requested dimensions, each with its ends.
+
+        `texts` holds the items' texts by key, for ratings without one. `pairs` holds the two texts of each item, if
+        the items are pairs that are judged in both orders. If no rating names a dimension, all are of the one
+        requested. Raises `InputError` if several are requested then, or if an item has two groups.
+        """
+        self.has_pairs = pairs is not None
+        selection = _Selection(ratings, texts, scales, pairs)
+        self.examples = tuple(selection.kept[cell] for cell in sorted(selection.kept))
+        self.left_out = tuple(
+            OmittedRatings(kind, len(places), f"{ratings.name}, {places[0]}")
+            for kind, places in selection.left_out.items()
+            if places
+        )
+        """Ratings that cannot be shown, by reason; together with the examples, these are all ratings."""
+        self.reviewers = tuple(sorted({rating.reviewer for _, rating in ratings.rows}))
+        """All reviewers in the file, including those without examples."""
+        self.name = ratings.name
+        self._ratings = ratings
+        self._dimensions = sorted(scales)
+        self._examples_of: dict[tuple[str, str | None], list[Example]] = {}
+        """The examples by dimension, and by dimension and domain, in order."""
+        for example in self.examples:
+            for domain in {None, example.domain}:
+                self._examples_of.setdefault((example.dimension, domain), []).append(example)
+        self._groups: dict[str, set[str]] = {}
+        self._items: dict[str, set[str]] = {}
+        self._texts: dict[str, set[str]] = {}
+        for _, rating in ratings.rows:  # including those that cannot be shown
+            self._items.setdefault(rating.key, set()).add(rating.item)
+            text = rated_text(rating, texts)
+            for name in (rating.key, rating.item):
+                if rating.group is not None:
+                    self._groups.setdefault(name, set()).add(rating.group)
+                if text is not None:
+                    self._texts.setdefault(name, set()).add(text)
+
+    @classmethod
+    def read(
+        cls,
+        path: str | Path,
+        texts: str | Path | None = None,
+        columns: Mapping[str, str] = {},
+        *,
+        scales: Scales,
+        has_pairs: bool = False,
+    ) -> Self:
+        """Read the history from a RATINGS file, with texts from it or from a TEXTS file.
+
+        `columns` maps our column names to those of the RATINGS file. If the items are pairs that are judged in both
+        orders, the TEXTS file has the columns `first` and `second`, too. Raises `InputError`.
+        """
+        pairs = read_pairs(texts) if has_pairs and texts is not None else None
+        text_of = {} if texts is None else read_texts(texts)
+        return cls(read_ratings(path, columns), text_of, scales=scales, pairs=pairs)
+
+    def examples_of(self, reviewer: str, dimension: str, domain: str | None = None) -> list[Example]:
+        """Return the examples of a reviewer; of all domains if none is given."""
+        return [one for one in self._examples_of.get((dimension, domain), ()) if one.reviewer == reviewer]
+
+    def examples_of_others(self, reviewer: str, dimension: str, domain: str | None = None) -> list[Example]:
+        """Return the examples of all reviewers but one."""
+        return [one for one in self._examples_of.get((dimension, domain), ()) if one.reviewer != reviewer]
+
+    def items_of(self, key: str) -> set[str]:
+        """Return the items that were rated under a key: usually one, without the agent that the key may include."""
+        return self._items.get(key, set())
+
+    def groups_of(self, names: Iterable[str]) -> set[str]:
+        """Return the groups of all ratings, even those left out, under these names: keys, or items of any agent."""
+        return {group for name in names for group in self._groups.get(name, ())}
+
+    def texts_of(self, names: Iterable[str]) -> set[str]:
+        """Return the texts of all ratings under these names, which mean the same as in `groups_of`."""
+        return {text for name in names for text in self._texts.get(name, ())}
+
+    def notes(self) -> Iterator[str]:
+        """Describe the number of ratings, those that are not read or shown, and where judges will abstain."""
+        total = len(self._ratings.rows)
+        reviewers = _format_count(len({example.reviewer for example in self.examples}), "reviewer")
+        yield f"Of {_format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
+        if self._ratings.unread:
+            unread = join_names(list(map(quote, self._ratings.unread)))
+            unmapped = ", ".join(name for name in Rating.model_fields if name not in self._ratings.columns)
+            yield f"Not read: {unread}{f'; `columns` can map {unmapped}' if unmapped else ''}."
+        for kind, number, first in self.left_out:
+            yield f"Left out: {_format_count(number, 'rating')} {OMISSION_REASONS[kind]}; the first is {first}."
+        for dimension in self._dimensions:
+            yield from self._describe_missing(dimension)
+        domains = sorted({domain for _, domain in self._examples_of if domain is not None})
+        known = f"The ratings have the domains {join_names(list(map(quote, domains)))}" if domains else ""
+        tasks = f"tasks with {'another' if domains else 'a'} domain (metadata.domain)"
+        yield f"{known or 'No rating has a domain'}; judges with examples abstain on {tasks}."
+
+    def _describe_missing(self, dimension: str) -> Iterator[str]:
+        """Name a dimension without examples, or the reviewers for whom it has none of their own, or of the others."""
+        rated = self._examples_of.get((dimension, None), [])
+        if not rated:
+            named = sorted({rating.dimension for _, rating in self._ratings.rows if rating.dimension is not None})
+            hint = None if dimension in named else did_you_mean(dimension, named)
+            yield f"No rating for {quote(dimension)} can be shown{f'; {hint}' if hint else '.'}"
+            return
+        numbers = {name: len(self.examples_of(name, dimension)) for name in self.reviewers}
+        one_sided = [quote(name) for name, number in numbers.items() if number in (0, len(rated))]
+        if one_sided:
+            yield (
+                f"Nothing is shown for {quote(dimension)}, and judges with examples abstain, where the reviewer or "
+                f"everybody else has no rating that can be shown: {join_names(one_sided)}."
+            )
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of all examples, and of the relations by which some of them are dropped."""
+        return digest_of([sorted(self.by_digest), self.relations_digest])
+
+    @cached_property
+    def relations_digest(self) -> str:
+        """Digest of the relations by which an example can give a judged item away: items, groups and texts by name.
+
+        It covers the swapped texts of pairs, too, which no digest of an example does.
+        """
+        kinds = self._items, self._groups, self._texts
+        relations = [[[name, sorted(values)] for name, values in sorted(kind.items())] for kind in kinds]
+        swapped = [[example.digest, example.swapped] for example in self.examples] if self.has_pairs else None
+        return digest_of(relations if swapped is None else [relations, swapped])
+
+    @cached_property
+    def by_digest(self) -> Mapping[str, Example]:
+        """The examples by their digests."""
+        return {example.digest: example for example in self.examples}
+
+
+def _format_count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+LoadedHistory = Annotated[SkipJsonSchema[InstanceOf[ReviewerHistory]], PlainSerializer(attrgetter("digest"))]
+"""A history as the type of a field, whose digest stands for it."""
+
+_BLANK_LINE = r"(?<=[^\n]\n)(?=\n|\Z)"  # the first of several lines: the place of an empty text
+
+
+def swap_texts(text: str, first: str, second: str) -> str | None:
+    """Return a text with two of its parts in each other's place, or None if it does not hold them in this order.
+
+    Each part is on lines of its own; if it occurs more than once, its last place counts.
+    """
+    at_second = _last_place(second, text, len(text))
+    at_first = None if at_second is None else _last_place(first, text, at_second)
+    if at_first is None or at_second is None:
+        return None
+    between = text[at_first + len(first) : at_second]
+    behind = text[at_second + len(second) :]
+    return f"{text[:at_first]}{second}{between}{first}{behind}"
+
+
+def _last_place(part: str, text: str, end: int) -> int | None:
+    """Return where a part begins that has the whole of its lines and ends before `end`; None if it is not there."""
+    pattern = rf"(?<![^\n])(?={re.escape(part)}(?:\n|\Z))" if part else _BLANK_LINE
+    places = [match.start() for match in re.finditer(pattern, text) if match.start() + len(part) <= end]
+    return places[-1] if places else None
+
+
+def swap_response(response: Response) -> str | None:
+    """Return the text of a response with the `first` and the `second` text of its data in each other's place.
+
+    None if its data has no two such texts, or its text does not hold them in this order.
+    """
+    data = response.data if isinstance(response.data, dict) else {}
+    first = data.get("first")
+    second = data.get("second")
+    if not isinstance(first, str) or not isinstance(second, str):
+        return None
+    return swap_texts(response.text, first, second)
+
+
+Choice = Literal["random", "balanced", "similar"]
+
+
+def order_examples(choice: Choice, examples: Iterable[Example], query: str, seed: int) -> list[Example]:
+    """Return examples in the order of the choice for a task's query, and of each item only the one that comes first.
+
+    Equal seeds and equal examples give the same order on every machine, whatever the order of the input. So an item
+    that several reviewers rated is shown with the rating that the draw meets first, and one rated often is as likely to
+    be met as its ratings are many.
+
+    - `random` draws without replacement, each example as likely as any other, so that a reviewer's base rate survives.
+      Each query has a draw of its own: otherwise one unlucky draw would stand for a reviewer in a whole run.
+    - `balanced` alternates between the scores, so that the examples cover the scale; the order within a score is drawn.
+      The frequencies of the scores are lost: a strict and a lenient reviewer look alike.
+    - `similar` orders by the words shared with the query: similarity of letters, not of meaning.
+    """
+    if choice == "random":
+        ordered = _shuffle(examples, seed, query)
+    elif choice == "balanced":
+        ordered = _alternate_scores(_shuffle(examples, seed), seed)
+    else:
+        ordered = sorted(_shuffle(examples, seed), key=lambda example: -fuzz.token_set_ratio(query, example.text))
+    by_item: dict[str, Example] = {}
+    for example in ordered:
+        by_item.setdefault(example.key, example)
+    return list(by_item.values())
+
+
+def _shuffle(examples: Iterable[Example], *seed: int | str) -> list[Example]:
+    """Return examples in an order that depends on the seed alone, not on the order of the input."""
+    return sorted(examples, key=lambda example: digest_of([*seed, example.digest]))
+
+
+def _alternate_scores(examples: Iterable[Example], seed: int) -> list[Example]:
+    by_score: dict[float, list[Example]] = {}
+    for example in examples:
+        by_score.setdefault(example.score, []).append(example)
+    scores = sorted(by_score, key=lambda score: digest_of([seed, float(score)]))
+    seen: set[str] = set()
+    queues = [_unseen_items(by_score[score], seen) for score in scores]
+    ordered: list[Example] = []
+    while turn := [example for queue in queues for example in islice(queue, 1)]:
+        ordered += turn
+    return ordered
+
+
+def _unseen_items(examples: Iterable[Example], seen: set[str]) -> Iterator[Example]:
+    for example in examples:
+        if example.key not in seen:
+            seen.add(example.key)
+            yield example
+
+
+TARGET_PSEUDONYM = "reviewer 1"
+"""Pseudonym of the reviewer whose score is predicted; others are numbered in order of appearance."""
+
+
+class ShownExamples(NamedTuple):
+    """The examples that are shown, and the outcome for them and for the candidates before them."""
+
+    examples: tuple[Example, ...]
+    uses: tuple[ExampleUse, ...]
+
+    def first_examples(self, count: int) -> "ShownExamples":
+        """Return at most `count` of the examples, with all candidates that were dropped."""
+        kept = {example.digest for example in self.examples[:count]}
+        uses = (use for use in self.uses if use.dropped is not None or use.fingerprint in kept)
+        return ShownExamples(self.examples[:count], tuple(uses))
+
+
+class JudgedItem(NamedTuple):
+    """A judged item: names under which it may have been rated, its groups, and its texts."""
+
+    names: AbstractSet[str]
+    groups: AbstractSet[str]
+    texts: Sequence[str]
+
+
+def candidate_examples(examples: Iterable[Example], view: TaskView, history: ReviewerHistory) -> list[Example]:
+    """Return the examples that neither are the task nor of its group; this is known before there is a response."""
+    names = {view.id, *history.items_of(view.id)} | ({view.group} if view.group is not None else set())
+    groups = names | history.groups_of(names)
+    return [
+        example
+        for example in examples
+        if names.isdisjoint((example.key, example.item)) and groups.isdisjoint(_groups_of_example(example, history))
+    ]
+
+
+def choose_examples(
+    candidates: Sequence[Example], count: int, response: Response, view: TaskView, history: ReviewerHistory
+) -> ShownExamples:
+    """Return the first `count` candidates that do not give the response away; nor a pair with its texts swapped."""
+    names = {response.id, *history.items_of(response.id)}
+    groups = history.groups_of(names) | ({view.group} if view.group is not None else set())
+    other_texts = history.texts_of({*names, view.id}) - {response.text}  # texts may be rated under the task's id too
+    swapped = swap_response(response) if history.has_pairs else None
+    shown_texts = (response.text,) if swapped is None else (response.text, swapped)
+    judged = JudgedItem(names, groups, (*shown_texts, *sorted(other_texts)))
+    examples: list[Example] = []
+    uses: list[ExampleUse] = []
+    for candidate in candidates:
+        if len(examples) == count:
+            break
+        reason = _leak_reason(candidate, judged, history)
+        uses.append(example_use(candidate, reason))
+        if reason is None:
+            examples.append(candidate)
+    return ShownExamples(tuple(examples), tuple(uses))
+
+
+def example_use(example: Example, dropped: str | None = None) -> ExampleUse:
+    """Return the record of an example for traces."""
+    return ExampleUse(
+        item=example.key, reviewer=example.reviewer, score=example.score, fingerprint=example.digest, dropped=dropped
+    )
+
+
+def _groups_of_example(example: Example, history: ReviewerHistory) -> set[str]:
+    return history.groups_of((example.key, example.item)) | ({example.group} if example.group is not None else set())
+
+
+def _leak_reason(example: Example, judged: JudgedItem, history: ReviewerHistory) -> str | None:
+    if example.key in judged.names or example.item in judged.names:
+        return "it is the judged item"
+    if not judged.groups.isdisjoint(_groups_of_example(example, history)):
+        return "it is of the judged item's group"
+    for subject, content in (("it", example.text), ("its reason", example.reason)):
+        if content is not None and any(is_near_duplicate(content, text) for text in judged.texts):
+            return f"{subject} says nearly the same as the judged item"
+    return None
+
+
+def as_shots(examples: Sequence[Example], target: str) -> tuple[Shot, ...]:
+    """Return examples in the form for the prompt, with pseudonyms for reviewers."""
+    names = {target: TARGET_PSEUDONYM}
+    for example in examples:
+        names.setdefault(example.reviewer, f"reviewer {len(names) + 1}")
+    return tuple(
+        Shot(names[example.reviewer], example.text, format_score(example.score), example.reason or "")
+        for example in examples
+    )
+
+
+def format_score(score: float) -> str:
+    """Return a score as prompts show it."""
+    return f"{score:.15g}"
+
+
+MIN_SIMILARITY = 85.0  # least similarity of two near texts: percentage of letters that are the same, in the same order
+
+MIN_SHARED_NGRAMS = 0.6  # least share of the shorter text's n-grams that occur in the other, for the two to be near
+# lengths of n-grams; letters in scripts without spaces between words
+_WORDS_PER_NGRAM = 3
+_LETTERS_PER_NGRAM = 5
+# a shorter text has too few n-grams for their share to be meaningful
+_MIN_WORDS = 8
+_LETTERS_PER_WORD = 2
+_MIN_LETTERS = 12  # a shorter text may occur in another by chance
+
+_LIKE_LATIN = str.maketrans("авеһіјкмнорсѕтухԁαβεζηικμνορτυχ", "abehijkmhopcstyxdabezhikmnoptyx")
+"""Small letters that look like Latin ones, or whose capitals do: Cyrillic, then Greek."""
+
+_MARKS = re2.compile(r"\p{M}+")
+_WORD = re.compile(r"[^\W_]+")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+"""Thai and Lao, Burmese, Khmer, Japanese and Chinese."""
+
+
+class NormalizedText:
+    """A text in normalized form for comparison, with cached n-grams."""
+
+    def __init__(self, text: str) -> None:
+        folded = fold_text(text)
+        self._normalized = folded if folded.isascii() else str(_MARKS.sub("", folded)).translate(_LIKE_LATIN)
+        self.letters = "".join(_WORD.findall(self._normalized))
+        """Letters and digits of the text, in lower case."""
+
+    @cached_property
+    def ngrams(self) -> frozenset[str]:
+        """Three words in a row, or five letters of a script without spaces; none for a text under eight words."""
+        words = _WORD.findall(_UNSPACED.sub(" ", self._normalized))
+        letters = "".join(_UNSPACED.findall(self.letters))
+        if len(words) + len(letters) / _LETTERS_PER_WORD < _MIN_WORDS:
+            return frozenset()
+        word_ngrams = map(" ".join, _runs(words, _WORDS_PER_NGRAM))
+        return frozenset(chain(word_ngrams, _runs(letters, _LETTERS_PER_NGRAM)))
+
+    def is_near(self, other: "NormalizedText") -> bool:
+        """Return True if the texts are the same but for a little, or one mostly occurs in the other."""
+        if self.letters == other.letters or self._is_within(other) or other._is_within(self):
+            return True
+        shorter = min(len(self.ngrams), len(other.ngrams))
+        if shorter and len(self.ngrams & other.ngrams) >= MIN_SHARED_NGRAMS * shorter:
+            return True
+        return fuzz.ratio(self.letters, other.letters, score_cutoff=MIN_SIMILARITY) > 0
+
+    def _is_within(self, other: "NormalizedText") -> bool:
+        return len(self.letters) >= _MIN_LETTERS and self.letters in other.letters
+
+
+def _runs(sequence: S, length: int) -> Iterator[S]:
+    return (sequence[start : start + length] for start in range(len(sequence) - length + 1))
+
+
+def is_near_duplicate(first: str, second: str) -> bool:
+    """Return True if two texts are nearly the same; the function is symmetric."""
+    return first == second or _normalize(first).is_near(_normalize(second))
+
+
+_normalize = lru_cache(maxsize=512)(NormalizedText)  # a text is compared with many examples, and they with many texts

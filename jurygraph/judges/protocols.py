@@ -1,0 +1,415 @@
+"""DecompR's scoring protocols (Appendix A.2): one call for a whole protocol, and one reply for all its verdicts.
+
+`DirectProtocol` examines five aspects and gives one score; `RubricProtocol` scores five dimensions under fixed weights
+(Table 8); `ChecklistProtocol` asks binary questions in five weighted categories (Eq. 12); `AdaptiveProtocol` and
+`UniformProtocol` estimate the utility of each person. Scores are on a scale from 1 to 10.
+"""
+
+import math
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, create_model, model_validator
+
+from jurygraph.agents.ask import (
+    Claim,
+    Finding,
+    Measurement,
+    Quotes,
+    Reason,
+    SingleCallEvaluator,
+    judge_findings,
+    shared_prompt_variables,
+)
+from jurygraph.agents.roles import EvaluatorInput
+from jurygraph.judges.criteria import rotate
+from jurygraph.models.request import Reply
+from jurygraph.prompts import load_prompt
+from jurygraph.schema import Audience, FrozenModel, Question, Stakeholder, TaskView, Verdict
+from jurygraph.schema.frozen_model import Flag, ParamsModel, Unit
+
+TOKENS_PER_REASON = 160
+"""Tokens that a reply may use for one reason with its quotations and its conclusion; most use half."""
+
+People = Sequence[Stakeholder]
+
+
+class ScoringProtocol(SingleCallEvaluator):
+    """Judge one response for all people whom it should serve, in a single call (DecompR, Appendix A.2).
+
+    The call contains the whole protocol even if only a part of it is requested, so that a later request for another
+    part finds the reply in the cache. Sample s lists the people rotated by s places, unless `rotate` is false.
+    """
+
+    class Params(ParamsModel):
+        rotate: Flag = True
+        """Whether later samples list the people in another order; `false` repeats the identical input, so that samples
+        differ by the model's chance alone."""
+
+    settings: Params
+    audience: Audience = "everyone"
+    combiner = "protocol"
+    prompt_name: ClassVar[str]
+    """Name of the prompt with the judging instructions."""
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self._prompt = load_prompt(self.prompt_name)
+        self.version = f"2 prompt {self._prompt.full_version}"
+
+    def subjects(self, people: People) -> Sequence[str]:
+        """Return the subjects, with one question each: by default those with a share."""
+        return tuple(self.shares)
+
+    @abstractmethod
+    def reply_model(self, people: People) -> type[FrozenModel]:
+        """Return the pydantic model of the reply."""
+
+    @abstractmethod
+    def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
+        """Return the findings of a reply by subject, at least those of all `subjects`."""
+
+    def max_reasons(self, people: People) -> int:
+        """Return the most reasons that a reply may hold, each with its quotations: one per subject by default."""
+        return len(self.subjects(people))
+
+    def prompt_variables(self, people: People) -> Mapping[str, Any]:
+        """Return additional prompt variables."""
+        return {}
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        return [self.question(view, subject) for subject in self.subjects(view.people)]
+
+    async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
+        """Return all verdicts of the protocol on a response, by subject."""
+        client = inputs.client
+        assert client is not None, "a model is required"
+        people = rotate(inputs.task.people, inputs.sample if self.settings.rotate else 0)
+        reply_model: type[Any] = self.reply_model(people)
+        room = TOKENS_PER_REASON * self.max_reasons(people)
+        variables = {**shared_prompt_variables(inputs), "people": named_people(people), **self.prompt_variables(people)}
+        request = client.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
+
+        def find(value: Any, _: Reply | None) -> dict[str, Finding]:
+            found = self.findings(value, people)
+            return {
+                subject: finding._replace(reason=restore_ids(finding.reason, people))
+                for subject, finding in found.items()
+            }
+
+        response = inputs.response.text
+        return await judge_findings(client, request, reply_model, response, self.subjects(people), find)
+
+
+_NAME = re.compile(r"\bperson_([1-9]\d{0,5})\b")
+
+
+def person_names(number: int) -> tuple[str, ...]:
+    """Return the generated names of this many people."""
+    return tuple(f"person_{index}" for index in range(1, number + 1))
+
+
+def named_people(people: People) -> list[dict[str, str]]:
+    """Return people for a prompt, named by position: `person_1` is the first. The id is untrusted, so it is fenced."""
+    pairs = zip(person_names(len(people)), people, strict=True)
+    return [{"name": name, "text": "\n".join(_lines(person))} for name, person in pairs]
+
+
+def restore_ids(reason: str, people: People) -> str:
+    """Return a reason with the generated names replaced by the people's ids."""
+    return _NAME.sub(lambda match: people[int(match[1]) - 1].id if int(match[1]) <= len(people) else match[0], reason)
+
+
+def _lines(stakeholder: Stakeholder) -> Iterator[str]:
+    yield f"id: {stakeholder.id}"
+    if stakeholder.profile:
+        yield stakeholder.profile
+    yield from (f"- {constraint.kind}: {constraint.text or constraint.id}" for constraint in stakeholder.constraints)
+
+
+LOWEST = 1.0
+HIGHEST = 10.0
+
+Ten = Annotated[float, Field(strict=True, ge=LOWEST, le=HIGHEST, allow_inf_nan=False)]
+
+
+# No docstrings: they would be part of the schema in the prompt.
+
+
+class GroundsReply(FrozenModel):  # the reason and its quotations, which come before the decision
+    reason: Reason
+    quotes: Quotes
+
+
+class RatingReply(GroundsReply):
+    value: Ten
+
+
+class ItemReply(GroundsReply):
+    met: Flag | None
+
+
+class AspectReply(GroundsReply):
+    held: Flag
+
+
+def rating(
+    place: str, value: float, reason: str, quotes: Sequence[str], claims: Sequence[Claim] = (), name: str = "value"
+) -> Finding:
+    """Return the finding of a value from 1 to 10; one above the lowest needs a quotation, as do the other claims."""
+    measurement = Measurement((value - LOWEST) / (HIGHEST - LOWEST), native=value, scale=(LOWEST, HIGHEST))
+    own = [Claim(f"a {name} of {value:g}", quotes)] if value > LOWEST else []
+    return Finding(place, measurement, reason, quotes, [*claims, *own])
+
+
+OVERALL = "overall"
+ASPECTS = ("hard_constraints", "credibility", "timeline", "fairness", "actionability")
+_DIRECT_FIELDS: Any = dict.fromkeys(ASPECTS, (AspectReply, ...)) | {"value": (Ten, ...)}
+_DIRECT_REPLY = create_model("DirectReply", __base__=FrozenModel, **_DIRECT_FIELDS)
+
+
+class DirectProtocol(ScoringProtocol):
+    """One score from 1 to 10 for the whole response, after a finding, a reason and quotations for each of five aspects.
+
+    An aspect that held needs a quotation of its own, and a score above the lowest one under any aspect.
+    """
+
+    name = "protocols.direct"
+    prompt_name = "direct"
+
+    def subjects(self, people: People) -> Sequence[str]:
+        return (OVERALL,)
+
+    def reply_model(self, people: People) -> type[FrozenModel]:
+        return _DIRECT_REPLY
+
+    def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
+        aspects: Mapping[str, AspectReply] = {aspect: getattr(reply, aspect) for aspect in ASPECTS}
+        quotes = [quote for found in aspects.values() for quote in found.quotes]
+        reason = "; ".join(f"{aspect} {_describe_held(found)}" for aspect, found in aspects.items())
+        held = [Claim(f"{aspect} held", found.quotes) for aspect, found in aspects.items() if found.held]
+        return {OVERALL: rating(OVERALL, reply.value, reason, quotes, held)}
+
+    def max_reasons(self, people: People) -> int:
+        return len(ASPECTS)
+
+
+DIMENSIONS: Mapping[str, float] = {
+    "constraint_satisfaction": 0.30,
+    "information_credibility": 0.25,
+    "timeline_feasibility": 0.20,
+    "fairness": 0.15,
+    "conflict_resolution": 0.10,
+}
+"""The dimensions and their weights α_d (Table 8)."""
+
+_RUBRIC_FIELDS: Any = dict.fromkeys(DIMENSIONS, (RatingReply, ...))
+_RUBRIC_REPLY = create_model("VerdictsReply", __base__=FrozenModel, **_RUBRIC_FIELDS)
+
+
+class RubricProtocol(ScoringProtocol):
+    """R = Σ α_d s_d over five dimensions, each scored from 1 to 10 by itself."""
+
+    name = "protocols.rubric"
+    prompt_name = "dimensions"
+    shares = DIMENSIONS
+
+    def reply_model(self, people: People) -> type[FrozenModel]:
+        return _RUBRIC_REPLY
+
+    def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
+        rated = {dimension: getattr(reply, dimension) for dimension in DIMENSIONS}
+        return {name: rating(name, one.value, one.reason, one.quotes) for name, one in rated.items()}
+
+
+WEIGHTS: Mapping[str, float] = {"A": 2.5, "B": 2.0, "C": 1.5, "D": 1.5, "E": 1.0}
+"""Weight of one item of a category: A hard constraints, B credibility, C timeline, D fairness, E actionability."""
+ITEMS: Mapping[str, int] = {"A": 3, "B": 3, "C": 3, "D": 2, "E": 2}
+"""Number of items of a category, of A for each person.
+
+The paper gives the number of A alone; the other numbers, and the wording of all items, are our interpretation.
+"""
+
+
+class ChecklistProtocol(ScoringProtocol):
+    """R = 9 · Σ a_b ω_b / Σ ω_b + 1 over items that are met (a = 1) or not, each with its own quotations.
+
+    Category A has its items for each person, so that the list grows with the number of people. If the task has no
+    people, the items of A and of fairness, D, are left out.
+    """
+
+    name = "protocols.checklist"
+    prompt_name = "verification"
+    shares = WEIGHTS
+
+    def subjects(self, people: People) -> Sequence[str]:
+        return tuple(_items(people))
+
+    def reply_model(self, people: People) -> type[FrozenModel]:
+        return _checklist_reply_model(len(people))
+
+    def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
+        findings = {}
+        for subject, place in _items(people).items():
+            item: ItemReply = attrgetter(place)(reply)
+            measured = None if item.met is None else Measurement(float(item.met), item.met)
+            claims = [Claim("met", item.quotes)] if item.met else []
+            findings[subject] = Finding(place, measured, item.reason, item.quotes, claims)
+        return findings
+
+    def prompt_variables(self, people: People) -> Mapping[str, Any]:
+        return {"names": person_names(len(people))}
+
+
+def _items(people: People) -> dict[str, str]:
+    """Return the path of each item in the reply, by the subject of its question."""
+    names = zip(people, person_names(len(people)), strict=True)
+    items = {f"A/{person.id}/{n}": f"{name}.{field}" for person, name in names for n, field in _fields("A")}
+    return items | {f"{field[0]}/{n}": field for n, field in _shared_fields(len(people))}
+
+
+def _shared_fields(people: int) -> list[tuple[int, str]]:
+    """Return the items about the response as a whole, with their fields; those of D are about a group of people."""
+    return _fields("BCDE" if people else "BCE")
+
+
+def _fields(categories: str) -> list[tuple[int, str]]:
+    return [(number, f"{category}{number}") for category in categories for number in range(1, ITEMS[category] + 1)]
+
+
+@lru_cache(maxsize=64)
+def _checklist_reply_model(people: int) -> type[FrozenModel]:
+    item_fields: Any = {field: (ItemReply, ...) for _, field in _fields("A")}
+    person = create_model("PersonReply", __base__=FrozenModel, **item_fields)
+    fields: Any = dict.fromkeys(person_names(people), (person, ...))
+    fields |= {field: (ItemReply, ...) for _, field in _shared_fields(people)}
+    return create_model("VerdictsReply", __base__=FrozenModel, **fields)
+
+
+UTILITY = "utility"
+WEIGHT = "weight"
+# a sum of 0.97 is less than that in floats
+_TOLERANCE = 0.02 + 1e-9
+_ROUNDING = 0.005
+"""Tolerances for a sum of weights other than 1: of the sum, and of each weight, which models round to hundredths."""
+_MAX_CONSTRAINTS = 32  # most constraints of one kind in a reply about one person
+_TYPICAL_CONSTRAINTS = 6  # typical number of constraints in a reply about a person with a profile alone
+
+
+# No docstrings: they would be part of the schema in the prompt.
+
+
+class ConstraintReply(FrozenModel):
+    constraint: Annotated[str, Field(max_length=500)]
+    reason: Reason
+    quotes: Quotes
+    held: Flag
+
+
+class PersonReply(FrozenModel):
+    hard: Annotated[tuple[ConstraintReply, ...], Field(max_length=_MAX_CONSTRAINTS)]
+    soft: Annotated[tuple[ConstraintReply, ...], Field(max_length=_MAX_CONSTRAINTS)]
+    credibility: GroundsReply
+    utility: Ten
+
+
+class WeightsReply(FrozenModel):  # `_decomposed_reply_model` adds a weight for each person, by name
+    reason: Reason
+
+    @model_validator(mode="after")
+    def _sum_to_one(self) -> "WeightsReply":
+        weights = _weights_by_name(self)
+        total = math.fsum(weights.values())
+        if total == 0 or abs(total - 1.0) > _TOLERANCE + _ROUNDING * len(weights):
+            raise ValueError(f"the weights sum to {total:g}: choose weights that sum to 1")
+        return self
+
+
+class _Decomposed(ScoringProtocol):
+    """Verify the constraints of each person one by one, and derive a utility û_i from 1 to 10 for each.
+
+    There are no questions if the task has no people. Both evaluators of this kind send the same request, byte for byte,
+    so that the second one reads its reply from the cache.
+    """
+
+    prompt_name = "decomposed"
+    subject_kinds: Sequence[str]
+    """First parts of the subjects: the kinds of question for each person."""
+
+    def subjects(self, people: People) -> Sequence[str]:
+        return [f"{kind}/{person.id}" for kind in self.subject_kinds for person in people]
+
+    def reply_model(self, people: People) -> type[FrozenModel]:
+        return _decomposed_reply_model(len(people))
+
+    def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
+        """Return all findings of a reply, whichever evaluator asks, so that both find the same errors in it."""
+        names = dict(zip((person.id for person in people), person_names(len(people)), strict=True))
+        utilities = {f"{UTILITY}/{person}": _utility_finding(name, reply) for person, name in names.items()}
+        weights = {f"{WEIGHT}/{person}": _weight_finding(name, reply) for person, name in names.items()}
+        return utilities | weights
+
+    def max_reasons(self, people: People) -> int:
+        return 1 + sum(max(_TYPICAL_CONSTRAINTS, len(stakeholder.constraints)) + 1 for stakeholder in people)
+
+
+class AdaptiveProtocol(_Decomposed):
+    """R = Σ w_i û_i, with weights from the judge: they are verdicts of its own, so that no plan fixes them."""
+
+    name = "protocols.decomposed-adaptive"
+    combiner = "adaptive"
+    subject_kinds = (UTILITY, WEIGHT)
+    shares: Mapping[str, float] = {UTILITY: 1.0, WEIGHT: 1.0}
+
+
+class UniformProtocol(_Decomposed):
+    """R = Σ û_i / n over the utilities that the adaptive protocol estimates, without an additional call."""
+
+    name = "protocols.decomposed-uniform"
+    subject_kinds = (UTILITY,)
+
+
+@lru_cache(maxsize=64)
+def _decomposed_reply_model(people: int) -> type[FrozenModel]:
+    names = person_names(people)
+    shares: Any = dict.fromkeys(names, (Unit, ...))
+    weights = create_model("WeightsReply", __base__=WeightsReply, **shares)
+    fields: Any = dict.fromkeys(names, (PersonReply, ...)) | {"weights": (weights, ...)}
+    return create_model("VerdictsReply", __base__=FrozenModel, **fields)
+
+
+def _weights_by_name(weights: WeightsReply) -> dict[str, float]:
+    """Return the weights by name, not normalized."""
+    return {name: value for name, value in weights if name != "reason"}
+
+
+def _utility_finding(name: str, reply: Any) -> Finding:
+    verdict: PersonReply = getattr(reply, name)
+    constraints = {
+        f"{kind} {number}": constraint
+        for kind, of_kind in (("hard", verdict.hard), ("soft", verdict.soft))
+        for number, constraint in enumerate(of_kind, start=1)
+    }
+    quotes = [quote for constraint in constraints.values() for quote in constraint.quotes]
+    quotes += verdict.credibility.quotes
+    held = [Claim(f"{place} held", constraint.quotes) for place, constraint in constraints.items() if constraint.held]
+    descriptions = [
+        f"{place} ({constraint.constraint}) {_describe_held(constraint)}" for place, constraint in constraints.items()
+    ]
+    reason = "; ".join([*descriptions, f"credibility: {verdict.credibility.reason}"])
+    return rating(name, verdict.utility, reason, quotes, held, "utility")
+
+
+def _describe_held(found: AspectReply | ConstraintReply) -> str:
+    return f"{'held' if found.held else 'not held'}: {found.reason}"
+
+
+def _weight_finding(name: str, reply: Any) -> Finding:
+    """Return the finding on a person's share of all weights; it is not about the response, and needs no quotation."""
+    values = _weights_by_name(reply.weights)
+    measured = Measurement(values[name] / math.fsum(values.values()), native=values[name], scale=(0.0, 1.0))
+    return Finding(f"weights.{name}", measured, reply.weights.reason)

@@ -1,0 +1,498 @@
+"""Zero-shot, aggregate and personalized judges: three evaluators that differ only in the examples they show.
+
+They predict what a reviewer would give a response on each dimension: a score on a scale, perhaps only if another
+dimension's lies above a threshold. A pair of texts may be judged in both orders, so that a judge's preference for a
+position cancels out. Its scores go from -a, the first is better, over 0, neither is, to a, the second is. The second
+prompt mirrors the first: in the response and in every example the two texts have changed places, and every score has
+changed its sign. So what a reviewer prefers stays in the prompt, and what the model prefers by position does not.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from itertools import chain
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, create_model, model_validator
+
+from jurygraph.agents.ask import Claim, Finding, Measurement, Quotes, Reason, shared_prompt_variables
+from jurygraph.agents.roles import Evaluator, EvaluatorInput
+from jurygraph.concurrency import each_answered
+from jurygraph.errors import ConfigError, InputError, PlanError
+from jurygraph.judges.criteria import Item, Profile, Scale, judge_items, sort_anchors
+from jurygraph.judges.examples import (
+    Choice,
+    Example,
+    LoadedHistory,
+    ReviewerHistory,
+    ShownExamples,
+    as_shots,
+    candidate_examples,
+    choose_examples,
+    example_use,
+    order_examples,
+    swap_response,
+)
+from jurygraph.messages import did_you_mean, join_names, quote
+from jurygraph.models.request import Reply
+from jurygraph.prompts import load_prompt
+from jurygraph.schema import (
+    Audience,
+    Condition,
+    FrozenModel,
+    Layer,
+    Question,
+    Response,
+    Swap,
+    TaskView,
+    Verdict,
+)
+from jurygraph.schema.frozen_model import Count, Flag, Id, Number, ParamsModel, Positive, PositiveInt
+from jurygraph.schema.task import query_text
+
+
+class _Prediction(FrozenModel):  # `value` and `confidence` are added, the reason and its quotations before them
+    @model_validator(mode="after")
+    def _confident_in_a_value(self) -> Self:
+        answer: Any = self
+        if answer.value is not None and answer.confidence is None:
+            raise ValueError("`confidence` is null and `value` is not: give both, or null for both if you cannot tell")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionForm(Scale):
+    """A score in steps from `low` to `high` (None: any number) and a confidence from 0 to 100, or null: cannot tell.
+
+    Any score needs a quotation, the lowest as well: otherwise a response would have to be good to be heard.
+    `exclusion` is the value, at one end, that says that the dimension does not apply; then the scale is the rest.
+    """
+
+    step: float | None = 1.0
+    exclusion: float | None = None
+
+    def reply_model(self, compact: bool) -> type[FrozenModel]:
+        return _prediction_model(self, compact)
+
+    def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
+        reason = getattr(answer, "reason", "")
+        quotes = getattr(answer, "quotes", ())
+        if answer.value is None:
+            return Finding(name, None, reason, quotes)
+        native = float(answer.value)
+        low, high = self.scored_ends
+        confidence = round(answer.confidence / 100.0, 12)  # 80.3 of 100 is exactly 0.803
+        score = None if native == self.exclusion else (native - low) / (high - low)
+        measurement = Measurement(score, native=native, scale=(low, high), confidence=confidence)
+        return Finding(name, measurement, reason, quotes, [Claim(f"a value of {answer.value:g}", quotes)])
+
+    @property
+    def scored_ends(self) -> tuple[float, float]:
+        """The lowest and the highest of its values that are scores."""
+        step = self.step or 0.0
+        return (
+            self.low + step if self.low == self.exclusion else self.low,
+            self.high - step if self.high == self.exclusion else self.high,
+        )
+
+    def is_valid_score(self, value: float) -> bool:
+        """Return True if a value is one of its scores."""
+        steps = 0.0 if self.step is None else (value - self.low) / self.step
+        return self.low <= value <= self.high and abs(steps - round(steps)) < 1e-9
+
+
+@lru_cache(maxsize=256)
+def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
+
+    def require_score(value: float) -> float:
+        if not form.is_valid_score(value):
+            raise ValueError(f"is no score: they go from {form.low:g} to {form.high:g} in steps of {form.step:g}")
+        return value
+
+    bounds: Any = Field(strict=True, ge=form.low, le=form.high)
+    value: Any = Annotated[float, bounds, AfterValidator(require_score)]
+    if form.step == 1.0 and form.low.is_integer() and form.high.is_integer():
+        value = Annotated[int, Field(strict=True, ge=int(form.low), le=int(form.high))]
+    explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
+    confidence: Any = Annotated[float, Field(strict=True, ge=0.0, le=100.0)]
+    fields: Any = {"value": (value | None, ...), "confidence": (confidence | None, ...)}
+    return create_model("PredictionStated", __base__=_Prediction, **explanation, **fields)
+
+
+ReadySet = Literal["ideas"]
+"""Names of the ready sets of dimensions."""
+
+
+class Dimension(FrozenModel):
+    """A dimension that reviewers score: a text, a scale in steps (None: any number), and anchors for values.
+
+    It is scored only if the reviewer's score for another dimension lies `above` a threshold: the staged screening of
+    "Aggregate vs. Personalized Judges". `share` is its weight relative to the other dimensions of a reward. The value
+    `not_applicable`, at one end of the scale, is no score: it says that the dimension does not apply, such as the
+    paper's 0 for ideas that are no product for businesses ("category exclusion").
+    """
+
+    text: Id
+    scale: tuple[Number, Number]
+    step: Positive | None = 1.0
+    anchors: dict[Id, str] = Field(default_factory=dict)
+    above: dict[Id, Number] = Field(default_factory=dict, max_length=1)
+    share: Positive = 1.0
+    not_applicable: Number | None = None
+
+    @model_validator(mode="after")
+    def _steps_lead_up_the_scale(self) -> Self:
+        low, high = self.scale
+        if not low < high:
+            raise ValueError("`scale` does not rise; write the lower end first, such as [1, 5]")
+        if not self.form.is_valid_score(high):
+            raise ValueError(f"`step` {self.step:g} does not lead from {low:g} to {high:g}; choose one that does")
+        if self.not_applicable is None:
+            return self
+        if self.step is None or self.not_applicable not in self.scale:
+            raise ValueError(
+                f"`not_applicable` {self.not_applicable:g} is not an end of a scale in steps; write {low:g} or "
+                f"{high:g}, with a step, or leave it out"
+            )
+        lowest, highest = self.form.scored_ends
+        if not lowest < highest:
+            raise ValueError(f"`not_applicable` {self.not_applicable:g} leaves less than two scores; widen `scale`")
+        return self
+
+    @property
+    def form(self) -> PredictionForm:
+        """The form in which a judge predicts its scores."""
+        return PredictionForm(*self.scale, self.step, self.not_applicable)
+
+    def mirror(self, score: float) -> float:
+        """Return the score at the same distance from the other end of the scale."""
+        return self.scale[0] + self.scale[1] - score
+
+
+def _check_name(name: str) -> str:
+    if not name or "/" in name or "@" in name:
+        raise ValueError("is not a valid name; write one without / and @")
+    return name
+
+
+DimensionName = Annotated[str, AfterValidator(_check_name)]
+Dimensions = Annotated[dict[DimensionName, Dimension], Field(min_length=1)]
+
+
+@lru_cache(maxsize=8)
+def load_ready_set(name: str) -> dict[str, Dimension]:
+    """Return a ready set of dimensions, sorted by name."""
+    text = files("jurygraph.judges").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    return {key: Dimension.model_validate(fields) for key, fields in sorted(tomllib.loads(text).items())}
+
+
+def check_screening(dimensions: Mapping[str, Dimension]) -> None:
+    """Raise ValueError for a threshold of an unknown dimension, or one that parts no scores."""
+    for name, dimension in dimensions.items():
+        for screening, threshold in dimension.above.items():
+            if screening not in dimensions:
+                raise ValueError(f"`dimensions.{name}.above` there is no dimension {screening!r}; name one of them")
+            low, high = dimensions[screening].scale
+            if not low <= threshold < high:
+                raise ValueError(
+                    f"`dimensions.{name}.above` no score of {screening} is parted by {threshold:g}; write one from "
+                    f"{low:g} on and below {high:g}"
+                )
+
+
+MIN_SPARES = 3
+"""Least number of spare candidates; there are as many spares as examples to be shown, but at least this many."""
+
+POOLS = ("own", "others")  # examples that may be shown: the reviewer's own and those of all others
+
+
+class ReviewerJudge(Evaluator):
+    """Predict the score that each of the task's reviewers would give a response, on each dimension.
+
+    The plan freezes which examples may be shown, and their order; both kinds of judges with examples use equally many,
+    with equal seeds. For a reviewer without examples the judge abstains rather than guesses; one who is not in the
+    history is refused.
+    """
+
+    class Params(ParamsModel):
+        dimensions: ReadySet | Dimensions
+        """What is scored, by name: {quality: {text: ..., scale: [1, 5]}}, or a ready set: `ideas`."""
+        history: str | LoadedHistory | None = None
+        """RATINGS file with reviewers' scores of other items; in Python also a loaded history."""
+        texts: str | None = None
+        """File with the items' texts, if the history has none."""
+        columns: dict[str, str] = Field(default_factory=dict)
+        """The history's names of the columns item, reviewer, score, dimension, domain, group, text and reason."""
+        shots: Count = 5
+        """Number of examples that a judge is shown."""
+        choice: Choice = "random"
+        """`random`, so that a reviewer's base rate survives, `balanced` over the scores, or `similar` to the task's
+        query. An item that several reviewers rated is shown once."""
+        seed: Count = 0
+        """Seed of the draw, or of the draw among equal candidates."""
+        samples: PositiveInt = 3
+        """Number of answers to each question, each with the next seed and so with another draw of examples; the
+        config's `panel` combines them."""
+        both_orders: Flag = False
+        """The items are pairs. Each is judged in both orders, in two calls, and the score is (given + 1 - swapped) / 2.
+        Its two texts are `first` and `second` in the data of a response and in the file of texts. Reasons are not shown
+        then, since they may name a position."""
+        profile: Profile = "full"
+        """`full`, or `compact` for fewer tokens."""
+
+        @property
+        def resolved_dimensions(self) -> dict[str, Dimension]:
+            """The dimensions, sorted by name."""
+            dimensions = load_ready_set(self.dimensions) if isinstance(self.dimensions, str) else self.dimensions
+            return dict(sorted(dimensions.items()))
+
+        @model_validator(mode="after")
+        def _check_dimensions(self) -> Self:
+            """Refuse thresholds that screen nothing, and a scale without a mirror image for `both_orders`."""
+            dimensions = self.resolved_dimensions
+            check_screening(dimensions)
+            for name, dimension in dimensions.items() if self.both_orders else ():
+                low, high = dimension.scale
+                if low != -high:
+                    problem = f"goes from {low:g} to {high:g}, which is not symmetric about 0, where neither is better"
+                    raise ValueError(f"`dimensions.{name}.scale` {problem}; write [-1, 1], or no both_orders")
+                if dimension.not_applicable is not None:
+                    problem = "has no mirror image; leave it out, or both_orders"
+                    raise ValueError(f"`dimensions.{name}.not_applicable` {problem}")
+            return self
+
+    audience: Audience = "reviewer"
+    layer: Layer = "model"
+    uses_model = True
+    combiner = "panel"
+    bounds_its_time = True
+    settings: Params
+    _pool: ClassVar[str] = ""
+    """The one of `POOLS` that its examples come from; empty for no examples."""
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self._dimensions = self.settings.resolved_dimensions
+        self._history = self._load_history() if self._pool and self.settings.shots > 0 else None
+        self.depends_on = "" if self._history is None else self._history.digest
+        self._prompt = load_prompt("reviewer")
+        self.version = f"2 prompt {self._prompt.full_version} example {load_prompt('example').full_version}"
+        self.shares = {name: dimension.share for name, dimension in self._dimensions.items()}
+
+    def _load_history(self) -> ReviewerHistory:
+        history = self.settings.history
+        texts = self.settings.texts
+        both_orders = self.settings.both_orders
+        if history is None:
+            raise ConfigError("history: name a RATINGS file with reviewers' ratings of other items, or set shots to 0")
+        if isinstance(history, ReviewerHistory):
+            if both_orders and not history.has_pairs:
+                raise ConfigError("history: was loaded without the two texts of its pairs; give it `pairs`")
+            return history
+        if both_orders and texts is None:
+            raise ConfigError("texts: both_orders swaps two texts of an item; name a file with `first` and `second`")
+        scales = {name: dimension.scale for name, dimension in self._dimensions.items()}
+        return ReviewerHistory.read(history, texts, self.settings.columns, scales=scales, has_pairs=both_orders)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Notes on ratings that cannot be shown, and on tasks and reviewers for whom the judge abstains."""
+        return () if self._history is None else tuple(self._history.notes())
+
+    @property
+    def known_reviewers(self) -> Sequence[str]:
+        """The reviewers in the history, sorted; empty without one, as any reviewer can be predicted then."""
+        return () if self._history is None else self._history.reviewers
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        history = self._history
+        if history is not None and view.member not in history.reviewers:
+            hint = did_you_mean(str(view.member), history.reviewers) or f"it has {join_names(history.reviewers)}"
+            raise PlanError(f"task {view.id!r}: reviewer {view.member!r} is not in {history.name}; {hint}")
+        return [self._question(view, name, dimension) for name, dimension in self._dimensions.items()]
+
+    def _question(self, view: TaskView, name: str, dimension: Dimension) -> Question:
+        when = None
+        for screening, threshold in dimension.above.items():
+            question = self.question(view, screening).id
+            when = Condition(question=question, op=">", threshold=threshold, reduce="median", on="native")
+        frozen_dimension = dimension.model_dump(mode="json", exclude={"above", "share"})
+        flags = {"compact": self.settings.profile == "compact", "both_orders": self.settings.both_orders}
+        set_flags = {flag: True for flag, is_set in flags.items() if is_set}
+        params = {"dimension": frozen_dimension, **self._question_params(view, name), **set_flags}
+        return self.question(view, name, when=when, samples=self.settings.samples, params=params)
+
+    def _question_params(self, view: TaskView, dimension: str) -> dict[str, Any]:
+        """Return the question parameters, which are the same for both kinds of judges with examples.
+
+        They hold the number of examples, the candidates of both pools as a list per sample, and the digest of the
+        relations by which candidates may be dropped. So each judge knows how many examples the other can show.
+        """
+        history = self._history
+        if history is None:
+            return {}
+        domain = view.metadata.get("domain")
+        rated = str(view.member), dimension, None if domain is None else str(domain)
+        examples = {"own": history.examples_of(*rated), "others": history.examples_of_others(*rated)}
+        query = query_text(view.query)
+        first = self.settings.seed
+        draws = {}
+        for pool in POOLS:
+            candidates = candidate_examples(examples[pool], view, history)
+            draws[pool] = [
+                order_examples(self.settings.choice, candidates, query, seed)
+                for seed in range(first, first + self.settings.samples)
+            ]
+        count = min(self.settings.shots, *(len(drawn) for pool in POOLS for drawn in draws[pool]))
+        kept = count + max(count, MIN_SPARES)
+        params: dict[str, Any] = {"count": count}
+        for pool in POOLS:
+            params[pool] = [[example_use(e).model_dump(mode="json") for e in drawn[:kept]] for drawn in draws[pool]]
+        return params | {"relations": history.relations_digest[:16]}
+
+    def check(self, question: Question) -> None:
+        params: Any = question.params
+        for draws in (params[pool] for pool in POOLS if pool in params):
+            if question.samples > len(draws):
+                raise ConfigError(
+                    f"`samples` of evaluator {question.evaluator!r} is {question.samples}, and examples are drawn for "
+                    f"{len(draws)}; write params.samples instead"
+                )
+            for use in chain.from_iterable(draws):
+                self._example(use, question)
+
+    def _example(self, use: Any, question: Question) -> Example:
+        example = None if self._history is None else self._history.by_digest.get(use["fingerprint"])
+        if example is None:
+            which = f"what {use['reviewer']!r} said of {use['item']!r}"
+            raise InputError(
+                f"the plan for question {question.id!r} shows {which}, which the history no longer holds as it was; "
+                "put the file back, or prepare the task again (a run: score into another --out, with --branch)"
+            )
+        return example
+
+    async def answer(self, inputs: EvaluatorInput) -> Verdict:
+        """Predict with examples of its pool: as many as remain in both."""
+        params: Any = inputs.question.params
+        if self._history is None or "count" not in params:
+            return await self._predict(inputs, ShownExamples((), ()))
+        count = max(params["count"], 1)  # look for at least one, so that the reason can name the pool that has none
+        left = {}
+        for pool in POOLS:
+            drawn = [self._example(use, inputs.question) for use in params[pool][inputs.sample]]
+            left[pool] = choose_examples(drawn, count, inputs.response, inputs.task, self._history)
+        shown = left[self._pool].first_examples(min(params["count"], *(len(one.examples) for one in left.values())))
+        if shown.examples:
+            return await self._predict(inputs, shown)
+        reason = _explain_abstention(inputs, self._pool, left)
+        return Verdict.abstain(reason).model_copy(update={"examples": shown.uses})
+
+    async def _predict(self, inputs: EvaluatorInput, shown: ShownExamples) -> Verdict:
+        dimension = self._dimensions[inputs.question.subject]
+        response = inputs.response
+        if not self.settings.both_orders:
+            verdict = await self._ask(inputs, response.text, shown.examples)
+        elif (swapped := swap_response(response)) is None:
+            verdict = no_pair(response)
+        else:
+            given = [example.model_copy(update={"reason": None}) for example in shown.examples]
+            mirrored = [
+                example.model_copy(update={"text": example.swapped, "score": dimension.mirror(example.score)})
+                for example in given
+            ]
+            asking = [self._ask(inputs, response.text, given), self._ask(inputs, swapped, mirrored)]
+            verdict = combine_orders(*await each_answered(asking))
+        return verdict.model_copy(update={"examples": shown.uses})
+
+    async def _ask(self, inputs: EvaluatorInput, text: str, examples: Sequence[Example]) -> Verdict:
+        """Ask the model, and show it the response with this text; quotations are looked up in the response's own."""
+        assert inputs.client is not None, "a model is required"
+        name = inputs.question.subject
+        dimension = self._dimensions[name]
+        variables = {
+            **shared_prompt_variables(inputs),
+            "response": text,
+            "dimension": name,
+            "examples": as_shots(examples, str(inputs.task.member)),
+            "step": None if dimension.step == 1.0 else dimension.step,
+            "exclusion": dimension.not_applicable,
+        }
+        item = {"score": Item(dimension.text, dimension.form, anchors=sort_anchors(dimension.anchors))}
+        compact = self.settings.profile == "compact"
+        shown = inputs.response.text
+        (verdict,) = await judge_items(
+            inputs.client, self._prompt, item, variables, shown, sample=inputs.sample, compact=compact
+        )
+        return verdict
+
+
+class ZeroShot(ReviewerJudge):
+    """Show no example: the model's prediction without help."""
+
+    name = "zero-shot"
+
+
+class Aggregate(ReviewerJudge):
+    """Show examples of all other reviewers: assumes that there is one standard."""
+
+    name = "aggregate"
+    _pool = "others"
+
+
+class Personalized(ReviewerJudge):
+    """Show examples of the reviewer alone: assumes that each reviewer has a standard of their own."""
+
+    name = "personalized"
+    _pool = "own"
+
+
+def _explain_abstention(inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> str:
+    """Explain why no example of a pool is shown: nothing remains of it, or nothing of the other pool."""
+    empty_pool = pool if not left[pool].examples else next(other for other in left if other != pool)
+    domain = inputs.task.metadata.get("domain")
+    member = repr(inputs.task.member)
+    owner = f"reviewer {member}" if empty_pool == "own" else f"anybody but reviewer {member}"
+    place = "" if domain is None else f" in the task's domain {quote(str(domain))}"
+    reason = f"no rating of {inputs.question.subject!r} by {owner}{place} can be shown"
+    dropped = len(left[empty_pool].uses)
+    reason += f"; {dropped} were dropped" if dropped else ""
+    return f"{reason}{'' if empty_pool == pool else '; as many are shown of the reviewer as of the others'}"
+
+
+def no_pair(response: Response) -> Verdict:
+    """Return the failed verdict on a response whose two texts are not known."""
+    problem = f"the data of response {response.id!r} does not have the two texts that its text holds"
+    remedy = "give data.first and data.second, in this order, each on lines of its own in the text"
+    return Verdict.fail("no-pair", f"{problem}; {remedy}", cause="response")
+
+
+def combine_orders(given: Verdict, swapped: Verdict) -> Verdict:
+    """Return the verdict of both orders: score = (given + 1 - swapped) / 2, with the lower confidence of the two.
+
+    Equal means are the same bits whichever scores they come from, so that samples which agree are counted together. If
+    one order failed, so has the verdict; else if the judge could not tell in one, it abstains. If one is unsupported
+    and counts as the worst case, so does the verdict.
+    """
+    for status in ("failed", "abstained", "ok"):
+        for verdict in (given, swapped):
+            if verdict.status == status and (verdict.score is None or verdict.is_worst_case):
+                return verdict
+    assert given.score is not None
+    assert swapped.score is not None
+    assert given.scale is not None
+    # fewer decimals than floats hold, more than any scale has steps
+    score = round((given.score + 1.0 - swapped.score) / 2.0, 12)
+    low, high = given.scale
+    reasons = [given.reason, f"[swapped: {swapped.reason}]" if swapped.reason else ""]
+    fields = {
+        "score": score,
+        "native": round(low + score * (high - low), 9),
+        "confidence": min(one.confidence for one in (given, swapped) if one.confidence is not None),
+        "reason": " ".join(filter(None, reasons)),
+        "evidence": tuple(dict.fromkeys((*given.evidence, *swapped.evidence))),
+        "unsupported": given.unsupported or swapped.unsupported,
+        "swap": Swap(given=given.score, swapped=swapped.score, call=swapped.call),
+    }
+    return given.model_copy(update=fields)

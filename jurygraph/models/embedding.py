@@ -1,0 +1,473 @@
+"""Interfaces of embedders and rerankers, a cache of vectors, the base of local models, and checks of results."""
+
+import asyncio
+import hashlib
+import logging
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from jurygraph.arrays import Floats
+from jurygraph.errors import ConfigError
+from jurygraph.models.backends.openai_compatible import OpenAICompatible
+from jurygraph.models.factory import PREFIX, find_model_folder, split_url_and_model
+from jurygraph.models.limits import RetryPolicy, call_with_retries
+from jurygraph.models.request import Fault
+from jurygraph.safety.redaction import process_redactor
+from jurygraph.schema import CallsConfig
+
+T = TypeVar("T")
+
+BATCH_SIZE = 32  # most texts or documents in one request: many servers accept no more
+MAX_CACHED = 512  # most vectors in the cache; the least recently used are dropped first
+
+
+class _Model(ABC):
+    """`name` is the model's name, and `version` identifies the model and the library or server that runs it."""
+
+    name: str
+    version: str
+
+    def close(self) -> None:
+        """Unload the model; may be called more than once, and the model may be used again afterwards."""
+
+
+class Embedder(_Model):
+    """Compute a vector for every text. The vector of a text does not depend on the other texts."""
+
+    @abstractmethod
+    async def embed(self, texts: Sequence[str]) -> Floats:
+        """Return the unit vectors [N, D] of up to `BATCH_SIZE` texts, in order; zero stays zero. Raises `Fault`."""
+
+
+class Reranker(_Model):
+    """Score documents by how well they answer a query. `logits` is True if a score is any number, not one in [0, 1]."""
+
+    logits: bool
+
+    @abstractmethod
+    async def score(self, query: str, documents: Sequence[str]) -> Floats:
+        """Return the raw scores [N] of up to `BATCH_SIZE` documents, in order. Raises `Fault`."""
+
+
+class CachingEmbedder:
+    """An embedder with a cache of the most recent texts, such as the reference of a group."""
+
+    def __init__(self, embedder: Embedder, most: int = MAX_CACHED) -> None:
+        self.embedder = embedder
+        self._most = most
+        self._cache: dict[str, Floats] = {}
+        self._length: int | None = None
+
+    async def embed(self, texts: Sequence[str]) -> list[Floats | Fault]:
+        """Return for each text its vector [D], or the fault in its place.
+
+        A fault of cause `infrastructure` applies to the whole batch; one that a text provoked, such as by its length,
+        to that text alone. A zero vector of a text that is not blank is a fault, and so are vectors of another length
+        than before. Raises the errors that end a run.
+        """
+        vectors: dict[str, Floats | Fault] = {text: self._cache[text] for text in texts if text in self._cache}
+        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
+        for start in range(0, len(missing), BATCH_SIZE):
+            batch = missing[start : start + BATCH_SIZE]
+            vectors |= zip(batch, await self._embed_batch(batch), strict=True)
+        for text, vector in vectors.items():
+            self._cache.pop(text, None)  # move it to the end
+            if not isinstance(vector, Fault):
+                self._cache[text] = vector
+        for text in list(self._cache)[: max(0, len(self._cache) - self._most)]:
+            del self._cache[text]
+        return [vectors[text] for text in texts]
+
+    async def _embed_batch(self, batch: Sequence[str]) -> list[Floats | Fault]:
+        name = self.embedder.name
+        try:
+            rows = await self.embedder.embed(batch)
+            length = rows.shape[1]
+            self._length = self._length or length
+            if length != self._length:  # another model gave them, so they cannot be compared
+                problem = f"its vectors have {length} numbers now, and had {self._length} before"
+                raise Fault("unreadable", f"{name}: {problem}")
+        except Fault as fault:
+            fault.raise_if_run_ends()
+            if fault.cause == "infrastructure" or len(batch) == 1:
+                return [fault] * len(batch)
+            return [result for text in batch for result in await self._embed_batch([text])]
+        empty = Fault("unreadable", f"{name}: gives a vector of nothing for a text that is not blank")
+        is_empty = (text.strip() and not np.any(row) for text, row in zip(batch, rows, strict=True))
+        return [empty if lacks else row for row, lacks in zip(rows, is_empty, strict=True)]
+
+    def close(self) -> None:
+        """Unload the model and clear the cache."""
+        self._cache.clear()
+        self._length = None
+        self.embedder.close()
+
+
+class LocalModel(_Model):
+    """A model in this process, in its own thread, where one call runs at a time, because few are thread-safe.
+
+    After a failed load, which may take long, there is no new attempt until it is closed.
+    """
+
+    _thread: ThreadPoolExecutor | None = None
+    _model: Any = None
+    _error: str | None = None
+
+    @abstractmethod
+    def load(self) -> Any:
+        """Return the model of the library. Raises `ConfigError` if it cannot be loaded."""
+
+    async def call(self, function: Callable[[Any], T]) -> T:
+        """Call a function of the model. Raises `Fault`, of kind `unknown-model` if the model cannot be loaded."""
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-embedding")
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: function(self._loaded_model()))
+
+    def close(self) -> None:  # after the calls under way have ended
+        thread = self._thread
+        self._thread = None
+        if thread is not None:
+            thread.shutdown()
+        self._model = self._error = None
+
+    def _loaded_model(self) -> Any:
+        if self._model is None and self._error is None:
+            try:
+                self._model = self.load()
+            except ConfigError as error:
+                self._error = str(error)
+        if self._error is not None:
+            raise Fault("unknown-model", self._error)
+        return self._model
+
+
+def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:
+    """Return vectors [count, D] as float64, each divided by its length, or 0.
+
+    Raises `Fault` unless there are `count` vectors of finite numbers of one length: then none is used. Booleans and
+    text are no numbers.
+    """
+    rows = _to_numbers(vectors, f"{name}: its embeddings are no vectors of finite numbers of one length")
+    if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
+        raise Fault("unreadable", f"{name}: expected {count} vectors, got the shape {rows.shape}")
+    largest = np.abs(rows).max(axis=1, keepdims=True)  # scale by it first, so that no square overflows or underflows
+    rows = rows / np.where(largest > 0.0, largest, 1.0)
+    length = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
+    return np.asarray(rows / np.where(length > 0.0, length, 1.0))
+
+
+def validate_scores(values: Any, count: int, name: str) -> Floats:
+    """Return scores [count] as float64. Raises `Fault` unless there are `count` finite numbers: then none is used."""
+    scores = _to_numbers(values, f"{name}: its scores are no finite numbers")
+    if scores.shape != (count,):
+        raise Fault("unreadable", f"{name}: expected {count} scores, one per document, got {scores.shape}")
+    return scores
+
+
+def _to_numbers(values: Any, problem: str) -> Floats:
+    """Return finite numbers as float64. Raises `Fault` for all else, where NumPy would convert True and "0.9"."""
+    try:
+        array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)  # which keeps the types
+        if array.dtype.kind in "iuf" or {type(each) for each in array.flat} <= {int, float}:
+            numbers = array.astype(np.float64)
+            if np.isfinite(numbers).all():
+                return numbers
+    except (OverflowError, TypeError, ValueError):  # lists of different lengths; or an integer that is too large
+        pass
+    raise Fault("unreadable", problem)
+
+
+def sort_by_index(entries: Sequence[tuple[Any, Any]], count: int, name: str) -> list[Any]:
+    """Return the values for the indices 0 to count - 1, in order; they may arrive in any order.
+
+    Raises `Fault` if an index is not an integer, is missing, occurs twice or was not requested: then none is used.
+    """
+    indices = [index for index, _ in entries]
+    if not all(type(index) is int for index in indices) or sorted(indices) != list(range(count)):
+        raise Fault("unreadable", f"{name}: it answered for {indices}, not once for each of {count}")
+    values = dict(entries)
+    return [values[index] for index in range(count)]
+
+
+TIMEOUT = 60.0  # seconds for one request
+POLICY = RetryPolicy()
+
+Route = Literal["embeddings", "rerank"]
+ResultCheck = Callable[[Any, int, str], Floats]
+_ANY_OBJECT = TypeAdapter(dict[str, Any])
+
+
+class Endpoint:
+    """POST {url}/embeddings and {url}/rerank of any server (vLLM, SGLang, llama.cpp, Infinity, OpenAI, …).
+
+    The key is read from JURYGRAPH_API_KEY, if one is needed. Raises `ValueError` as `OpenAICompatible` does. The
+    connections of a request are closed with it, because evaluators are closed outside of a loop, where connections
+    cannot be closed.
+    """
+
+    def __init__(self, url: str, model: str) -> None:
+        self.name = model
+        self._url = self._backend(url).endpoint
+        self.version = f"openai-compatible {model} at {self._url}"
+
+    async def fetch(self, path: Route, fields: dict[str, Any], count: int, validate: ResultCheck) -> Floats:
+        """Return `count` validated values in order, with retries. Raises `Fault` if the reply has others."""
+        entries, value = ("data", "embedding") if path == "embeddings" else ("results", "relevance_score")
+
+        async def once() -> Floats:
+            reply = await self._post(path, fields)
+            try:
+                found = [(entry["index"], entry[value]) for entry in reply[entries]]
+            except (LookupError, TypeError):
+                problem = f"its reply has no {entries} with an index and {value} each"
+                raise Fault("unreadable", f"{self.name}: {problem}") from None
+            return validate(sort_by_index(found, count, self.name), count, self.name)
+
+        return await call_with_retries(once, POLICY)
+
+    async def _post(self, path: Route, fields: dict[str, Any]) -> Mapping[str, Any]:
+        """Return the reply to one request, in OpenAI's format or in Jina's and Cohere's. Raises `Fault`."""
+        form = {"encoding_format": "float"} if path == "embeddings" else {}
+        server = self._backend(self._url)
+        try:
+            reply = await server.post(path, {"model": self.name, **fields, **form}, TIMEOUT)
+        finally:
+            await server.close()
+        return server.parse(reply, _ANY_OBJECT)
+
+    def _backend(self, url: str) -> OpenAICompatible:
+        variable = CallsConfig().key
+        return OpenAICompatible(url, self.name, os.environ.get(variable) or None, key_variable=variable)
+
+
+class RemoteEmbedder(Embedder):
+    """The embeddings of a server's model."""
+
+    def __init__(self, server: Endpoint) -> None:
+        self.name = server.name
+        self.version = server.version
+        self._server = server
+
+    async def embed(self, texts: Sequence[str]) -> Floats:
+        return await self._server.fetch("embeddings", {"input": list(texts)}, len(texts), normalize_vectors)
+
+
+class RemoteReranker(Reranker):
+    """The relevance scores of a server's model.
+
+    The format of Jina and Cohere defines scores in [0, 1], and vLLM follows it; llama.cpp returns logits, except for
+    Qwen3-Reranker, whose score it gives as the probability of "yes".
+    """
+
+    def __init__(self, server: Endpoint, logits: bool = False) -> None:
+        self.name = server.name
+        self.version = server.version
+        self.logits = logits
+        self._server = server
+
+    async def score(self, query: str, documents: Sequence[str]) -> Floats:
+        fields = {"query": query, "documents": list(documents)}
+        return await self._server.fetch("rerank", fields, len(documents), validate_scores)
+
+
+_MAX_MESSAGE = 300
+_LOGGERS = ("huggingface_hub", "sentence_transformers", "transformers")
+_SILENT = logging.CRITICAL + 1
+_DIGEST_DIGITS = 16  # of the digest of a folder's files, by name and content, in its version
+_QWEN3_TEMPLATE = (
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
+    'provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
+    '<Instruct>: {{ messages | selectattr("role", "eq", "system") | map(attribute="content") | first'
+    ' | default("Given a web search query, retrieve relevant passages that answer the query") }}\n'
+    '<Query>: {{ messages | selectattr("role", "eq", "query") | map(attribute="content") | first }}\n'
+    '<Document>: {{ messages | selectattr("role", "eq", "document") | map(attribute="content") | first }}'
+    '<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>{{ "\\n\\n" }}'
+)
+"""The prompt of Qwen3-Reranker's model card, as a chat template of the roles `query` and `document`."""
+
+
+class _SentenceTransformersModel(LocalModel):
+    """A model by its name or folder, loaded at the first use.
+
+    Raises `ConfigError` if the extra is not installed, or if a name that looks like a folder is none.
+    """
+
+    def __init__(self, named: str) -> None:
+        self.name, self.version = _identify(named)
+        self._named = named
+
+    def load(self) -> Any:
+        try:
+            with _silence_loading():
+                return self.open().eval()
+        except Exception as error:  # noqa: BLE001 - a broken file may raise anything
+            message = " ".join(process_redactor().redact_text(f"{type(error).__name__}: {error}").split())
+            problem = f"sentence-transformers cannot load it: {message[:_MAX_MESSAGE]}"
+            raise ConfigError(f"{self.name}: {problem}") from None
+
+    @abstractmethod
+    def open(self) -> Any:
+        """Return the model of sentence-transformers, imported here. May raise anything."""
+
+
+class SentenceTransformerEmbedder(_SentenceTransformersModel, Embedder):
+    """Sentence embeddings of a model; a text longer than its input is truncated."""
+
+    def open(self) -> Any:
+        from sentence_transformers import SentenceTransformer
+
+        return SentenceTransformer(self._named)
+
+    async def embed(self, texts: Sequence[str]) -> Floats:
+        def embed(model: Any) -> Any:  # one text at a time: in a batch, padding would change a vector's last digits
+            return model.encode(list(texts), batch_size=1, show_progress_bar=False, convert_to_numpy=True)
+
+        return normalize_vectors(await self.call(embed), len(texts), self.name)
+
+
+class CrossEncoderReranker(_SentenceTransformersModel, Reranker):
+    """Logits of a cross-encoder: of its one label, or of "yes" against "no" for a language model that ranks.
+
+    A model of Qwen3 whose folder brings no template for a query and a document, such as Qwen3-Reranker as it was first
+    published or its conversion to a classifier, gets that of Qwen3-Reranker. Without one, sentence-transformers would
+    refuse it, or score the bare texts.
+    """
+
+    logits = True
+
+    def open(self) -> Any:
+        from sentence_transformers import CrossEncoder
+        from sentence_transformers.cross_encoder.modules import LogitScore
+
+        model = CrossEncoder(self._named)
+        if model.num_labels != 1:
+            raise ValueError(f"it gives {model.num_labels} numbers for a document, and a reranker gives one")
+        if "document" in (model.tokenizer.chat_template or ""):
+            return model
+        if getattr(model[0].config, "model_type", None) == "qwen3":
+            return CrossEncoder(self._named, processor_kwargs={"chat_template": _QWEN3_TEMPLATE})
+        if isinstance(model[-1], LogitScore):
+            raise ValueError("it is a language model without a template for a query and a document")
+        return model
+
+    async def score(self, query: str, documents: Sequence[str]) -> Floats:
+        def score(model: Any) -> Any:
+            import torch
+
+            pairs = [(query, _without_marks(document, model.tokenizer.get_added_vocab())) for document in documents]
+            return model.predict(pairs, batch_size=1, show_progress_bar=False, activation_fn=torch.nn.Identity())
+
+        return validate_scores(await self.call(score), len(documents), self.name)
+
+
+def _without_marks(document: str, marks: Iterable[str]) -> str:
+    """Return the document with a blank inside each of the model's own marks, so that it cannot end itself."""
+    for mark in marks:
+        document = document.replace(mark, f"{mark[0]} {mark[1:]}")
+    return document
+
+
+@contextmanager
+def _silence_loading() -> Iterator[None]:
+    """Suppress the progress bar of loading, and the log of every attempt to reach a hub."""
+    from transformers.utils import logging as drawing
+
+    drawn = drawing.is_progress_bar_enabled()
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    levels = [logger.level for logger in loggers]
+    drawing.disable_progress_bar()
+    for logger in loggers:
+        logger.setLevel(_SILENT)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        if drawn:
+            drawing.enable_progress_bar()
+
+
+def _identify(named: str) -> tuple[str, str]:
+    """Return the name of a model, and its version with that of the library, for a folder with a digest of its files."""
+    try:
+        library = f"sentence-transformers {version('sentence-transformers')}"
+    except PackageNotFoundError:
+        problem = "is not installed; run pip install 'jurygraph[embeddings]'"
+        raise ConfigError(f"sentence-transformers: {problem}") from None
+    folder = _folder(named)
+    if folder is None:
+        return named, f"{library} {named}"
+    name = Path(named).resolve().name
+    digest = hashlib.sha256()
+    for path in sorted(file for file in folder.rglob("*") if file.is_file()):
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
+    return name, f"{library} {name} sha256:{digest.hexdigest()[:_DIGEST_DIGITS]}"
+
+
+def _folder(named: str) -> Path | None:
+    """Return the folder of this name, None for a name on the hub, which is `name` or `owner/name`."""
+    try:
+        path = Path(named).expanduser()
+        if path.is_dir():
+            return path
+        exists = path.exists()
+    except (OSError, RuntimeError):
+        problem = "the name is too long for a folder's, or in the home of a user who is not known"
+        raise ConfigError(f"sentence-transformers: {problem}; name a folder that holds a model") from None
+    if exists or path.is_absolute() or named.startswith((".", "~")) or named.count("/") > 1:
+        raise ConfigError(f"sentence-transformers: {named}: there is no such folder; name one that holds a model")
+    return None
+
+
+_MAX_LENGTH = 4_096  # most characters of a model's name; no path or address is longer
+_USAGE = {
+    "sentence-transformers": "sentence-transformers:NAME_OR_FOLDER",
+    "openai-compatible": "openai-compatible:URL#model",
+}
+
+
+def open_embedder(spec: str) -> Embedder:
+    """Return the embedder of this name, without loading or sending anything. Raises `ConfigError` if there is none."""
+    kind, rest = _parse_spec("embedder", spec)
+    if kind == "sentence-transformers":
+        return SentenceTransformerEmbedder(
+            str(find_model_folder(rest.removeprefix(PREFIX))) if rest.startswith(PREFIX) else rest
+        )
+    try:
+        return RemoteEmbedder(Endpoint(*split_url_and_model(rest, "minilm")))
+    except ValueError as error:
+        raise ConfigError(f"embedder: {error}") from error
+
+
+def open_reranker(spec: str, logits: bool = False) -> Reranker:
+    """Return the reranker of this name, as `open_embedder` does; `logits` describes the scores of a server."""
+    kind, rest = _parse_spec("ranker", spec)
+    if kind == "sentence-transformers":
+        return CrossEncoderReranker(rest)
+    try:
+        return RemoteReranker(Endpoint(*split_url_and_model(rest, "reranker")), logits)
+    except ValueError as error:
+        raise ConfigError(f"ranker: {error}") from error
+
+
+def _parse_spec(role: str, spec: str) -> tuple[str, str]:
+    if len(spec) > _MAX_LENGTH:
+        raise ConfigError(f"{role}: the name has {len(spec):,} characters; name a model in {_MAX_LENGTH:,} or fewer")
+    kind, _, rest = spec.partition(":")
+    if kind not in _USAGE or not rest:
+        prefix = f"{kind}:" if kind in _USAGE else "the name"  # the name itself may be a key
+        raise ConfigError(f"{role}: {prefix} names no model; write one of {', '.join(_USAGE.values())}")
+    if kind == "sentence-transformers" and "://" in rest:  # not repeated: it may contain a password
+        raise ConfigError(f"{role}: {kind}: is not followed by an address; write {_USAGE[kind]}")
+    return kind, rest

@@ -1,1 +1,0 @@
-"""Models that read texts and generate none: embedders, which return vectors, and rerankers, which score documents."""

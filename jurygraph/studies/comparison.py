@@ -1,0 +1,557 @@
+"""Compare two runs: the differences of their rewards and verdicts, and how far they can be told from chance.
+
+Responses to one task are not independent, so intervals and tests take whole tasks as units: intervals are of 95 %, by
+the task jackknife (CR3) and Student's t, and tests flip the signs of whole tasks. Every difference is B - A.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from sys import intern
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.display import format_number
+from jurygraph.errors import InputError
+from jurygraph.inference.clusters import LEVEL, Estimate, interval_among, means_differ, ratio_interval
+from jurygraph.inference.equivalence import (
+    ONE_SIDED,
+    detectable_difference,
+    lowest_value,
+    needed_clusters,
+    no_worse_p,
+)
+from jurygraph.inference.sign_flips import ROUNDING, flippable_sums, holm, least_p, sign_flip_p
+from jurygraph.runs.outline import read_groups
+from jurygraph.runs.reports.gate import Threshold
+from jurygraph.runs.run import Run
+from jurygraph.runs.store.header import Header, changes, format_value
+from jurygraph.runs.store.packing import ERASED
+from jurygraph.schema import RecordedVerdict
+from jurygraph.studies.report import IntervalCell, Report, ReportTable
+
+Figures = dict[str, Any]
+
+STATISTICS: Mapping[str, str] = {
+    "paired": "responses in both runs",
+    "only_a": "responses in A only",
+    "only_b": "responses in B only",
+    "n": "responses with a reward in both runs",
+    "tasks": "... tasks that they belong to",
+    "changed_tasks": "... of which the mean reward changed",
+    "failed_a": "rewards that failed in A alone",
+    "failed_b": "rewards that failed in B alone",
+    "failed_both": "rewards that failed in both",
+    "mean_a": "mean reward in A",
+    "mean_b": "mean reward in B",
+    "mean_delta": "mean of B - A",
+    "mean_delta_low": "its 95 % interval: from",
+    "mean_delta_high": "its 95 % interval: to",
+    "mean_delta_p": "sign-flip test of whole tasks that it is 0: p",
+    "detectable_difference": "least true mean found with a power of 80 %",
+    "passed_a_only": "responses that pass in A and not in B",
+    "passed_b_only": "responses that pass in B and not in A",
+    "pass_p": "sign-flip test that both are as frequent: p",
+    "kendall_within": "mean of Kendall's tau-b within a task",
+    "judged_both": "verdicts given in both runs, samples averaged",
+    "flips": "... of which the decision flipped",
+    "flip_rate": "... as a share",
+}
+"""The figures that a threshold (`--gate`) can name, with what each is; None where one cannot be computed.
+
+`n` is the number of responses with a reward in both runs: means and tests are over these. A failed reward has no value;
+it is counted as failed, never as 0.
+"""
+
+NO_WORSE = "no_worse_than"
+GATE_EXAMPLE = '"mean_delta>-0.01", "mean_delta_low>=-0.02, flips<=3" or "no_worse_than=0.02"'
+_HINT = "compare two runs of the same tasks and responses"
+_SETTINGS_WITHOUT_EFFECT = ("config.calls.cache", "config.calls.record", "config.calls.key", "config.calls.concurrency")
+_MAX_ROWS = 20
+_MAX_SETTINGS = 10
+_FEW_TASKS = 20
+_DECIMALS = 12  # sums in another order differ in their last bits
+
+Slot = tuple[str, tuple[str, ...]]
+"""Key of a verdict among those on a response: its question with its judge, and the other responses shown."""
+
+
+class JudgedSlot(NamedTuple):
+    """A verdict over all its samples: their mean score, and the number that are met less those that are not.
+
+    Sample k of one run and sample k of another are unrelated draws, so they are averaged before anything is paired.
+    The majority decides, and a tie is no decision.
+    """
+
+    score: float
+    votes: int
+
+
+class ComparedResponse(NamedTuple):
+    """A response with its reward, NaN where it failed, and its verdicts that have a score."""
+
+    id: str
+    task: str
+    agent: str | None
+    reward: float
+    verdicts: Mapping[Slot, JudgedSlot]
+
+
+def read_responses(run: Run) -> Iterator[ComparedResponse]:
+    """Yield the scored responses of a stored run, in the order of the tasks."""
+    for group in read_groups(run):
+        verdicts: dict[str, list[RecordedVerdict]] = defaultdict(list)
+        for verdict in group.verdicts(run.source.survey_outline(group.survey)):
+            verdicts[verdict.about].append(verdict)
+        for trace in group.traces:
+            reward = math.nan if trace.value is None else trace.value
+            judged = judged_slots(verdicts[trace.response_id])
+            yield ComparedResponse(trace.response_id, intern(group.record.key), trace.agent, reward, judged)
+
+
+def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[Slot, JudgedSlot]:
+    """Return the verdicts on a response that have a score and count, by what was asked and shown."""
+    samples: dict[Slot, list[RecordedVerdict]] = defaultdict(list)
+    for verdict in verdicts:
+        if verdict.score is not None and not verdict.superseded:
+            question = verdict.question if verdict.judge is None else f"{verdict.question} by {verdict.judge}"
+            shown = () if verdict.responses == (verdict.about,) else verdict.responses
+            samples[intern(question), shown].append(verdict)
+    return {
+        slot: JudgedSlot(
+            math.fsum(one.score or 0.0 for one in own) / len(own), sum(1 if one.counts_as_met else -1 for one in own)
+        )
+        for slot, own in samples.items()
+    }
+
+
+def compare(
+    a: Iterable[ComparedResponse],
+    b: Iterable[ComparedResponse],
+    passing: float = 0.5,
+    margins: Sequence[float] = (),
+    largest_loss: float = 1.0,
+    differing: Iterable[str] = (),
+) -> Report:
+    """Compare the responses of two runs, which are paired by id; their order does not matter.
+
+    The figures are those of `STATISTICS`, the results of the `margins`, rows for `agents` and `questions`, all
+    `flipped_verdicts`, and the largest `changes`. The intervals of a table's rows hold together with 95 %, and Holm's
+    adjusted p-values are next to the raw ones.
+
+    Args:
+        a: the responses of the first run.
+        b: those of the second run.
+        passing: a response passes with a reward of at least this, but for rounding errors.
+        margins: losses that do not matter, each tested for whether B loses less.
+        largest_loss: the most that the mean reward of one task can lose, at least 0: 1 for rewards from 0 to 1. If a
+            task lost more, that is taken.
+        differing: notes on the settings that differ.
+
+    Raises:
+        InputError: nothing can be paired, a response occurs twice in a run or belongs to another task in the other run,
+            or `passing` is not finite.
+    """
+    if not math.isfinite(passing):
+        raise InputError(f"a response cannot pass with a reward of {passing}; name a finite number, such as 0.5")
+    runs = {"A": _by_id(a, "A"), "B": _by_id(b, "B")}
+    pairs = _pair(runs["A"], runs["B"])
+    rewards = np.array([(one.reward, other.reward) for one, other in pairs]).T
+    has_both = ~np.isnan(rewards).any(axis=0)
+    numbers: dict[str, int] = {}
+    tasks = np.array([numbers.setdefault(one.task, len(numbers)) for one, _ in pairs], dtype=np.intp)
+    both = rewards[:, has_both]
+    overall, estimate = _difference(both[0], both[1], tasks[has_both])
+    passes = _pass_figures(both, tasks[has_both], passing)
+    questions, flips = _compare_verdicts(pairs, tasks)
+    judged_both = sum(row["n"] for row in questions)
+    loss = max(largest_loss, _largest_loss_seen(both, tasks[has_both]))
+    figures: Figures = {
+        "paired": len(pairs),
+        "only_a": len(runs["A"]) - len(pairs),
+        "only_b": len(runs["B"]) - len(pairs),
+        **_failures(rewards),
+        **overall,
+        "detectable_difference": None if estimate is None else detectable_difference(estimate),
+        **passes,
+        "kendall_within": _kendall_within(both, tasks[has_both]),
+        "judged_both": judged_both,
+        "flips": len(flips),
+        "flip_rate": len(flips) / judged_both if judged_both else None,
+        "pass_threshold": passing,
+        "margins": [_test_margin(margin, estimate, loss) for margin in margins],
+        "agents": _compare_agents(pairs, rewards, tasks),
+        "questions": questions,
+        "flipped_verdicts": flips,
+        "changes": _largest_changes(pairs),
+    }
+    notes = (*differing, *_failure_notes(rewards), *_task_notes(estimate), *_limits_of_tests(figures))
+    return Report(figures, list(_sections(figures)), notes)
+
+
+def _by_id(responses: Iterable[ComparedResponse], name: str) -> dict[str, ComparedResponse]:
+    found: dict[str, ComparedResponse] = {}
+    for response in responses:
+        if response.id in found:
+            raise InputError(f"response {response.id!r} occurs twice in run {name}; compare whole runs")
+        found[response.id] = response
+    if not found:
+        raise InputError(f"run {name} contains no response; score it first")
+    return found
+
+
+Pairs = Sequence[tuple[ComparedResponse, ComparedResponse]]
+
+
+def _pair(a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]) -> Pairs:
+    pairs = [(a[name], b[name]) for name in sorted(a.keys() & b.keys())]
+    if not pairs:
+        raise InputError(f"the runs have no response in common (A has {min(a)!r}, B has {min(b)!r}); {_HINT}")
+    for one, other in pairs:
+        if one.task != other.task:
+            problem = f"response {one.id!r} belongs to task {one.task!r} in A and to {other.task!r} in B"
+            raise InputError(f"{problem}; {_HINT}")
+    return pairs
+
+
+# Rewards
+
+
+def _subtract(b: Floats, a: Floats) -> Floats:
+    """Return B - A; a rounding error counts as no difference."""
+    deltas = b - a
+    return np.where(np.abs(deltas) < ROUNDING, 0.0, deltas)
+
+
+def _by_task(values: Floats | Ints, tasks: Ints) -> tuple[Floats, Ints]:
+    """Return the sum and the number of the values of each task that has some."""
+    sizes = np.bincount(tasks)
+    sums = np.bincount(tasks, values).astype(np.float64)
+    return sums[sizes > 0], sizes[sizes > 0]
+
+
+def _difference(a: Floats, b: Floats, tasks: Ints) -> tuple[Figures, Estimate | None]:
+    """Return the figures of paired values [n], with whole tasks as independent units, and the mean of B - A."""
+    sums, sizes = _by_task(_subtract(b, a), tasks)
+    estimate = ratio_interval(sums, sizes)
+    figures = {
+        "n": len(a),
+        "tasks": len(sums),
+        "changed_tasks": len(flippable_sums(sums)),
+        "mean_a": fmean(a) if len(a) else None,
+        "mean_b": fmean(b) if len(b) else None,
+        "mean_delta": estimate and estimate.value,
+        "mean_delta_low": estimate and estimate.low,
+        "mean_delta_high": estimate and estimate.high,
+        "mean_delta_p": sign_flip_p(sums),
+    }
+    return figures, estimate
+
+
+def _adjusted(rows: Sequence[tuple[Figures, Estimate | None]]) -> list[Figures]:
+    """Return the rows of one table, whose p-values and intervals allow for the number of tests."""
+    p_values = [figures["mean_delta_p"] for figures, _ in rows]
+    tests = max(1, len(p_values) - p_values.count(None))
+    adjusted = []
+    for (figures, estimate), p in zip(rows, holm(p_values), strict=True):
+        low, high = (None, None) if estimate is None else interval_among(estimate, tests)
+        adjusted.append({**figures, "mean_delta_low": low, "mean_delta_high": high, "holm_p": p})
+    return adjusted
+
+
+def _failures(rewards: Floats) -> Figures:
+    a, b = np.isnan(rewards)
+    return {"failed_a": int((a & ~b).sum()), "failed_b": int((b & ~a).sum()), "failed_both": int((a & b).sum())}
+
+
+def _pass_figures(rewards: Floats, tasks: Ints, passing: float) -> Figures:
+    """Return how many responses pass in one run alone, and the test; `pass_tasks` are those with a net change."""
+    in_a, in_b = rewards >= passing - ROUNDING
+    sums, _ = _by_task(in_b.astype(np.intp) - in_a, tasks)
+    return {
+        "passed_a_only": int((in_a & ~in_b).sum()),
+        "passed_b_only": int((in_b & ~in_a).sum()),
+        "pass_p": sign_flip_p(sums),
+        "pass_tasks": len(flippable_sums(sums)),
+    }
+
+
+def _kendall_within(rewards: Floats, tasks: Ints) -> float | None:
+    """Return the mean of tau-b over the tasks in which neither side is constant.
+
+    Over all responses it would also reward a ranking of easy tasks above hard ones.
+    """
+    from scipy import stats
+
+    ordered = rewards[:, np.argsort(tasks, kind="stable")].round(_DECIMALS)
+    found = []
+    for a, b in np.split(ordered, np.cumsum(np.bincount(tasks))[:-1], axis=1):
+        if len(a) > 1 and np.ptp(a) and np.ptp(b):
+            found.append(float(stats.kendalltau(a, b).statistic))
+    return round(fmean(found), _DECIMALS) if found else None
+
+
+def _compare_agents(pairs: Pairs, rewards: Floats, tasks: Ints) -> list[Figures]:
+    """Return a row for each agent of A, ordered by name; `left_out` are the responses that failed in a run."""
+    rows: dict[str | None, list[int]] = defaultdict(list)
+    for place, (one, _) in enumerate(pairs):
+        rows[one.agent].append(place)
+    failed: Bools = np.isnan(rewards[0] + rewards[1])
+    found = []
+    for name in sorted(rows, key=lambda agent: (agent is None, agent or "")):
+        own = np.array(rows[name])
+        kept = own[~failed[own]]
+        figures, estimate = _difference(rewards[0, kept], rewards[1, kept], tasks[kept])
+        found.append(({"agent": name, **figures, "left_out": len(own) - len(kept)}, estimate))
+    return _adjusted(found)
+
+
+def _largest_changes(pairs: Pairs) -> list[Figures]:
+    """Return the largest changes of a reward, ties by id. Unchanged rewards are left out."""
+    found: list[Figures] = [
+        {"response_id": one.id, "a": one.reward, "b": other.reward, "delta": other.reward - one.reward}
+        for one, other in pairs
+        if abs(other.reward - one.reward) >= ROUNDING
+    ]
+    return sorted(found, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS]
+
+
+# Verdicts
+
+
+@dataclass
+class _QuestionPairs:
+    """The verdicts of one question on the responses in both runs."""
+
+    before: list[float] = field(default_factory=list)
+    after: list[float] = field(default_factory=list)
+    tasks: list[int] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("to_met", "to_unmet", "only_a", "only_b"), 0))
+
+    def compare(self) -> tuple[Figures, Estimate | None]:
+        before = np.array(self.before)
+        after = np.array(self.after)
+        figures, estimate = _difference(before, after, np.array(self.tasks, dtype=np.intp))
+        largest = float(np.abs(after - before).max().round(_DECIMALS)) if len(before) else None
+        return {**figures, **self.counts, "largest_delta": largest}, estimate
+
+
+def _compare_verdicts(pairs: Pairs, tasks: Ints) -> tuple[list[Figures], list[Figures]]:
+    """Return a row for each question that has a verdict in either run, and every verdict whose decision flipped."""
+    questions: dict[str, _QuestionPairs] = defaultdict(_QuestionPairs)
+    flips = []
+    for (a, b), task in zip(pairs, tasks.tolist(), strict=True):
+        for slot in a.verdicts.keys() | b.verdicts.keys():
+            question, shown = slot
+            found = questions[question]
+            before = a.verdicts.get(slot)
+            after = b.verdicts.get(slot)
+            if before is None or after is None:
+                found.counts["only_b" if before is None else "only_a"] += 1
+                continue
+            found.before.append(before.score)
+            found.after.append(after.score)
+            found.tasks.append(task)
+            if before.votes * after.votes < 0:
+                found.counts["to_met" if after.votes > 0 else "to_unmet"] += 1
+                change = {"before": before.score, "after": after.score, "met": after.votes > 0}
+                flips.append({"question": question, "response_id": a.id, "responses": shown or (a.id,), **change})
+    names = sorted(questions)
+    rows = _adjusted([questions[name].compare() for name in names])
+    flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
+    return [{"question": name, **row} for name, row in zip(names, rows, strict=True)], flips
+
+
+# Conditions
+
+
+def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) -> Figures:
+    """Test that the true mean difference is above the negative margin, where a task can lose `largest_loss`.
+
+    `lowest` is the least difference that the tasks leave possible, and `needed_tasks` the number of tasks alike with
+    which the condition would hold, None if none would. A single task shows nothing.
+    """
+    p = lowest = needed = None
+    if estimate is not None and estimate.clusters > 1:
+        p = no_worse_p(estimate, margin, largest_loss)
+        lowest = lowest_value(estimate, largest_loss)
+        needed = needed_clusters(estimate, margin, largest_loss)
+    holds = p is not None and p < ONE_SIDED
+    tested = {"name": NO_WORSE, "margin": margin, "holds": holds, "p": p, "lowest": lowest}
+    return {**tested, "largest_loss": largest_loss, "needed_tasks": needed}
+
+
+def _largest_loss_seen(rewards: Floats, tasks: Ints) -> float:
+    sums, sizes = _by_task(_subtract(rewards[1], rewards[0]), tasks)
+    return float(np.max(-sums / sizes, initial=0.0))
+
+
+def evidence_messages(figures: Mapping[str, Any], missed: Iterable[Threshold], largest_loss: float) -> Iterator[str]:
+    """Yield what is missing for conditions that do not hold: margins, and lower bounds that have no interval."""
+    tasks = figures["tasks"]
+    for threshold in missed:
+        is_lower_bound = threshold.name == "mean_delta_low" and threshold.sign[0] == ">" and threshold.bound < 0.0
+        if is_lower_bound and figures["mean_delta_low"] is None and tasks > 1:
+            unchanged = Estimate(figures["mean_delta"], None, None, 0.0, tasks)
+            count = needed_clusters(unchanged, -threshold.bound, largest_loss)
+            instead = f"{NO_WORSE}={-threshold.bound:g} holds from {count or 'no number of'} such tasks on"
+            yield f"{tasks} tasks that all changed alike have no interval; {instead}"
+    for one in figures["margins"]:
+        missing = f"threshold missed: {_condition(one)}, but {tasks} tasks"
+        if one["holds"]:
+            continue
+        if one["lowest"] is None:
+            yield f"{missing} show nothing of others; compare runs of several tasks"
+            continue
+        unseen = f"since they cannot show rare losses of up to {one['largest_loss']:g}"
+        possible = f"a mean difference of {format_number(one['lowest'])} possible (p = {_format_p(one['p'])})"
+        needed = f"about {one['needed_tasks']}" if one["needed_tasks"] else "no number of"
+        yield f"{missing} leave {possible}, {unseen}; {needed} tasks like these would do"
+
+
+def _condition(margin: Figures) -> str:
+    return str(Threshold(margin["name"], "=", margin["margin"]))
+
+
+# Notes
+
+
+def setting_notes(a: Header, b: Header) -> Iterator[str]:
+    """Yield which settings, files and versions differ between two runs."""
+    parts = {"tasks", "responses", "config", "model", "evaluators", "derivers", "combiners", "domain"}
+    differing = [
+        f"{key.removeprefix('config.')}: {format_value(in_a)} in A, {format_value(in_b)} in B"
+        for key, in_a, in_b in changes(
+            a.model_dump(mode="json", include=parts), b.model_dump(mode="json", include=parts)
+        )
+        if not key.startswith(_SETTINGS_WITHOUT_EFFECT) and ERASED not in (in_a, in_b)
+    ]
+    yield from (f"the runs differ in {each}" for each in differing[:_MAX_SETTINGS])
+    if len(differing) > _MAX_SETTINGS:
+        yield f"the runs differ in {len(differing) - _MAX_SETTINGS} more settings"
+
+
+def _failure_notes(rewards: Floats) -> Iterator[str]:
+    """Yield whether the responses that failed in one run are others than the rest, by their rewards in the other."""
+    for failing, (name, other) in enumerate((("A", "B"), ("B", "A"))):
+        judged = rewards[:, ~np.isnan(rewards[1 - failing])]
+        is_lost = np.isnan(judged[failing])
+        lost = judged[1 - failing, is_lost]
+        kept = judged[1 - failing, ~is_lost]
+        if means_differ(lost, kept):
+            yield (
+                f"means and tests mislead: the {len(lost)} responses that failed in {name} alone have a mean of "
+                f"{lost.mean():.4f} in {other}, and the others one of {kept.mean():.4f}"
+            )
+
+
+def _task_notes(estimate: Estimate | None) -> Iterator[str]:
+    """Yield what the number of tasks and their differences mean for the interval of the mean."""
+    missing = "the mean difference has no interval"
+    if estimate is None:
+        yield f"{missing}: no response has a reward in both runs"
+    elif estimate.clusters == 1:
+        yield f"{missing}: all rewards are of one task, and responses to one task are not independent draws"
+    elif estimate.low is None:
+        share = 1.0 - (1.0 - LEVEL) ** (1.0 / estimate.clusters)
+        alike = "no task differs" if estimate.value == 0.0 else "all tasks differ equally"
+        yield f"{missing}: {alike}, but up to {share:.1%} of all tasks may differ otherwise (95 %)"
+    elif estimate.clusters < _FEW_TASKS:
+        rest = f"with fewer than {_FEW_TASKS}, intervals rely on task means that are nearly normal"
+        yield f"only {estimate.clusters} tasks: {rest}"
+
+
+def _limits_of_tests(figures: Figures) -> Iterator[str]:
+    """Yield which tests cannot be significant, from the number of tasks of each that changed."""
+    for name, changed in (("mean_delta_p", figures["changed_tasks"]), ("pass_p", figures["pass_tasks"])):
+        if changed and least_p(changed) > 1.0 - LEVEL:
+            least = f"the least p is 2^(1 - {changed}) = {least_p(changed):g}"
+            yield f"{name} cannot fall below .05: {changed} of the {figures['tasks']} tasks changed, so {least}"
+
+
+# Tables
+
+_DIFFERENCE_HEADER = ("n", "tasks", "mean A", "mean B", "B - A", "p", "Holm p")
+
+
+def _sections(figures: Figures) -> Iterator[str | ReportTable]:
+    yield _sentence(figures)
+    failed = figures["paired"] - figures["n"]
+    if failed:
+        yield f"{failed} of {figures['paired']} responses are left out: their reward failed in A or B"
+    yield ReportTable(
+        ["statistic", f"a response passes from {figures['pass_threshold']:g}", "value"],
+        [
+            [name, text, _format_p(figures[name]) if name.endswith("_p") else figures[name]]
+            for name, text in STATISTICS.items()
+        ],
+        left=2,
+    )
+    margins = [[_condition(one), "yes" if one["holds"] else "no", _format_p(one["p"])] for one in figures["margins"]]
+    yield ReportTable(["condition", "holds", "p"], margins, left=2)
+    agents = [[row["agent"] or "(no agent)", *_difference_cells(row, row["left_out"])] for row in figures["agents"]]
+    yield ReportTable(["agent", *_DIFFERENCE_HEADER], agents)
+    yield from _question_sections(figures["questions"])
+    changed = [[row["response_id"], row["a"], row["b"], row["delta"]] for row in figures["changes"]]
+    yield ReportTable(["largest changes", "A", "B", "B - A"], changed)
+    flips = [
+        [
+            *(flip["question"], flip["response_id"]),
+            ", ".join(name for name in flip["responses"] if name != flip["response_id"]) or "-",
+            *(flip["before"], flip["after"]),
+            "unmet -> met" if flip["met"] else "met -> unmet",
+        ]
+        for flip in figures["flipped_verdicts"]
+    ]
+    yield ReportTable(["flipped", "response", "against", "A", "B", "decision"], flips, left=3, most=_MAX_ROWS)
+
+
+def _sentence(figures: Figures) -> str:
+    """Return the result in a sentence: `B is 0.0350 lower (0.0120 to 0.0580); 7 of 20 tasks changed`."""
+    delta = figures["mean_delta"]
+    if delta is None:
+        return "no response has a reward in both A and B"
+    text = f"B is {_signed(delta)}" if figures["changed_tasks"] else "A and B have the same mean"
+    low = figures["mean_delta_low"]
+    high = figures["mean_delta_high"]
+    if low is not None and low * high >= 0.0:
+        least, most = sorted([abs(low), abs(high)])
+        text += f" ({format_number(least)} to {format_number(most)})"
+    elif low is not None:
+        text += f" ({_signed(low)} to {_signed(high)})"
+    return f"{text}; {figures['changed_tasks']} of {figures['tasks']} tasks changed"
+
+
+def _signed(delta: float) -> str:
+    return f"{format_number(abs(delta))} {'lower' if delta < 0.0 else 'higher'}"
+
+
+def _format_p(p: float | None) -> str:
+    """Format a p-value; one too small for four decimals is printed as <0.0001, not 0."""
+    return format_number(p) if p is None or p >= 0.0001 else "<0.0001"
+
+
+def _difference_cells(row: Figures, left_out: int) -> list[object]:
+    """Return the cells of a row; its means leave out values that are missing in one run."""
+    delta = IntervalCell(row["mean_delta"], row["mean_delta_low"], row["mean_delta_high"])
+    number = f"{row['n']}/{row['n'] + left_out}" if left_out else row["n"]
+    p_values = [_format_p(row["mean_delta_p"]), _format_p(row["holm_p"])]
+    return [number, row["tasks"], row["mean_a"], row["mean_b"], delta, *p_values]
+
+
+def _question_sections(questions: Sequence[Figures]) -> Iterator[str | ReportTable]:
+    """Yield the differences of the scores, and the changes of the verdicts, of the questions that have some."""
+    counts = ("to_met", "to_unmet", "largest_delta", "only_a", "only_b")
+    changed = [row for row in questions if any(row[name] for name in counts)]
+    scores = [[row["question"], *_difference_cells(row, row["only_a"] + row["only_b"])] for row in changed if row["n"]]
+    yield ReportTable(["question", *_DIFFERENCE_HEADER], scores)
+    verdicts = [[row["question"], row["n"], *(row[name] for name in counts)] for row in changed]
+    header = ["verdicts", "in both", "to met", "to unmet", "largest |B - A|", "A only", "B only"]
+    yield ReportTable(header, verdicts)
+    same = len(questions) - len(changed)
+    if same:
+        yield f"no verdict differs in {same} {'other ' * bool(changed)}question{'s' * (same > 1)}"

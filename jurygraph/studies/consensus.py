@@ -1,0 +1,616 @@
+"""Consensus of annotators, from their votes (STABLEVAL): votes of files on one scale, the fitted model, its report."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from jurygraph.aggregation import consensus
+from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits
+from jurygraph.aggregation.consensus.resampling import METHODS, PUBLISHED_SEED, Method
+from jurygraph.errors import InputError
+from jurygraph.messages import describe_value, did_you_mean, quote, shorten
+from jurygraph.schema.rating import Label, Vote
+from jurygraph.sources.ratings import NUMERAL, PlacedLabel, VotesFile
+from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
+
+REFITS = 200
+BOOTSTRAP = 1000
+"""Resamples for the agents' intervals by preset `paper`."""
+AFFORDABLE_WORK = 5_000_000
+"""Labels × steps of the fit up to which the refits take seconds: MT-Bench has 1.6 million, ConvAbuse .7."""
+_DIGITS = 3  # as in the tables of the paper
+_MAX_ROWS = 10
+_MAX_AGENTS = 25
+_MAX_NAMED = 12
+_MAX_SCALE = 400
+_MAX_LISTED = 20
+_METHOD_NAMES: Mapping[Method, str] = {
+    "majority": "majority vote",
+    "dawid-skene": "Dawid–Skene (hard)",
+    "stableval": "posterior expected credit",
+}
+_RATES = ("accuracy", "leniency", "strictness")
+
+Advance = Callable[[int], None]
+Figures = dict[str, Any]
+Preset = Literal["converged", "paper"]
+
+
+@dataclass(frozen=True)
+class VoteColumns:
+    """Votes row by row, in the order of the files.
+
+    Attributes:
+        item: the key of the labelled item, [rows]: the item, with "_" and the agent if there is one.
+        file_item: the item as the files name it, [rows]: the same for all agents that answered it.
+        annotator: [rows].
+        label: [rows], each one of `classes`, or None for an abstention.
+        classes: from low to high, [K], K ≥ 2.
+        agent, prompt: the agent, and the group that items share, [rows]; None if no vote names one.
+        gold: the class of items for which it is known, by key.
+    """
+
+    item: Sequence[str]
+    file_item: Sequence[str]
+    annotator: Sequence[str]
+    label: Sequence[Label | None]
+    classes: tuple[Label, ...]
+    agent: Sequence[str] | None
+    prompt: Sequence[str] | None
+    gold: Mapping[str, Label]
+
+
+class _PlacedVote(NamedTuple):
+    file: VotesFile
+    place: str
+    vote: Vote
+
+    @property
+    def where(self) -> str:
+        return f"{self.file.path}, {self.place}"
+
+    def where_field(self, name: str) -> str:
+        return f"{self.where}, field {self.file.columns.get(name, name)}"
+
+
+def collect_votes(
+    files: Iterable[VotesFile],
+    dimension: str | None = None,
+    classes: Sequence[str] = (),
+    gold: Mapping[str, PlacedLabel] = {},
+) -> VoteColumns:
+    """Return the votes of all files on one scale.
+
+    Args:
+        files: read as one.
+        dimension: the dimension to select if there are several.
+        classes: all labels, from low to high; text that writes a number is that number. Without them labels must be
+            numbers, and the classes are those that occur.
+        gold: known classes of items, by their keys.
+
+    Raises:
+        InputError: names file, line and field: a label off the scale, words without a scale, one class alone, several
+            dimensions, an agent or group in only some rows, a key that two agents share, an item in two groups, or gold
+            of an item without votes.
+    """
+    votes = _select_dimension([_PlacedVote(file, *row) for file in files for row in file.rows], dimension)
+    if all(one.vote.label is None for one in votes):
+        raise InputError(f"{_join_paths(votes)}: nothing but abstentions; write labels")
+    scale = _parse_scale(classes) if classes else _scale_of_numbers(votes)
+    label: list[Label | None] = []
+    for one in votes:
+        found = one.vote.label
+        label.append(None if found is None else _to_class(found, scale, one.where_field("label")))
+    _refuse_shared_keys(votes)
+    item = [vote.key for _, _, vote in votes]
+    return VoteColumns(
+        item=item,
+        file_item=[vote.item for _, _, vote in votes],
+        annotator=[vote.annotator for _, _, vote in votes],
+        label=label,
+        classes=scale,
+        agent=_complete_column(votes, "agent"),
+        prompt=_complete_column(votes, "group"),
+        gold=_check_gold(gold, set(item), scale),
+    )
+
+
+def format_label(label: Label) -> str:
+    """Format a label; whole numbers have no decimal point."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+def _select_dimension(votes: list[_PlacedVote], dimension: str | None) -> list[_PlacedVote]:
+    present = dict.fromkeys(vote.dimension for _, _, vote in votes)
+    names = [one for one in present if one is not None]
+    listed = ", ".join(names[:_MAX_LISTED])
+    if dimension is None and len(present) > 1:
+        without = " and rows without any" if None in present else ""
+        problem = f"the ratings have several dimensions: {listed}{without}"
+        raise InputError(f"{_join_paths(votes)}: {problem}; pick one with --dimension")
+    if dimension is None:
+        return votes
+    if dimension not in names:
+        hint = did_you_mean(dimension, names) or f"known here: {listed or 'none'}"
+        raise InputError(f"--dimension: no rating is of {quote(dimension)}; {hint}")
+    return [one for one in votes if one.vote.dimension == dimension]
+
+
+def _join_paths(votes: Iterable[_PlacedVote]) -> str:
+    return ", ".join(dict.fromkeys(one.file.path for one in votes))
+
+
+def _class_of(label: Label) -> Label:
+    """Return the class that a label names: a number, also if written as text, or a word."""
+    if isinstance(label, str) and not NUMERAL.fullmatch(label):
+        return label
+    number = float(label)
+    if not math.isfinite(number):
+        return label
+    return int(number) if number.is_integer() else number
+
+
+def _to_class(label: Label, scale: Sequence[Label], where: str) -> Label:
+    """Return the class of the scale that a label names. Raises `InputError` with its place if there is none."""
+    found = _class_of(label)
+    if found in scale:
+        return found
+    listed = ", ".join(map(format_label, scale[:_MAX_LISTED])) + ", …" * (len(scale) > _MAX_LISTED)
+    suggestion = did_you_mean(found, map(format_label, scale)) if isinstance(found, str) else None
+    hint = suggestion or "write one of these, or have --classes name it"
+    raise InputError(f"{where}: is {describe_value(found)}, which is off the scale {listed}; {hint}")
+
+
+def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
+    scale = tuple(map(_class_of, classes))
+    if len(scale) < 2:
+        raise InputError(f"--classes: {quote(classes[0])} alone is no scale; name 2 classes or more, from low to high")
+    for index, one in enumerate(scale):
+        if one == "" or one in scale[:index]:
+            problem = "one has no name" if one == "" else f"{quote(classes[index])} is there twice"
+            raise InputError(f"--classes: {problem}; name each class once, from low to high")
+    return scale
+
+
+def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
+    texts = [one for one in votes if isinstance(one.vote.label, str)]
+    if texts:
+        first = next((one for one in texts if isinstance(_class_of(str(one.vote.label)), str)), texts[0])
+        problem = f"is {describe_value(first.vote.label)}, and only numbers have an order by themselves"
+        remedy = "write a number, or name all labels from low to high with --classes"
+        raise InputError(f"{first.where_field('label')}: {problem}; {remedy}")
+    classes = sorted({_class_of(one.vote.label) for one in votes if one.vote.label is not None})
+    if len(classes) == 1:
+        problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
+        raise InputError(f"{_join_paths(votes)}: {problem}; name the whole scale with --classes")
+    return tuple(classes)
+
+
+def _complete_column(votes: Sequence[_PlacedVote], name: Literal["agent", "group"]) -> list[str] | None:
+    """Return a column that every row has, or None if no row has it. Raises `InputError` otherwise."""
+    values = [getattr(vote, name) for _, _, vote in votes]
+    if all(value is None for value in values):
+        return None
+    if None in values:
+        where = votes[values.index(None)].where_field(name)
+        raise InputError(f"{where}: is empty, and other rows have one; give every row one")
+    return values
+
+
+def _refuse_shared_keys(votes: Iterable[_PlacedVote]) -> None:
+    first: dict[str, _PlacedVote] = {}
+    for one in votes:
+        other = first.setdefault(one.vote.key, one)
+        vote = one.vote
+        if (vote.item, vote.agent) != (other.vote.item, other.vote.agent):
+            item, other_item = (f"item {quote(v.item)} of agent {quote(str(v.agent))}" for v in (vote, other.vote))
+            problem = f"{item} has the key of {other_item} in {other.where}"
+            raise InputError(f"{one.where_field('item')}: {problem}; rename one of the two")
+        if vote.group is not None and other.vote.group is not None and vote.group != other.vote.group:
+            problem = f"is not the group that item {quote(vote.key)} has in {other.where}"
+            raise InputError(f"{one.where_field('group')}: {problem}; give each item one group")
+
+
+def _check_gold(gold: Mapping[str, PlacedLabel], items: set[str], scale: Sequence[Label]) -> dict[str, Label]:
+    checked = {}
+    for key, (where, columns, label) in gold.items():
+        if key not in items:
+            hint = did_you_mean(key, items) or "leave the row out"
+            raise InputError(f"{where}, field {columns['item']}: nobody labelled item {quote(key)}; {hint}")
+        checked[key] = _to_class(label, scale, f"{where}, field {columns['label']}")
+    return checked
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings for fitting and measuring a consensus.
+
+    Attributes:
+        preset, method: if neither is set, `converged` and `stableval`, or the majority for a panel that is too small.
+        values: credit of each class, [K]; None: evenly from 0 to 1.
+        subsets, fraction: stability is measured with this number of subsets, each with this share of the annotators;
+            0 for none.
+        seed: seed of all draws; None: 0, but 42 for the stability of preset `paper`.
+        jobs: number of processes.
+        compare: whether the tables compare all methods.
+    """
+
+    preset: Preset | None = None
+    method: Method | None = None
+    values: Sequence[float] | None = None
+    subsets: int = 50
+    fraction: float = 0.7
+    seed: int | None = None
+    jobs: int = 1
+    compare: bool = False
+
+    @property
+    def is_paper(self) -> bool:
+        return self.preset == "paper"
+
+
+@dataclass(frozen=True)
+class FittedConsensus:
+    """A consensus: the fitted `model`, the `majority` vote, and the `method` that scores agents and items.
+
+    `values` are the credits of the classes, [K]; `warnings` the reasons for caution, and the reason if the majority
+    replaces the model.
+    """
+
+    ballots: VoteColumns
+    settings: Settings
+    model: Consensus
+    majority: MajorityVote
+    method: Method
+    values: tuple[float, ...]
+    warnings: tuple[str, ...]
+
+    def items_by_method(self, method: Method) -> Credited:
+        """Return the items as scored by a method."""
+        if method == "majority":
+            return self.majority
+        return self.model.hard_labels() if method == "dawid-skene" else self.model
+
+    def scores(self, method: Method, bootstrap: int = 0) -> dict[str, AgentScore]:
+        """Return the score of each agent by a method; empty if no vote names an agent."""
+        ballots = self.ballots
+        if ballots.agent is None:
+            return {}
+        kind: Literal["bootstrap", "t"] = "bootstrap" if self.settings.is_paper else "t"
+        scores = self.items_by_method(method).agent_scores(
+            ballots.agent, self.values, bootstrap, self.settings.seed or 0, ballots.prompt, kind
+        )
+        return {str(one): score for one, score in scores.items()}
+
+    @property
+    def has_one_unit(self) -> bool:
+        """Return whether there is one prompt, or without groups one item as the files name them: what is drawn."""
+        return len(set(self.ballots.prompt or self.ballots.file_item)) == 1
+
+    @property
+    def no_stability_reason(self) -> str | None:
+        """The reason why stability cannot be, or should not be, measured; None if it can."""
+        agents = set(self.ballots.agent or ())
+        annotators = len(self.model.votes.annotators)
+        if not agents:
+            return "no row has an agent"
+        if self.settings.subsets == 0:
+            return "no subsets were asked for"
+        if len(agents) == 1:
+            return "there is one agent, and a ranking needs two"
+        if int(self.settings.fraction * annotators) < 1:
+            return f"a share of {self.settings.fraction:g} of {annotators} annotators is nobody"
+        if self.has_one_unit and not self.settings.is_paper:
+            return "there is one item or group, and resamples of it are all alike"
+        return None
+
+    @property
+    def no_refits_reason(self) -> str | None:
+        """The reason why nothing is fitted again; None if it is."""
+        votes = self.model.votes
+        if self.settings.is_paper:
+            return "preset paper takes the resamples of Algorithm 1"
+        if len(votes.item) * self.model.iterations > AFFORDABLE_WORK:
+            return f"{REFITS} refits would take long; consensus.refit_intervals makes them"
+        if self.has_one_unit:
+            return "there is one item or group, and resamples of it are all alike"
+        return consensus.not_identifiable(votes)
+
+    @property
+    def estimates(self) -> int:
+        """The number of further fits that a report makes."""
+        subsets = 0 if self.no_stability_reason is not None else self.settings.subsets
+        return subsets + (0 if self.no_refits_reason is not None else REFITS)
+
+
+def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
+    """Fit a consensus to votes. Raises `InputError` if the settings do not fit the votes."""
+    classes = ballots.classes
+    if settings.values is not None and len(settings.values) != len(classes):
+        scale = ", ".join(map(format_label, classes[:_MAX_LISTED]))
+        problem = f"gives {len(settings.values)} credits to {len(classes)} classes ({scale})"
+        raise InputError(f"--values: {problem}; give each one")
+    if settings.subsets == 1:
+        raise InputError("--subsets: one draw tells no spread; give 2 or more, or 0 for none")
+    columns: tuple[Any, Any, Any] = (ballots.item, ballots.annotator, ballots.label)
+    model = consensus.fit(*columns, settings.preset or "converged", classes=classes, gold=ballots.gold)
+    majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=classes, gold=ballots.gold)
+    small_panel = consensus.too_small(model.votes)
+    use_majority = small_panel is not None and settings.preset is None and settings.method is None
+    method: Method = "majority" if use_majority else settings.method or "stableval"
+    warnings = [warning for warning in model.warnings if warning != small_panel]
+    if small_panel is not None:
+        remedy = "majority vote, its ties shared, stands in for agents and items; --preset or --method keeps the model"
+        warnings.append(f"{small_panel}; {remedy}" if use_majority else small_panel)
+    values = tuple(settings.values or (index / (len(classes) - 1) for index in range(len(classes))))
+    return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
+
+
+def _tie_rule(settings: Settings) -> Literal["first", "shared"]:
+    return "first" if settings.is_paper else "shared"
+
+
+def report(fitted: FittedConsensus, advance: Advance = lambda estimates: None) -> Report:
+    """Return every figure of a consensus.
+
+    `agents` and `items` are scored by `method`; `annotators`, `prior` [K], `log_likelihood` and `converged` belong to
+    the fitted model, whatever the method. `intervals` names the source of the agents' intervals: t over items or
+    prompts, without or with the variance of refits (if the model scores them); by preset `paper`, percentiles of
+    resamples. `decided_by_one` are the items whose majority depends on a single vote (Proposition 1), and `ties` those
+    for which several classes lead. `stability` is under subsets of the annotators, each on a resample of the items or
+    prompts, which is left out by preset `paper`. `limits` say what was not measured, and why.
+
+    Args:
+        fitted: as `fit_consensus` returns it.
+        advance: called with 1 after each of the `estimates`.
+    """
+    stability = _measure_stability(fitted, advance)
+    refits = _refit(fitted, advance)
+    is_refitted = refits is not None and fitted.method == "stableval" and fitted.ballots.agent is not None
+    scores = refits.agents if refits and is_refitted else fitted.scores(fitted.method, BOOTSTRAP)
+    model = fitted.model
+    majority = fitted.majority
+    limits = []
+    if fitted.no_stability_reason is not None:
+        limits.append(f"no stability of a ranking: {fitted.no_stability_reason}")
+    if fitted.no_refits_reason is not None:
+        limits.append(f"annotators have no intervals: {fitted.no_refits_reason}")
+    figures = _vote_figures(fitted) | {
+        "method": fitted.method,
+        "preset": fitted.settings.preset or "converged",
+        "prior": model.prior.tolist(),
+        "agents": {str(name): one for name, one in scores.items()},
+        "intervals": _interval_source(fitted, is_refitted),
+        "annotators": _annotator_figures(model, refits),
+        "stability": stability,
+        "comparison": _compare_methods(fitted),
+        "decided_by_one": [str(name) for name in majority.items_with_margin_one()],
+        "ties": {
+            "rule": _tie_rule(fitted.settings),
+            "items": [str(majority.items[index]) for index in np.flatnonzero(majority.tied).tolist()],
+        },
+        "log_likelihood": model.log_likelihood,
+        "converged": model.converged,
+        "iterations": model.iterations,
+        "warnings": fitted.warnings,
+        "limits": limits,
+    }
+    sections = list(_sections(figures, fitted.settings.compare))
+    return Report(figures, sections, [*fitted.warnings, *limits], list(_plots(figures)))
+
+
+def _measure_stability(fitted: FittedConsensus, advance: Advance) -> dict[Method, Figures] | None:
+    ballots = fitted.ballots
+    settings = fitted.settings
+    if fitted.no_stability_reason is not None or ballots.agent is None:
+        return None
+    columns: tuple[Any, Any, Any, Any] = (ballots.item, ballots.annotator, ballots.label, ballots.agent)
+    found = consensus.ranking_stability(
+        *columns,
+        subsets=settings.subsets,
+        fraction=settings.fraction,
+        seed=settings.seed if settings.seed is not None else PUBLISHED_SEED if settings.is_paper else 0,
+        with_items=not settings.is_paper,
+        prompt=ballots.prompt or ballots.file_item,
+        preset=settings.preset or "converged",
+        classes=ballots.classes,
+        values=fitted.values,
+        gold=ballots.gold,
+        jobs=settings.jobs,
+        report=advance,
+    )
+    return {method: one._asdict() for method, one in found.items()}
+
+
+def _refit(fitted: FittedConsensus, advance: Advance) -> Refits | None:
+    """Return intervals from refits of the model, whatever method scores; None if there is a reason for none."""
+    ballots = fitted.ballots
+    settings = fitted.settings
+    if fitted.no_refits_reason is not None:
+        return None
+    return consensus.refit_intervals(
+        fitted.model,
+        ballots.agent or ["everybody"] * len(ballots.item),
+        values=fitted.values,
+        resamples=REFITS,
+        seed=settings.seed or 0,
+        prompt=ballots.prompt,
+        jobs=settings.jobs,
+        report=advance,
+    )
+
+
+def _vote_figures(fitted: FittedConsensus) -> Figures:
+    """Return the scale, the sizes of the data, and what is known of the items.
+
+    In `counts`, `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items have only
+    abstentions. Items have the posterior probability of each class, [K], and the ambiguity: 1 minus the greatest.
+    """
+    credited = fitted.items_by_method(fitted.method)
+    votes = credited.votes
+    items = zip(credited.items, credited.posterior.tolist(), credited.ambiguity().tolist(), strict=True)
+    return {
+        "classes": fitted.ballots.classes,
+        "values": fitted.values,
+        "counts": {
+            "rows": len(votes.item_of_row),
+            "repeated": votes.repeated_rows,
+            "abstained": votes.abstentions,
+            "items": len(votes.items),
+            "unlabelled": int(np.count_nonzero(~votes.has_label)),
+            "annotators": len(votes.annotators),
+            "agents": len(set(fitted.ballots.agent or ())),
+            "gold": len(fitted.ballots.gold),
+        },
+        "agreement": consensus.agreement(votes),
+        "items": {str(name): {"posterior": shares, "ambiguity": one} for name, shares, one in items},
+    }
+
+
+def _annotator_figures(model: Consensus, refits: Refits | None) -> dict[str, Figures]:
+    """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits."""
+    found = {}
+    for name, quality in model.annotators().items():
+        intervals = refits.annotators[name] if refits else [[math.nan, math.nan]] * len(_RATES)
+        ends = [one if np.isfinite(one).all() else None for one in intervals]
+        found[str(name)] = quality._asdict() | {f"{rate}_interval": one for rate, one in zip(_RATES, ends, strict=True)}
+    return found
+
+
+def _interval_source(fitted: FittedConsensus, is_refitted: bool) -> str:
+    if is_refitted:
+        return "t, with refits"
+    unit = "items" if fitted.ballots.prompt is None else "prompts"
+    return f"resampled {unit}" if fitted.settings.is_paper else f"t over {unit}"
+
+
+def _compare_methods(fitted: FittedConsensus) -> dict[str, Figures]:
+    """Return each agent's score by each method, the change by the posterior, and its rank by each method, 1 for the
+    greatest; ties share the mean of their ranks."""
+    from scipy.stats import rankdata
+
+    scores = {method: fitted.scores(method) for method in METHODS}
+    ranks = {}
+    for method, by_agent in scores.items():
+        negated = np.array([round(-one.score, 12) for one in by_agent.values()])  # ties can differ in their last bits
+        ranks[method] = dict(zip(by_agent, rankdata(negated).tolist(), strict=True))
+    return {
+        name: {
+            "majority": scores["majority"][name].score,
+            "dawid_skene": scores["dawid-skene"][name].score,
+            "stableval": one.score,
+            "change": one.score - scores["majority"][name].score,
+            "items": one.items,
+            "ranks": {method: by_agent[name] for method, by_agent in ranks.items()},
+        }
+        for name, one in scores["stableval"].items()
+    }
+
+
+def _sections(figures: Figures, compares_methods: bool) -> Iterator[str | ReportTable]:
+    """Yield the sizes of the data, the scale, and the tables; with `compares_methods`, those that compare them."""
+    counts = figures["counts"]
+    sizes = {"labels": counts["rows"] - counts["abstained"], "items": counts["items"]}
+    sizes["annotators"] = counts["annotators"]
+    if counts["gold"]:
+        sizes["gold items"] = counts["gold"]
+    yield ", ".join(f"{name}: {count}" for name, count in sizes.items())
+    classes = zip(map(format_label, figures["classes"]), figures["values"], strict=True)
+    scale = ", ".join(f"{name} ({value:g})" for name, value in classes)
+    yield shorten(f"classes and credit: {scale}", _MAX_SCALE)
+    steps = f"{'converged' if figures['converged'] else 'stopped'} after {figures['iterations']} steps"
+    method = f"{_METHOD_NAMES[figures['method']]} (method {figures['method']})"
+    likelihood = f"log-likelihood {figures['log_likelihood']:.3f}"
+    yield f"scores by {method}; model fitted with preset {figures['preset']}: {steps}, {likelihood}"
+    rows = [[name, one.score, _format_range((one.low, one.high)), one.items] for name, one in _ranked(figures)]
+    yield ReportTable(("agent", "score", f"95 % ({figures['intervals']})", "items"), rows, digits=_DIGITS)
+    if compares_methods:
+        yield _comparison_table(figures["comparison"])
+    yield _annotator_table(figures["annotators"])
+    yield _item_table(figures)
+    if figures["stability"] is not None:
+        yield _stability_table(figures)
+    yield _agreement_table(figures)
+
+
+def _ranked(figures: Figures) -> list[tuple[str, AgentScore]]:
+    return sorted(figures["agents"].items(), key=lambda item: (-item[1].score, item[0]))
+
+
+def _format_range(interval: Sequence[float | None] | None) -> str:
+    low, high = interval or (None, None)
+    return "-" if low is None or high is None else f"{low:.3f} to {high:.3f}"
+
+
+def _comparison_table(comparison: Mapping[str, Figures]) -> ReportTable:
+    rows = []
+    for name, one in sorted(comparison.items(), key=lambda item: (-item[1]["stableval"], item[0])):
+        change = f"{round(one['change'], 3) + 0.0:+.3f}"
+        ranks = ", ".join(f"{one['ranks'][method]:g}" for method in METHODS)
+        rows.append([name, one["majority"], one["dawid_skene"], one["stableval"], change, one["items"], ranks])
+    header = ("agent", "MV", "DS", "PEC", "Δ(PEC-MV)", "items", "ranks MV, DS, PEC")
+    return ReportTable(header, rows, digits=_DIGITS)
+
+
+def _annotator_table(annotators: Mapping[str, Figures]) -> ReportTable:
+    """Return the annotators, the most accurate first, with the interval of the accuracy."""
+    rows = []
+    for name, one in sorted(annotators.items(), key=lambda item: (-item[1]["accuracy"], item[0])):
+        interval = _format_range(one["accuracy_interval"])
+        rows.append([name, one["accuracy"], interval, one["leniency"], one["strictness"], one["labels"]])
+    header = ("annotator", "accuracy", "95 % (refits)", "leniency", "strictness", "labels")
+    return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
+
+
+def _item_table(figures: Figures) -> ReportTable:
+    """Return the items, the most ambiguous first."""
+    rows = []
+    for name, one in sorted(figures["items"].items(), key=lambda item: (-item[1]["ambiguity"], item[0])):
+        likeliest = max(one["posterior"])
+        shares = zip(figures["classes"], one["posterior"], strict=True)
+        labels = " or ".join(format_label(label) for label, share in shares if share == likeliest)
+        rows.append([name, one["ambiguity"], likeliest, labels])
+    header = ("most ambiguous items", "ambiguity", "posterior", "class")
+    return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
+
+
+def _stability_table(figures: Figures) -> ReportTable:
+    stability = figures["stability"]
+    names = ("tau_b", "rank_sd", "rank_range", "score_shift")
+    rows = [[_METHOD_NAMES[method], *(one[name] for name in names)] for method, one in stability.items()]
+    subsets = stability["stableval"]["subsets"]
+    title = f"stability ({subsets} subsets{'' if figures['preset'] == 'paper' else ', items drawn too'})"
+    header = (title, "mean τ_b", "mean rank sd", "mean rank range", "mean score shift")
+    return ReportTable(header, rows, digits=_DIGITS)
+
+
+def _agreement_table(figures: Figures) -> ReportTable:
+    rows: list[list[object]] = [
+        ["unanimous items", f"{figures['agreement'].unanimous:.1%}"],
+        ["agreeing pairs of labels, mean over items", f"{figures['agreement'].pairwise:.1%}"],
+        ["items decided by one vote", len(figures["decided_by_one"])],
+        [f"items with a tie ({figures['ties']['rule']})", len(figures["ties"]["items"])],
+        ["rows that repeat an item and annotator", figures["counts"]["repeated"]],
+        ["omitted abstentions", figures["counts"]["abstained"]],
+    ]
+    return ReportTable(("agreement", ""), rows)
+
+
+def _plots(figures: Figures) -> Iterator[Plot]:
+    """Return agents with intervals, and a map of annotators."""
+    ranked = _ranked(figures)
+    best = ranked[:_MAX_AGENTS]
+    if best:
+        scores = {name: IntervalCell(one.score, one.low, one.high) for name, one in best}
+        shown = "" if len(best) == len(ranked) else f", the first {len(best)} of {len(ranked)}"
+        title = f"agents{shown}: mean credit ({figures['method']}); 95 %, {figures['intervals']}"
+        yield Plot(title, "points", [PlotSeries.with_intervals("score", scores)])
+    people = figures["annotators"]
+    points = [PlotSeries(name, [one["leniency"]], [one["strictness"]]) for name, one in people.items()]
+    if len(people) > _MAX_NAMED:
+        leniency = [one["leniency"] for one in people.values()]
+        points = [PlotSeries("annotators", leniency, [one["strictness"] for one in people.values()])]
+    yield Plot("annotators", "points", points, "strictness", "leniency")
