@@ -18,7 +18,7 @@ from typing import Any
 from jurygraph.errors import ConfigError
 from jurygraph.schema import Config
 
-CODE_PARAMS = ("choice", "functions", "tools")
+CODE_PARAMS = ("functions", "tools")
 """Params of our evaluators and derivers that name code: a dotted path, or a mapping of names to dotted paths."""
 
 _DOTTED = re.compile(r"([^\W\d]\w*)(?:\.[^\W\d]\w*)*[.:][^\W\d]\w*")

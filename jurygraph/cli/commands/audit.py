@@ -175,7 +175,7 @@ def erase(
 
     \b
     Example:
-        jurygraph erase run --response task-1/a --reason "asked for by its author"
+        jurygraph erase run --response task-1/a --reason "requested by its author"
     """
     if (response is None) == (task is None):
         raise InputError("expected one of --response ID and --task ID")

@@ -10,12 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.cli.options import split_names
 from jurygraph.cli.render.summary import print_left_out
-from jurygraph.cli.render.text import (
-    format_component,
-    format_table,
-    print_message,
-    print_result_lines,
-)
+from jurygraph.cli.render.text import format_component, format_table, print_message, print_result_lines
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean

@@ -168,9 +168,9 @@ class ScoringSession:
                 questions = () if plan is None else plan.survey.questions
                 expected.add_group(questions, len(group), self.jury.evaluators, reusable.verdicts.values())
                 if plan is not None and estimator is not None:
-                    asked = without_model_conditions(plan, self.jury.evaluators)
+                    expected_plan = without_model_conditions(plan, self.jury.evaluators)
                     sink = self._known_calls
-                    estimator.add(await self._planner.aestimate_requests(task, group, asked, reusable, sink))
+                    estimator.add(await self._planner.aestimate_requests(task, group, expected_plan, reusable, sink))
                 report(len(group))
         finally:
             await gateways.close()
