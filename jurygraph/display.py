@@ -110,12 +110,14 @@ _MOST_DIGITS = 1e15
 
 
 def format_number(value: float | None, digits: int = 4) -> str:
-    """Format with a number of decimals; a dash for None, and never minus zero.
+    """Format with a number of decimals; a dash for None, ∞ for infinity, and never minus zero.
 
     Numbers of more digits than a float has get an exponent instead.
     """
     if value is None:
         return "-"
+    if value == inf:
+        return "∞"
     return f"{value:.{digits}e}" if _MOST_DIGITS <= abs(value) < inf else f"{round(value, digits) + 0.0:.{digits}f}"
 
 

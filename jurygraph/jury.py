@@ -55,7 +55,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 MAX_CONCURRENT_GROUPS = 32
-"""Number of tasks for which a model is asked concurrently, other than to score; more if the config allows it."""
+"""Number of tasks that are planned by a model at once, or more if the config allows it."""
 LARGEST_BATCH = 64
 """Number of responses of a batch; with fewer concurrent calls as many as these, so that the first are soon done."""
 SLOW_BATCH = 8
@@ -350,7 +350,7 @@ class Jury(Displayed):
 
     @property
     def max_concurrent_groups(self) -> int:
-        """Return the number of tasks for which a model is asked concurrently, other than to score."""
+        """Return the number of tasks that are planned by a model at once."""
         return max(MAX_CONCURRENT_GROUPS, self._concurrent_calls)
 
     @property

@@ -19,7 +19,7 @@ from jurygraph.safety.redaction import redacted_errors
 from jurygraph.schema import Plan, Response, Rubric, Task
 
 if TYPE_CHECKING:
-    from jurygraph.models.gateway import Gateways, RecordingBackend
+    from jurygraph.models.gateway import Gateways
     from jurygraph.models.judge_client import JudgeClient
     from jurygraph.models.request import CallSink, Request
     from jurygraph.schema.task import Profiles, ProfilesLine
@@ -117,19 +117,16 @@ class Planner(Displayed):
             if plan is None:
                 return first
         group = Group(task, responses, plan, reused_results)
-        backends, gateways = self._jury.gateways.for_dry_run(MAX_CONCURRENT_GROUPS, sink)
-        try:
-            await start_isolated(lambda: self._answer_questions(group, plan, gateways), self._config.langsmith)
-        finally:
-            await gateways.close()
-        return [*first, *_requests_to(backends)]
+        _, requests = await self._dry_run(lambda gateways: self._answer_questions(group, plan, gateways), sink)
+        return [*first, *requests]
 
     async def _answer_questions(self, group: Group, plan: Plan, gateways: "Gateways") -> None:
         check_group(group, self._jury.context)
         with redacted_errors():
             self._jury.open()
-            context = replace(self._jury.context, first_answers=None)
-            (outcome,) = await score_groups([plan_group(group, plan)], context.for_batch(1, gateways))
+            context = replace(self._jury.context, first_answers=None).for_batch(1, gateways)
+            groups = [plan_group(group, plan)]
+            (outcome,) = await start_isolated(lambda: score_groups(groups, context), self._config.langsmith)
             if isinstance(outcome, BaseException):
                 raise outcome
 
@@ -148,18 +145,15 @@ class Planner(Displayed):
     ) -> "tuple[T | None, list[Request]]":
         """Return the result of `make` with known replies, None if one is missing; and the requests so far."""
         backends, gateways = self._jury.gateways.for_dry_run(MAX_CONCURRENT_GROUPS, sink)
+        made = None
         try:
-            return await make(gateways), _requests_to(backends)
+            made = await make(gateways)
         except ModelError:
             if not any(backend.lacks_reply for backend in backends):
                 raise
-            return None, _requests_to(backends)
         finally:
             await gateways.close()
-
-
-def _requests_to(backends: "Iterable[RecordingBackend]") -> "list[Request]":
-    return [request for backend in backends for request in backend.requests.values()]
+        return made, [request for backend in backends for request in backend.requests.values()]
 
 
 async def _plan_task(task: Task, profiles: "ProfilesLine | None", context: RunContext, gateways: "Gateways") -> Plan:

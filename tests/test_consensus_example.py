@@ -109,7 +109,7 @@ def test_the_agents_scores_are_the_published_ones_by_all_three_methods(found: Fi
         assert {agent: one.items for agent, one in scores.items()} == published(found, "agent_scores", "n_items")
 
 
-@pytest.mark.exhaustive
+@pytest.mark.landing
 def test_ranks_vary_with_the_annotators_as_published(found: Fitted) -> None:
     rows = found.rows
     own = consensus.ranking_stability(

@@ -13,6 +13,7 @@ whose mean is known. The true value of an annotator's accuracy is the mean diago
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -57,8 +58,7 @@ def coverage(
     """Return the share of intervals that contain the true value, and their width, by preset `converged`.
 
     Agents' intervals are those of `agent_scores` (`items`: t; `bootstrap`: percentiles) and of `refit_intervals`
-    (`refits`, and `published`: 10 de-duplicated resamples). Annotators' intervals of the first two are those with
-    the classes as known.
+    (`refits`, and `published`: 10 de-duplicated resamples). Annotators have none of the first two: NaN.
     """
     runs = [(setting, seed, effort) for seed in seeds]
     return MethodFigures(INTERVALS, FIGURES, np.array(run_each(_measure_run, runs, jobs, report)))
@@ -130,7 +130,7 @@ def _predict(fitted: Consensus, item: ArrayLike, annotator: ArrayLike, label: Ar
 def simulate_more_items(simulated: SimulatedEvaluation, items: int, seed: int) -> SimulatedEvaluation:
     """Simulate other items of the same agents, `items` for each, labelled by the same annotators."""
     kinds = np.array([KINDS.index(kind) for kind in simulated.kinds])
-    return simulate_with(Setting(**dict(simulated.setting) | {"items": items}), kinds, np.random.default_rng(seed))
+    return simulate_with(replace(simulated.setting, items=items), kinds, np.random.default_rng(seed))
 
 
 def mean_confusions(simulated: SimulatedEvaluation) -> Floats:
@@ -151,8 +151,11 @@ def known_posterior(simulated: SimulatedEvaluation) -> Floats:
 
 
 def _coverage_rate(bounds: Floats, true: Floats) -> float:
-    return float(((bounds[:, 0] <= true) & (true <= bounds[:, 1])).mean())
+    known = np.isfinite(bounds).all(axis=1)
+    inside = (bounds[known, 0] <= true[known]) & (true[known] <= bounds[known, 1])
+    return float(inside.mean()) if known.any() else float("nan")
 
 
 def _mean_width(bounds: Floats) -> float:
-    return float((bounds[:, 1] - bounds[:, 0]).mean())
+    known = np.isfinite(bounds).all(axis=1)
+    return float((bounds[known, 1] - bounds[known, 0]).mean()) if known.any() else float("nan")

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from jurygraph.studies.simulate.decompr import DRIFT
-from jurygraph.studies.stability.theory import exchangeable_aggregation
+from jurygraph.studies.simulate import DRIFT
+from jurygraph.studies.stability.measures import exchangeable_aggregation
 
 CHANCE = 0.02
 """Standard deviation of ε, for utilities from 0 to 1."""

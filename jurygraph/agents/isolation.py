@@ -33,20 +33,18 @@ _ATTRIBUTES = (
 class IsolatedEvaluator(Evaluator):
     """An evaluator that lists its questions here, and answers them in a worker process, one after another.
 
-    `loader` is the path, `module:function`, of what loads the evaluator in the worker, which imports what `use` names.
-    The worker has neither secrets in its environment nor access to the config's model.
+    The worker imports what `use` names. It has neither secrets in its environment nor access to the config's model.
     """
 
     bounds_its_time = True
     may_take_long = True
 
-    def __init__(self, evaluator: Evaluator, use: EvaluatorUse, loader: str) -> None:
+    def __init__(self, evaluator: Evaluator, use: EvaluatorUse) -> None:
         for attribute in _ATTRIBUTES:
             setattr(self, attribute, getattr(evaluator, attribute))
         self._evaluator = evaluator
         limit = evaluator.timeout or CODE_LIMIT
         setup = {
-            "loader": loader,
             "use": use.model_copy(update={"isolate": None}).model_dump(mode="json"),
             "folder": folder_of_modules(),
             "open_limit": limit,

@@ -30,7 +30,7 @@ from jurygraph.schema.task import (
     sort_by_id,
     with_profiles,
 )
-from jurygraph.sources.profiles import profile_errors
+from jurygraph.sources.tasks import profile_errors
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient

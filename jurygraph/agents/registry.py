@@ -54,12 +54,16 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
         )
     if isinstance(evaluator, AdaptedEvaluator):
         evaluator.set_params(use.params)
-    evaluator.name = use.known_as
-    evaluator.params = use.params
-    evaluator.timeout = use.timeout or evaluator.timeout
-    if target is use.target:
-        _add_settings_to_version(evaluator, target)
+    _apply_use(evaluator, use, target)
     return evaluator if use.isolate is None else _isolate(evaluator, use)
+
+
+def _apply_use(component: Evaluator | Deriver, use: EvaluatorUse | DeriverUse, target: Any) -> None:
+    component.name = use.known_as
+    component.params = use.params
+    component.timeout = use.timeout or component.timeout
+    if target is use.target:
+        _add_settings_to_version(component, target)
 
 
 def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
@@ -77,7 +81,7 @@ def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
             f"{use.use!r} cannot be imported by another process, as `isolate` requires: write it in a module, and "
             "name it by its dotted path, as package.module.evaluator"
         )
-    return IsolatedEvaluator(evaluator, use, loader=f"{__name__}:load_evaluator")
+    return IsolatedEvaluator(evaluator, use)
 
 
 def prepare_isolated(setup: dict[str, Any]) -> Callable[[str], Any]:
@@ -94,11 +98,7 @@ def load_deriver(use: DeriverUse) -> Deriver:
     deriver = _make_instance("deriver", use.use, target, use.params)
     if not isinstance(deriver, Deriver) or not getattr(deriver, "gives", None):
         raise ConfigError(f"{use.use!r} is not a deriver: subclass jurygraph.Deriver and set `gives`")
-    deriver.name = use.known_as
-    deriver.params = use.params
-    if target is use.target:
-        _add_settings_to_version(deriver, target)
-    deriver.timeout = use.timeout or deriver.timeout
+    _apply_use(deriver, use, target)
     return deriver
 
 
@@ -231,7 +231,6 @@ def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any])
         abstract: Iterable[str] = target.__abstractmethods__  # type: ignore[attr-defined]
         missing = ", ".join(f"`{method}`" for method in sorted(abstract))
         raise ConfigError(f"{role} {name!r} is abstract: subclass it and write {missing}")
-    _check_params(role, name, target, params)
     try:
         return _set_version(target(**params))
     except ConfigError:
@@ -239,19 +238,15 @@ def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any])
     except InputError as error:
         raise ConfigError(f"{role} {name!r}: {error}") from error
     except (Exception, SystemExit) as error:  # the user's class may raise anything: the config is at fault
-        raise ConfigError(f"{role} {name!r} cannot be made: {type(error).__name__}: {error}") from error
+        hint = f"; its params: {', '.join(_parameters(target)) or 'none'}" if params else ""
+        raise ConfigError(f"{role} {name!r} cannot be made: {type(error).__name__}: {error}{hint}") from error
 
 
-def _check_params(role: str, name: str, kind: type, params: Mapping[str, Any]) -> None:
+def _parameters(kind: type) -> Iterable[str]:
     try:
-        signature = inspect.signature(kind)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{role} {name!r} cannot be made from a config: {error}") from error
-    try:
-        signature.bind(**params)
-    except TypeError as error:
-        known = ", ".join(signature.parameters) or "none"
-        raise ConfigError(f"{role} {name!r} with params {sorted(params)}: {error}; its params: {known}") from error
+        return inspect.signature(kind).parameters
+    except (TypeError, ValueError):  # a class written in C
+        return ()
 
 
 def _set_version(instance: Any) -> Any:

@@ -17,9 +17,9 @@ class CommandEntry(NamedTuple):
 
 
 COMMANDS = {
-    "init": CommandEntry("init", "Create a small project that runs as it is."),
-    "doctor": CommandEntry("doctor", "Check models, keys, extras and write access."),
-    "profiles": CommandEntry("profiles", "Read profiles in text as constraints, with a model."),
+    "init": CommandEntry("setup", "Create a small project that runs as it is."),
+    "doctor": CommandEntry("setup", "Check models, keys, extras and write access."),
+    "profiles": CommandEntry("annotate", "Read profiles in text as constraints, with a model."),
     "annotate": CommandEntry("annotate", "Annotate which criteria depend on which (GEAR), with a model."),
     "score": CommandEntry("score", "Score responses and store every reward with its full trace."),
     "show": CommandEntry("show", "Show the rewards of a run, the full trace of a response, or the calls behind it."),
@@ -36,7 +36,7 @@ COMMANDS = {
     "export": CommandEntry("show", "Export a run in another format."),
     "graph": CommandEntry("draw", "Draw a state machine, or the rubric graph of a task, as Mermaid."),
     "schema": CommandEntry("draw", "Print the JSON Schema of tasks, responses, config, params or trace."),
-    "preset": CommandEntry("preset", "List the presets, or print one as a config."),
+    "preset": CommandEntry("setup", "List the presets, or print one as a config."),
     "import": CommandEntry("import_data", "Convert a file of another project to TASKS or RATINGS."),
     "assign": CommandEntry("assign", "Assign items to reviewers, as balanced and blinded sheets."),
     "power": CommandEntry("power", "Estimate how many items or reviewers a study needs, from ratings of a first one."),

@@ -85,7 +85,7 @@ def open_session(options: ScoreOptions, printed: set[str] | None = None) -> Iter
         from jurygraph.runs.workflows.branch import open_reused_run
         from jurygraph.runs.workflows.scoring_session import ScoringSession
         from jurygraph.sources import open_tasks
-        from jurygraph.sources.profiles import open_profiles
+        from jurygraph.sources.tasks import open_profiles
 
         for note in jury_notes(jury):
             if note not in printed:

@@ -1,5 +1,7 @@
 """Is a difference small enough? Non-inferiority, and the difference that a design can detect."""
 
+from bisect import bisect_left
+
 from jurygraph.inference.clusters import LEVEL, Estimate, t_quantile
 
 POWER = 0.8
@@ -55,20 +57,9 @@ def needed_clusters(estimate: Estimate, margin: float, largest_loss: float) -> i
 
     That is at 1,000,000, or where the value itself is not above -margin.
     """
-    few = 2
-    enough = 2
-    while lowest_value(estimate, largest_loss, clusters=enough) <= -margin:
-        few = enough
-        enough *= 2
-        if enough > _MOST_TASKS:
-            return None
-    while few < enough:
-        middle = (few + enough) // 2
-        if lowest_value(estimate, largest_loss, clusters=middle) > -margin:
-            enough = middle
-        else:
-            few = middle + 1
-    return enough
+    counts = range(2, _MOST_TASKS + 1)
+    place = bisect_left(counts, True, key=lambda count: lowest_value(estimate, largest_loss, clusters=count) > -margin)
+    return counts[place] if place < len(counts) else None
 
 
 def detectable_difference(estimate: Estimate) -> float | None:

@@ -154,14 +154,9 @@ def read_pairs(matrix: ScoreMatrix) -> BothOrders:
 
     Diagnostics: `flips`, the share of opponents at which the order decided, among those judged in both orders; and
     `first`, the share of verdicts that preferred the response shown first, among those that preferred one (0.5 without
-    any). Raises `PlanError` if the columns are not verdicts on ordered pairs.
+    any).
     """
     size = len(matrix.value)
-    if matrix.value.shape[1] > size or (matrix.judged & matrix.applicable).diagonal()[1:].any():
-        raise PlanError(
-            f"{size} responses have {matrix.value.shape[1]} verdicts each, where one on each ordered pair is needed; "
-            "give it the verdicts of `pairwise`, with one sample per order"
-        )
     applicable = _pad_columns(matrix.applicable, size)
     judged = _pad_columns(matrix.judged, size)
     first = _pad_columns(matrix.value, size)
@@ -176,14 +171,9 @@ def read_pairs(matrix: ScoreMatrix) -> BothOrders:
 def read_lists(matrix: ScoreMatrix) -> BothOrders:
     """Read verdicts of two listings: column s of row i is the rank score of i in listing s; one listing is reversed.
 
-    Diagnostics: `flips`, as for pairs. The matrix does not tell which response was shown first in a listing. Raises
-    `PlanError` if there are more than two listings.
+    Diagnostics: `flips`, as for pairs. The matrix does not tell which response was shown first in a listing.
     """
-    size, listings = matrix.value.shape
-    if listings > 2:
-        raise PlanError(
-            f"there are {listings} listings, where one in each order is needed; give it the verdicts of `listwise`"
-        )
+    size = len(matrix.value)
     applicable = _pad_columns(matrix.applicable, 2)
     judged = _pad_columns(matrix.judged, 2)
     value = _pad_columns(matrix.value, 2)

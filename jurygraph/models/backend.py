@@ -88,9 +88,7 @@ class Backend(ABC):
             kind = (
                 "rejected"  # some servers fail at a field that they do not know; a long message may repeat the request
             )
-        now = datetime.now(UTC)
-        is_throttled = kind == "rate-limit"
-        wait = retry_after(headers or {}, now, throttled=is_throttled) if kind in RETRYABLE else None
+        wait = retry_after(headers or {}, datetime.now(UTC)) if kind in RETRYABLE else None
         message = message[:_MAX_MESSAGE]
         if kind in ACCESS_KINDS:  # the message of a verdict is cut, which must leave the advice
             message = f"{message[: _MAX_MESSAGE // 2]}; {self._access_advice(kind)}"

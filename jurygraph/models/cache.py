@@ -15,11 +15,10 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import diskcache  # type: ignore[import-untyped]
-from diskcache.core import DBNAME, DEFAULT_SETTINGS, METADATA, MODE_RAW  # type: ignore[import-untyped]
-from pydantic import TypeAdapter, ValidationError
+from diskcache.core import DBNAME, MODE_RAW  # type: ignore[import-untyped]
+from pydantic import TypeAdapter
 
 from jurygraph.errors import InputError
 from jurygraph.models.request import CachedReply
@@ -30,9 +29,7 @@ SCHEMA_VERSION = 1
 _LOG = logging.getLogger(__name__)
 _WRITE_TIMEOUT = 60.0
 _ERASE_TIMEOUT = 5.0
-
 _SETTINGS = {
-    **DEFAULT_SETTINGS,  # all of them, so that no setting comes from the file
     "eviction_policy": "none",
     "cull_limit": 0,
     "size_limit": 2**50,
@@ -41,8 +38,6 @@ _SETTINGS = {
     "disk_min_file_size": 2**31 - 1,
 }
 _FOLDER_HINT = "set JURYGRAPH_CACHE to a folder of your own"
-
-
 _CONTENT = TypeAdapter(CachedReply)
 
 
@@ -88,28 +83,25 @@ class Cache:
             value = self._rows.get(key)
             if value is None:
                 return None
-            if not value.startswith(f"{SCHEMA_VERSION} "):
-                raise _UnusableRow("it is of another schema version")
             content = _content_of(value)
-            if value != _seal(key, content):
-                raise _UnusableRow("it is damaged")
-            return _CONTENT.validate_json(content)
-        except (sqlite3.Error, ValueError) as error:
-            self._log_once(f"a stored reply is unusable ({_describe_error(error)}); the model is called again")
-            return None
+            if value == _seal(key, content):
+                return _CONTENT.validate_json(content)
+        except (sqlite3.Error, ValueError):  # whose text may have the content, which must not be logged
+            pass
+        self._log_once("a stored reply is damaged or not of this version, and the model is called again")
+        return None
 
     def put(self, replies: Mapping[str, CachedReply]) -> None:
         """Store replies together, also over old ones; the next run pays again for one that cannot be stored."""
-        sealed = {}
-        for key, stored in replies.items():
-            try:
-                sealed[key] = _seal(key, _CONTENT.dump_json(stored, exclude_defaults=True).decode())
-            except ValueError as error:
-                self._log_unstored(error)
         try:
             with self._rows.transact():
-                for key, text in sealed.items():
-                    self._rows.set(key, text)
+                for key, stored in replies.items():
+                    try:
+                        content = _CONTENT.dump_json(stored, exclude_defaults=True).decode()
+                    except ValueError as error:  # half of a character
+                        self._log_unstored(error)
+                    else:
+                        self._rows.set(key, _seal(key, content))
         except (sqlite3.Error, diskcache.Timeout) as error:
             self._rows.close()  # diskcache leaves a failed transaction open; the next use opens a new connection
             self._log_unstored(error)
@@ -120,14 +112,15 @@ class Cache:
             self._rows.delete(key)
         except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
             self._rows.close()
-            self._log_once(f"a reply of no use could not be taken out ({_describe_error(error)})")
-
-    def _log_unstored(self, error: Exception) -> None:
-        self._log_once(f"a reply could not be stored ({_describe_error(error)}); the next run pays for it again")
+            self._log_once(f"a reply of no use could not be taken out ({type(error).__name__})")
 
     def close(self) -> None:
         """Close the file. May be called more than once; other threads' connections end with their threads."""
         self._rows.close()
+
+    def _log_unstored(self, error: Exception) -> None:
+        reason = getattr(error, "sqlite_errorname", type(error).__name__)
+        self._log_once(f"a reply could not be stored ({reason}); the next run pays for it again")
 
     def _log_once(self, message: str) -> None:
         level = logging.DEBUG if message in self._logged else logging.WARNING
@@ -168,29 +161,20 @@ def _is_unusable_or(holds: Callable[[bytes], bool], rows: "_Rows", key: str) -> 
         return True
 
 
-class _UnusableRow(ValueError):
-    """A row that this module did not write, or that was changed."""
-
-
 class _Disk(diskcache.Disk):  # type: ignore[misc]
     """A disk of plain text, that neither unpickles a planted row, nor reads or deletes the file that it names."""
 
-    def __init__(self, directory: str, min_file_size: int, **_unknown: object) -> None:
-        super().__init__(directory, min_file_size=min_file_size)
-
-    def put(self, key: object) -> tuple[str, bool]:
-        if type(key) is not str:
-            raise TypeError(f"a key of the cache is text, not {type(key).__name__}")
+    def put(self, key: object) -> tuple[object, bool]:
         return key, True
 
     def get(self, key: object, raw: object) -> str:
         if not raw or type(key) is not str:
-            raise _UnusableRow("its key is not text")
+            raise ValueError("a key is not text")
         return key
 
-    def fetch(self, mode: object, filename: object, value: object, read: bool) -> Any:
+    def fetch(self, mode: object, filename: object, value: object, read: bool) -> str:
         if mode != MODE_RAW or filename is not None or type(value) is not str:
-            raise _UnusableRow("it was written by something else")
+            raise ValueError("a row was written by another program")
         return value
 
     def remove(self, file_path: object) -> None:
@@ -198,17 +182,12 @@ class _Disk(diskcache.Disk):  # type: ignore[misc]
 
 
 class _Rows(diskcache.Cache):  # type: ignore[misc]
-    """A diskcache that ignores unknown settings in its file: it would set an attribute, even a method, by any name."""
-
     def __init__(self, folder: Path, timeout: float) -> None:
         try:
             super().__init__(str(folder), timeout=timeout, disk=_Disk, **_SETTINGS)
         except BaseException:
             self.close()
             raise
-
-    def reset(self, key: str, *value: Any, **update: Any) -> Any:
-        return super().reset(key, *value, **update) if key in _SETTINGS or key in METADATA else None
 
 
 def _prepare_folder(folder: Path) -> None:
@@ -240,12 +219,3 @@ def _seal(key: str, content: str) -> str:
 
 def _content_of(sealed: str) -> str:
     return sealed.split(" ", 2)[-1]
-
-
-def _describe_error(error: Exception) -> str:
-    """Describe an error without the stored content, which must not be logged."""
-    if isinstance(error, _UnusableRow):
-        return str(error)
-    if isinstance(error, ValidationError):
-        return "it is not a reply"
-    return getattr(error, "sqlite_errorname", type(error).__name__)

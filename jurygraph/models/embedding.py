@@ -1,33 +1,65 @@
-"""Interfaces of embedders and rerankers, a cache of vectors, the base of local models, and checks of results."""
+"""Embedders and rerankers: in this process by sentence-transformers, or of a server. An evaluator's params name one.
+
+sentence-transformers:NAME_OR_FOLDER    a model of the Hugging Face hub, or in a folder (extra `embeddings`)
+sentence-transformers:package:NAME      the model in an installed package that is imported as NAME
+openai-compatible:URL#model             a server with /embeddings (OpenAI's format) or /rerank (Jina's and Cohere's)
+"""
 
 import asyncio
 import hashlib
 import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict
 
 from jurygraph.arrays import Floats
 from jurygraph.errors import ConfigError
-from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.factory import PREFIX, find_model_folder, split_url_and_model
 from jurygraph.models.limits import RetryPolicy, call_with_retries
 from jurygraph.models.request import Fault
 from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import CallsConfig
 
+if TYPE_CHECKING:
+    from jurygraph.models.backends.openai_compatible import OpenAICompatible
+
 T = TypeVar("T")
 
 BATCH_SIZE = 32  # most texts or documents in one request: many servers accept no more
 MAX_CACHED = 512  # most vectors in the cache; the least recently used are dropped first
+TIMEOUT = 60.0  # seconds for one request to a server
+POLICY = RetryPolicy()
+
+_MAX_LENGTH = 4_096  # most characters of a model's name; no path or address is longer
+_USAGE = {
+    "sentence-transformers": "sentence-transformers:NAME_OR_FOLDER",
+    "openai-compatible": "openai-compatible:URL#model",
+}
+_MAX_MESSAGE = 300
+_LOGGERS = ("huggingface_hub", "sentence_transformers", "transformers")
+_DIGEST_DIGITS = 16  # of the digest of a folder's files, by name and content, in its version
+_QWEN3_TEMPLATE = (
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
+    'provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
+    '<Instruct>: {{ messages | selectattr("role", "eq", "system") | map(attribute="content") | first'
+    ' | default("Given a web search query, retrieve relevant passages that answer the query") }}\n'
+    '<Query>: {{ messages | selectattr("role", "eq", "query") | map(attribute="content") | first }}\n'
+    '<Document>: {{ messages | selectattr("role", "eq", "document") | map(attribute="content") | first }}'
+    '<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>{{ "\\n\\n" }}'
+)
+"""The prompt of Qwen3-Reranker's model card, as a chat template of the roles `query` and `document`."""
+
+_Index = Annotated[int, Field(strict=True)]
+_Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class _Model(ABC):
@@ -56,6 +88,41 @@ class Reranker(_Model):
     @abstractmethod
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
         """Return the raw scores [N] of up to `BATCH_SIZE` documents, in order. Raises `Fault`."""
+
+
+def open_embedder(spec: str) -> Embedder:
+    """Return the embedder of this name, without loading or sending anything. Raises `ConfigError` if there is none."""
+    kind, rest = _parse_spec("embedder", spec)
+    if kind == "sentence-transformers":
+        folder = find_model_folder(rest.removeprefix(PREFIX)) if rest.startswith(PREFIX) else rest
+        return SentenceTransformerEmbedder(str(folder))
+    try:
+        return RemoteEmbedder(*split_url_and_model(rest, "minilm"))
+    except ValueError as error:
+        raise ConfigError(f"embedder: {error}") from error
+
+
+def open_reranker(spec: str, logits: bool = False) -> Reranker:
+    """Return the reranker of this name, as `open_embedder` does; `logits` describes the scores of a server."""
+    kind, rest = _parse_spec("ranker", spec)
+    if kind == "sentence-transformers":
+        return CrossEncoderReranker(rest)
+    try:
+        return RemoteReranker(*split_url_and_model(rest, "reranker"), logits)
+    except ValueError as error:
+        raise ConfigError(f"ranker: {error}") from error
+
+
+def _parse_spec(role: str, spec: str) -> tuple[str, str]:
+    if len(spec) > _MAX_LENGTH:
+        raise ConfigError(f"{role}: the name has {len(spec):,} characters; name a model in {_MAX_LENGTH:,} or fewer")
+    kind, _, rest = spec.partition(":")
+    if kind not in _USAGE or not rest:
+        prefix = f"{kind}:" if kind in _USAGE else "the name"  # the name itself may be a key
+        raise ConfigError(f"{role}: {prefix} names no model; write one of {', '.join(_USAGE.values())}")
+    if kind == "sentence-transformers" and "://" in rest:  # not repeated: it may contain a password
+        raise ConfigError(f"{role}: {kind}: is not followed by an address; write {_USAGE[kind]}")
+    return kind, rest
 
 
 class CachingEmbedder:
@@ -112,49 +179,10 @@ class CachingEmbedder:
         self.embedder.close()
 
 
-class LocalModel(_Model):
-    """A model in this process, in its own thread, where one call runs at a time, because few are thread-safe.
-
-    After a failed load, which may take long, there is no new attempt until it is closed.
-    """
-
-    _thread: ThreadPoolExecutor | None = None
-    _model: Any = None
-    _error: str | None = None
-
-    @abstractmethod
-    def load(self) -> Any:
-        """Return the model of the library. Raises `ConfigError` if it cannot be loaded."""
-
-    async def call(self, function: Callable[[Any], T]) -> T:
-        """Call a function of the model. Raises `Fault`, of kind `unknown-model` if the model cannot be loaded."""
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-embedding")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: function(self._loaded_model()))
-
-    def close(self) -> None:  # after the calls under way have ended
-        thread = self._thread
-        self._thread = None
-        if thread is not None:
-            thread.shutdown()
-        self._model = self._error = None
-
-    def _loaded_model(self) -> Any:
-        if self._model is None and self._error is None:
-            try:
-                self._model = self.load()
-            except ConfigError as error:
-                self._error = str(error)
-        if self._error is not None:
-            raise Fault("unknown-model", self._error)
-        return self._model
-
-
 def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:
     """Return vectors [count, D] as float64, each divided by its length, or 0.
 
-    Raises `Fault` unless there are `count` vectors of finite numbers of one length: then none is used. Booleans and
-    text are no numbers.
+    Raises `Fault` unless there are `count` vectors of finite numbers of one length: then none is used.
     """
     rows = _to_numbers(vectors, f"{name}: its embeddings are no vectors of finite numbers of one length")
     if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
@@ -174,40 +202,39 @@ def validate_scores(values: Any, count: int, name: str) -> Floats:
 
 
 def _to_numbers(values: Any, problem: str) -> Floats:
-    """Return finite numbers as float64. Raises `Fault` for all else, where NumPy would convert True and "0.9"."""
     try:
-        array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)  # which keeps the types
-        if array.dtype.kind in "iuf" or {type(each) for each in array.flat} <= {int, float}:
-            numbers = array.astype(np.float64)
-            if np.isfinite(numbers).all():
-                return numbers
-    except (OverflowError, TypeError, ValueError):  # lists of different lengths; or an integer that is too large
-        pass
-    raise Fault("unreadable", problem)
+        numbers = np.asarray(values, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError):  # lists of different lengths, or no numbers
+        raise Fault("unreadable", problem) from None
+    if not np.isfinite(numbers).all():
+        raise Fault("unreadable", problem)
+    return numbers
 
 
-def sort_by_index(entries: Sequence[tuple[Any, Any]], count: int, name: str) -> list[Any]:
-    """Return the values for the indices 0 to count - 1, in order; they may arrive in any order.
-
-    Raises `Fault` if an index is not an integer, is missing, occurs twice or was not requested: then none is used.
-    """
-    indices = [index for index, _ in entries]
-    if not all(type(index) is int for index in indices) or sorted(indices) != list(range(count)):
-        raise Fault("unreadable", f"{name}: it answered for {indices}, not once for each of {count}")
-    values = dict(entries)
-    return [values[index] for index in range(count)]
+class _Vector(TypedDict):
+    index: _Index
+    embedding: list[_Number]
 
 
-TIMEOUT = 60.0  # seconds for one request
-POLICY = RetryPolicy()
-
-Route = Literal["embeddings", "rerank"]
-ResultCheck = Callable[[Any, int, str], Floats]
-_ANY_OBJECT = TypeAdapter(dict[str, Any])
+class _Vectors(TypedDict):
+    data: list[_Vector]
 
 
-class Endpoint:
-    """POST {url}/embeddings and {url}/rerank of any server (vLLM, SGLang, llama.cpp, Infinity, OpenAI, …).
+class _Score(TypedDict):
+    index: _Index
+    relevance_score: _Number
+
+
+class _Scores(TypedDict):
+    results: list[_Score]
+
+
+_EMBEDDINGS = TypeAdapter(_Vectors)
+_RANKING = TypeAdapter(_Scores)
+
+
+class _Remote(_Model):
+    """A model of any server (vLLM, SGLang, llama.cpp, Infinity, OpenAI, …), by its URL.
 
     The key is read from JURYGRAPH_API_KEY, if one is needed. Raises `ValueError` as `OpenAICompatible` does. The
     connections of a request are closed with it, because evaluators are closed outside of a loop, where connections
@@ -219,104 +246,104 @@ class Endpoint:
         self._url = self._backend(url).endpoint
         self.version = f"openai-compatible {model} at {self._url}"
 
-    async def fetch(self, path: Route, fields: dict[str, Any], count: int, validate: ResultCheck) -> Floats:
-        """Return `count` validated values in order, with retries. Raises `Fault` if the reply has others."""
-        entries, value = ("data", "embedding") if path == "embeddings" else ("results", "relevance_score")
-
-        async def once() -> Floats:
-            reply = await self._post(path, fields)
-            try:
-                found = [(entry["index"], entry[value]) for entry in reply[entries]]
-            except (LookupError, TypeError):
-                problem = f"its reply has no {entries} with an index and {value} each"
-                raise Fault("unreadable", f"{self.name}: {problem}") from None
-            return validate(sort_by_index(found, count, self.name), count, self.name)
-
-        return await call_with_retries(once, POLICY)
-
-    async def _post(self, path: Route, fields: dict[str, Any]) -> Mapping[str, Any]:
-        """Return the reply to one request, in OpenAI's format or in Jina's and Cohere's. Raises `Fault`."""
-        form = {"encoding_format": "float"} if path == "embeddings" else {}
+    async def _post(self, path: str, adapter: TypeAdapter[T], fields: dict[str, Any]) -> T:
         server = self._backend(self._url)
         try:
-            reply = await server.post(path, {"model": self.name, **fields, **form}, TIMEOUT)
+            reply = await server.post(path, {"model": self.name, **fields}, TIMEOUT)
         finally:
             await server.close()
-        return server.parse(reply, _ANY_OBJECT)
+        return server.parse(reply, adapter)
 
-    def _backend(self, url: str) -> OpenAICompatible:
+    def _in_order(self, found: Sequence[tuple[int, T]], count: int) -> list[T]:
+        """Return the values for the indices 0 to count - 1; they may arrive in any order."""
+        if sorted(index for index, _ in found) != list(range(count)):
+            problem = f"it answered for {[index for index, _ in found]}, not once for each of {count}"
+            raise Fault("unreadable", f"{self.name}: {problem}")
+        values = dict(found)
+        return [values[index] for index in range(count)]
+
+    def _backend(self, url: str) -> "OpenAICompatible":
+        from jurygraph.models.backends.openai_compatible import OpenAICompatible  # loads aiohttp
+
         variable = CallsConfig().key
         return OpenAICompatible(url, self.name, os.environ.get(variable) or None, key_variable=variable)
 
 
-class RemoteEmbedder(Embedder):
-    """The embeddings of a server's model."""
-
-    def __init__(self, server: Endpoint) -> None:
-        self.name = server.name
-        self.version = server.version
-        self._server = server
+class RemoteEmbedder(_Remote, Embedder):
+    """The embeddings of a server's model: POST {url}/embeddings."""
 
     async def embed(self, texts: Sequence[str]) -> Floats:
-        return await self._server.fetch("embeddings", {"input": list(texts)}, len(texts), normalize_vectors)
+        async def once() -> Floats:
+            reply = await self._post("embeddings", _EMBEDDINGS, {"input": list(texts), "encoding_format": "float"})
+            found = [(entry["index"], entry["embedding"]) for entry in reply["data"]]
+            return normalize_vectors(self._in_order(found, len(texts)), len(texts), self.name)
+
+        return await call_with_retries(once, POLICY)
 
 
-class RemoteReranker(Reranker):
-    """The relevance scores of a server's model.
+class RemoteReranker(_Remote, Reranker):
+    """The relevance scores of a server's model: POST {url}/rerank.
 
     The format of Jina and Cohere defines scores in [0, 1], and vLLM follows it; llama.cpp returns logits, except for
     Qwen3-Reranker, whose score it gives as the probability of "yes".
     """
 
-    def __init__(self, server: Endpoint, logits: bool = False) -> None:
-        self.name = server.name
-        self.version = server.version
+    def __init__(self, url: str, model: str, logits: bool = False) -> None:
+        super().__init__(url, model)
         self.logits = logits
-        self._server = server
 
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
-        fields = {"query": query, "documents": list(documents)}
-        return await self._server.fetch("rerank", fields, len(documents), validate_scores)
+        async def once() -> Floats:
+            reply = await self._post("rerank", _RANKING, {"query": query, "documents": list(documents)})
+            found = [(entry["index"], entry["relevance_score"]) for entry in reply["results"]]
+            return validate_scores(self._in_order(found, len(documents)), len(documents), self.name)
+
+        return await call_with_retries(once, POLICY)
 
 
-_MAX_MESSAGE = 300
-_LOGGERS = ("huggingface_hub", "sentence_transformers", "transformers")
-_SILENT = logging.CRITICAL + 1
-_DIGEST_DIGITS = 16  # of the digest of a folder's files, by name and content, in its version
-_QWEN3_TEMPLATE = (
-    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
-    'provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
-    '<Instruct>: {{ messages | selectattr("role", "eq", "system") | map(attribute="content") | first'
-    ' | default("Given a web search query, retrieve relevant passages that answer the query") }}\n'
-    '<Query>: {{ messages | selectattr("role", "eq", "query") | map(attribute="content") | first }}\n'
-    '<Document>: {{ messages | selectattr("role", "eq", "document") | map(attribute="content") | first }}'
-    '<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>{{ "\\n\\n" }}'
-)
-"""The prompt of Qwen3-Reranker's model card, as a chat template of the roles `query` and `document`."""
+class _SentenceTransformersModel(_Model):
+    """A model by its name or folder, loaded at the first use, in its own thread, where one call runs at a time.
 
-
-class _SentenceTransformersModel(LocalModel):
-    """A model by its name or folder, loaded at the first use.
-
-    Raises `ConfigError` if the extra is not installed, or if a name that looks like a folder is none.
+    After a failed load, which may take long, there is no new attempt until it is closed. Raises `ConfigError` if the
+    extra is not installed, or if a name that looks like a folder is none.
     """
 
     def __init__(self, named: str) -> None:
         self.name, self.version = _identify(named)
         self._named = named
-
-    def load(self) -> Any:
-        try:
-            with _silence_loading():
-                return self.open().eval()
-        except Exception as error:  # noqa: BLE001 - a broken file may raise anything
-            message = " ".join(process_redactor().redact_text(f"{type(error).__name__}: {error}").split())
-            problem = f"sentence-transformers cannot load it: {message[:_MAX_MESSAGE]}"
-            raise ConfigError(f"{self.name}: {problem}") from None
+        self._thread: ThreadPoolExecutor | None = None
+        self._model: Any = None
+        self._error: str | None = None
 
     @abstractmethod
     def open(self) -> Any:
         """Return the model of sentence-transformers, imported here. May raise anything."""
+
+    async def call(self, function: Callable[[Any], Any]) -> Any:
+        """Call a function of the model. Raises `Fault`, of kind `unknown-model` if the model cannot be loaded."""
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-embedding")
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: function(self._loaded_model()))
+
+    def close(self) -> None:  # after the calls under way have ended
+        thread = self._thread
+        self._thread = None
+        if thread is not None:
+            thread.shutdown()
+        self._model = None
+        self._error = None
+
+    def _loaded_model(self) -> Any:
+        if self._model is None and self._error is None:
+            try:
+                with _silence_loading():
+                    self._model = self.open().eval()
+            except Exception as error:  # noqa: BLE001 - a broken file may raise anything
+                message = " ".join(process_redactor().redact_text(f"{type(error).__name__}: {error}").split())
+                self._error = f"{self.name}: sentence-transformers cannot load it: {message[:_MAX_MESSAGE]}"
+        if self._error is not None:
+            raise Fault("unknown-model", self._error)
+        return self._model
 
 
 class SentenceTransformerEmbedder(_SentenceTransformersModel, Embedder):
@@ -379,21 +406,17 @@ def _without_marks(document: str, marks: Iterable[str]) -> str:
 @contextmanager
 def _silence_loading() -> Iterator[None]:
     """Suppress the progress bar of loading, and the log of every attempt to reach a hub."""
-    from transformers.utils import logging as drawing
+    from transformers.utils import logging as transformers_logging
 
-    drawn = drawing.is_progress_bar_enabled()
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    levels = [logger.level for logger in loggers]
-    drawing.disable_progress_bar()
-    for logger in loggers:
-        logger.setLevel(_SILENT)
+    transformers_logging.disable_progress_bar()
+    levels = {name: logging.getLogger(name).level for name in _LOGGERS}
+    for name in _LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-        if drawn:
-            drawing.enable_progress_bar()
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
 
 
 def _identify(named: str) -> tuple[str, str]:
@@ -417,57 +440,9 @@ def _identify(named: str) -> tuple[str, str]:
 
 def _folder(named: str) -> Path | None:
     """Return the folder of this name, None for a name on the hub, which is `name` or `owner/name`."""
-    try:
-        path = Path(named).expanduser()
-        if path.is_dir():
-            return path
-        exists = path.exists()
-    except (OSError, RuntimeError):
-        problem = "the name is too long for a folder's, or in the home of a user who is not known"
-        raise ConfigError(f"sentence-transformers: {problem}; name a folder that holds a model") from None
-    if exists or path.is_absolute() or named.startswith((".", "~")) or named.count("/") > 1:
+    path = os.path.expanduser(named)
+    if os.path.isdir(path):
+        return Path(path)
+    if os.path.exists(path) or os.path.isabs(path) or named.startswith((".", "~")) or named.count("/") > 1:
         raise ConfigError(f"sentence-transformers: {named}: there is no such folder; name one that holds a model")
     return None
-
-
-_MAX_LENGTH = 4_096  # most characters of a model's name; no path or address is longer
-_USAGE = {
-    "sentence-transformers": "sentence-transformers:NAME_OR_FOLDER",
-    "openai-compatible": "openai-compatible:URL#model",
-}
-
-
-def open_embedder(spec: str) -> Embedder:
-    """Return the embedder of this name, without loading or sending anything. Raises `ConfigError` if there is none."""
-    kind, rest = _parse_spec("embedder", spec)
-    if kind == "sentence-transformers":
-        return SentenceTransformerEmbedder(
-            str(find_model_folder(rest.removeprefix(PREFIX))) if rest.startswith(PREFIX) else rest
-        )
-    try:
-        return RemoteEmbedder(Endpoint(*split_url_and_model(rest, "minilm")))
-    except ValueError as error:
-        raise ConfigError(f"embedder: {error}") from error
-
-
-def open_reranker(spec: str, logits: bool = False) -> Reranker:
-    """Return the reranker of this name, as `open_embedder` does; `logits` describes the scores of a server."""
-    kind, rest = _parse_spec("ranker", spec)
-    if kind == "sentence-transformers":
-        return CrossEncoderReranker(rest)
-    try:
-        return RemoteReranker(Endpoint(*split_url_and_model(rest, "reranker")), logits)
-    except ValueError as error:
-        raise ConfigError(f"ranker: {error}") from error
-
-
-def _parse_spec(role: str, spec: str) -> tuple[str, str]:
-    if len(spec) > _MAX_LENGTH:
-        raise ConfigError(f"{role}: the name has {len(spec):,} characters; name a model in {_MAX_LENGTH:,} or fewer")
-    kind, _, rest = spec.partition(":")
-    if kind not in _USAGE or not rest:
-        prefix = f"{kind}:" if kind in _USAGE else "the name"  # the name itself may be a key
-        raise ConfigError(f"{role}: {prefix} names no model; write one of {', '.join(_USAGE.values())}")
-    if kind == "sentence-transformers" and "://" in rest:  # not repeated: it may contain a password
-        raise ConfigError(f"{role}: {kind}: is not followed by an address; write {_USAGE[kind]}")
-    return kind, rest

@@ -17,7 +17,7 @@ from jurygraph.messages import did_you_mean
 from jurygraph.models.backend import Backend
 from jurygraph.models.cache import Cache, default_folder
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
-from jurygraph.models.limits import Budget, CircuitBreaker, Limiter, Price, RetryPolicy, price_of
+from jurygraph.models.limits import Budget, Limiter, Price, RetryPolicy, price_of
 from jurygraph.models.recording import Recorder, Replay
 from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import CallsConfig, Config, canonical_json
@@ -33,19 +33,12 @@ _SLOTS = 4  # most requests that a gguf model processes in parallel: each needs 
 PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
 
 
-def open_gateway(
-    model: "str | Backend | BaseChatModel",
-    config: CallsConfig,
-    *,
-    max_cost: float | None = None,
-    max_calls: int | None = None,
-    budget: Budget | None = None,
-) -> Gateway:
+def open_gateway(model: "str | Backend | BaseChatModel", config: CallsConfig, budget: Budget | None = None) -> Gateway:
     """Open the gateway to a model, without sending anything. Raises `ConfigError` if the config does not allow it.
 
-    Replies of a model that is an object are not cached, since no request contains its settings. A `budget` is shared
-    with other gateways; else there is one of `max_cost` and `max_calls`.
+    Replies of a model that is an object are not cached, since no request contains its settings.
     """
+    budget = budget or Budget()
     backend = open_backend(model, config)
     redactor = process_redactor(backend.secrets)
     if backend.endpoint is not None and redactor.has_secret_in(backend.endpoint):
@@ -53,16 +46,21 @@ def open_gateway(
     if config.form is not None and backend.fixed_form:
         raise ConfigError(f"calls.form: {backend.fixed_form}, so leave the form out")
     price = _FREE_PRICE if backend.costs_nothing else price_of(backend.model, config.prices) or backend.list_price()
-    if max_cost is not None and price is None:
+    if budget.max_cost is not None and price is None:
         hint = f"state it in calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
         raise ConfigError(f"model: the price of {backend.model!r} is not known, so --max-cost cannot be kept; {hint}")
     return Gateway(
         backend,
-        Limiter(backend.slots or config.concurrency, config.requests_per_minute, config.tokens_per_minute),
+        Limiter(
+            backend.slots or config.concurrency,
+            config.requests_per_minute,
+            config.tokens_per_minute,
+            after=_NEVER if backend.slots else config.outage.after,
+            wait=config.outage.wait,
+        ),
         RequestLimits(config.timeout, config.deadline, config.max_tokens, RetryPolicy(config.attempts)),
         price=price,
-        breaker=CircuitBreaker(_NEVER if backend.slots else config.outage.after, config.outage.wait),
-        budget=Budget(max_cost, max_calls) if budget is None else budget,
+        budget=budget,
         cache=Cache(default_folder()) if config.cache and isinstance(model, str) and backend.is_cached else None,
         recorder=None if config.record is None else Recorder(Path(config.record), redactor),
         redactor=redactor,
@@ -83,11 +81,11 @@ def open_gateways(
         gateways[None] = default
     elif config.model != "none":
         model = config.model if config.target is None else config.target
-        gateways[None] = open_gateway(model, config.calls, max_cost=max_cost, budget=budget)
+        gateways[None] = open_gateway(model, config.calls, budget)
     for name, use in sorted(config.models.items()):
         model = use.model if use.target is None else use.target
         try:
-            gateways[name] = open_gateway(model, config.calls_of(name), max_cost=max_cost, budget=budget)
+            gateways[name] = open_gateway(model, config.calls_of(name), budget)
         except ConfigError as error:
             raise ConfigError(f"models.{name}: {str(error).removeprefix('model: ')}") from error
     _refuse_equal_models(gateways)

@@ -1,12 +1,11 @@
 """The path of every model request: stored replies are reused, equal requests are merged, and replies are kept.
 
-sink → cache → limiter → circuit breaker → budget → backend, retried as a whole → sink → cache
+sink → cache → limiter → budget → backend, retried as a whole → sink → cache
 """
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +18,6 @@ from jurygraph.messages import shorten
 from jurygraph.models.backend import Backend
 from jurygraph.models.limits import (
     Budget,
-    CircuitBreaker,
     Limiter,
     LimiterTurn,
     Price,
@@ -53,7 +51,6 @@ UNBILLED = frozenset({"rate-limit", "rejected", "unauthorised", "unknown-model",
 
 _BYTES_PER_TOKEN = 4
 """Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
-
 
 LOOKED_AT = 20  # first replies of which one has to be usable
 _EXAMPLE = 200  # characters of a reply that are shown
@@ -89,7 +86,6 @@ class Gateway:
         limits: RequestLimits,
         *,
         price: Price | None = None,
-        breaker: CircuitBreaker | None = None,
         budget: Budget | None = None,
         cache: "Cache | None" = None,
         recorder: "Recorder | None" = None,
@@ -101,7 +97,6 @@ class Gateway:
         self.parameters = parameters
         self.budget = budget or Budget(None, None)
         self._limiter = limiter
-        self._breaker = breaker or CircuitBreaker()
         self.price = price
         self.cache = cache
         self._recorder = recorder
@@ -146,13 +141,13 @@ class Gateway:
         return await asyncio.shield(task)
 
     def reply_source(self, request: Request, sink: CallSink | None = None) -> Literal["sink", "cache"] | None:
-        """Return where the reply is stored, so that nothing is sent; None if the model would be asked."""
+        """Return where the reply is stored, so that nothing is sent; None if the request would be sent."""
         if sink is not None and sink.find(request.digest) is not None:
             return "sink"
         return "cache" if self.cache is not None and self.cache.get(request.digest) is not None else None
 
     def stored_reply(self, request: Request, sink: CallSink | None = None) -> Reply | None:
-        """Return the reply that `sink` or the cache has, None if the model would be asked; nothing is recorded."""
+        """Return the reply that `sink` or the cache has, None if the request would be sent; nothing is recorded."""
         if sink is not None and (answered := sink.find(request.digest)) is not None:
             return answered.reply
         cached = self.cache.get(request.digest) if self.cache else None
@@ -239,36 +234,22 @@ class Gateway:
         max_reply_tokens = reply_limit(request.parameters, self.limits.max_tokens)
         most = highest_cost(self.price, size, len(request.messages), max_reply_tokens)
 
-        async def send(turn: LimiterTurn) -> AnsweredCall:
-            nonlocal sent
-            if sink is not None and sink in self._store_errors:  # replies would be paid for and lost
-                raise self._store_errors[sink]
-            reservation = await self._reserve(most, until)
-            sent += 1
-            reply, billed = await self._send(request, reservation, turn, until)
-            # Kept within the turn, so that at most as many calls as turns wait to be durable.
-            fields = {"cost": billed, "cache_hit": False, "attempts": sent, "latency": monotonic() - start}
-            return await self._keep(request, self._redact_reply(reply), sink, **fields)
-
         async def attempt() -> AnsweredCall:
-            answered = None
-            while answered is None:  # attempts that end in an outage of the server do not count
-                answered = await try_in_turn()
-            return answered
-
-        async def try_in_turn() -> AnsweredCall | None:
-            nonlocal repeats
-            # It waits for the server with its turn: the next request to probe has one.
-            async with self._limiter.turn(size // _BYTES_PER_TOKEN + max_reply_tokens, until) as turn:
-                sent_before = sent
-                may_repeat = repeats < self.limits.retries.attempts  # bounds requests to an overloaded server
-                try:
-                    answered = await self._breaker.call(partial(send, turn), until, may_repeat=may_repeat)
-                finally:
-                    if sent == sent_before:
-                        self._limiter.charge_tokens(turn, 0)
-            repeats += answered is None
-            return answered
+            nonlocal sent, repeats
+            while True:  # attempts that end in an outage of the server do not count
+                async with self._limiter.turn(size // _BYTES_PER_TOKEN + max_reply_tokens, until) as turn:
+                    if sink is not None and sink in self._store_errors:  # replies would be paid for and lost
+                        raise self._store_errors[sink]
+                    _time_left(self.limits.timeout, until)
+                    with await self.budget.reserve_when_free(most, until) as reservation:
+                        sent += 1
+                        may_repeat = turn.is_probe or repeats < self.limits.retries.attempts  # it may be overloaded
+                        reply = await self._send(request, reservation, turn, until, may_repeat)
+                    if reply is not None:
+                        # Kept within the turn, so that at most as many calls as turns wait to be durable.
+                        fields = {"cost": self._cost(reply), "attempts": sent, "latency": monotonic() - start}
+                        return await self._keep(request, self._redact_reply(reply), sink, cache_hit=False, **fields)
+                repeats += 1
 
         try:
             answered = await call_with_retries(attempt, self.limits.retries, until)
@@ -296,31 +277,30 @@ class Gateway:
         """Return whether texts contain a secret, in one search."""
         return self.redactor.has_secrets and self.redactor.has_secret_in("\n".join(texts))
 
-    async def _reserve(self, highest_cost_of_request: float | None, until: float | None) -> Reservation:
-        _time_left(self.limits.timeout, until)
-        return await self.budget.reserve_when_free(highest_cost_of_request, until)
-
     async def _send(
-        self, request: Request, reservation: Reservation, turn: LimiterTurn, until: float | None
-    ) -> tuple[Reply, float | None]:
-        """Make one attempt within the limits, whose highest cost is reserved; return the reply and its cost."""
-        with reservation as reserved:
-            try:
-                reply = await self.backend.complete(request, _time_left(self.limits.timeout, until))
-            except Fault as fault:
-                if fault.kind in UNBILLED or fault.is_unsent:
-                    reserved.settle(0.0)
-                if fault.kind == "too-large":
-                    reserved.settle_unbounded()
-                if fault.kind == "rate-limit":
-                    self._limiter.report_throttled(turn, fault.retry_after)
-                raise
-            billed = cost(self.price, reply.tokens_in, reply.tokens_out)
-            reserved.settle(billed)
+        self, request: Request, reserved: Reservation, turn: LimiterTurn, until: float | None, may_repeat: bool
+    ) -> Reply | None:
+        """Make one attempt within the limits; return None if it `may_repeat`, and failed because the server is away."""
+        timeout = _time_left(self.limits.timeout, until)
+        try:
+            reply = await self.backend.complete(request, timeout)
+        except Fault as fault:
+            if fault.kind in UNBILLED or fault.is_unsent:
+                reserved.settle(0.0)
+            if fault.kind == "too-large":
+                reserved.settle_unbounded()
+            is_late = fault.kind == "timeout" and until is not None and asyncio.get_running_loop().time() >= until
+            if not is_late and self._limiter.report_fault(turn, fault) and may_repeat:
+                return None
+            raise
+        reserved.settle(self._cost(reply))
         if reply.tokens_in is not None and reply.tokens_out is not None:
             self._limiter.charge_tokens(turn, reply.tokens_in + reply.tokens_out)
         self._limiter.report_success(turn)
-        return reply, billed
+        return reply
+
+    def _cost(self, reply: Reply) -> float | None:
+        return cost(self.price, reply.tokens_in, reply.tokens_out)
 
     def _cache_replies(self) -> None:
         """Store the replies since the last turn of the loop in the cache, in one transaction."""
@@ -337,42 +317,36 @@ class FirstReplies:
     """
 
     def __init__(self) -> None:
-        self._awaited: set[str] = set()
-        self._arrived = 0
-        self._unusable = 0
-        self._kind: str | None = None
+        self._left = LOOKED_AT
+        self._unread: set[str] = set()
+        self._kinds: list[str | None] = []  # of faults, None for a reply that is usable or says nothing of the settings
         self._example = ""
-        self._has_usable = False
 
     def expect(self, call: str) -> None:
         """Note that the reply of a call has arrived."""
-        if self._arrived < LOOKED_AT:
-            self._arrived += 1
-            self._awaited.add(call)
+        if self._left:
+            self._left -= 1
+            self._unread.add(call)
 
     def note(self, answered: AnsweredCall, fault: Fault | None) -> None:
         """Note a reply that was read, with its fault if it cannot be used.
 
         Raises UnusableRepliesError with the last of the first `LOOKED_AT`, if none can be used.
         """
-        if answered.call.id not in self._awaited:
+        if answered.call.id not in self._unread:
             return
-        self._awaited.remove(answered.call.id)
-        if fault is None or fault.kind not in _CHANGES or self._kind not in (None, fault.kind):
-            self._has_usable = True
-            return
-        self._kind = fault.kind
+        self._unread.remove(answered.call.id)
+        self._kinds.append(None if fault is None or fault.kind not in _CHANGES else fault.kind)
         self._example = f"{fault}; such as {shorten(answered.reply.text, _EXAMPLE)!r}"
-        self._unusable += 1
-        if self._unusable == LOOKED_AT:
+        if len(self._kinds) == LOOKED_AT and self.problem is not None:
             raise UnusableRepliesError(f"none of the first {LOOKED_AT} replies can be used: {self.problem}")
 
     @property
     def problem(self) -> str | None:
         """The fault of all replies so far, with one of them and what to change; None if one could be used."""
-        if self._has_usable or self._kind is None:
-            return None
-        return f"{self._example}; {_CHANGES[self._kind]}"
+        kinds = set(self._kinds)
+        kind = kinds.pop() if len(kinds) == 1 else None
+        return None if kind is None else f"{self._example}; {_CHANGES[kind]}"
 
 
 class RecordingBackend(Backend):
@@ -441,23 +415,11 @@ def _time_left(timeout: float, until: float | None) -> float:
     return min(timeout, left)
 
 
-class Gateways(Mapping[str | None, Gateway]):
+class Gateways(dict[str | None, Gateway]):
     """The gateway to the config's `model` under None, if it has one, and those to its `models` by their names.
 
     Each has limits, a cache, a price and a record of its own; they share one budget. Empty without any model.
     """
-
-    def __init__(self, gateways: Mapping[str | None, Gateway]) -> None:
-        self._gateways = gateways
-
-    def __getitem__(self, name: str | None) -> Gateway:
-        return self._gateways[name]
-
-    def __iter__(self) -> Iterator[str | None]:
-        return iter(self._gateways)
-
-    def __len__(self) -> int:
-        return len(self._gateways)
 
     @property
     def default(self) -> Gateway | None:

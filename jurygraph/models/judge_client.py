@@ -116,32 +116,21 @@ class JudgeClient:
         max_reply_tokens: int = 0,
     ) -> Request:
         """Build a request, equal for equal arguments. `max_reply_tokens` counts if it is more than the config's."""
-        backend = self._gateway.backend
-        capabilities = self._gateway.backend.capabilities
         rendered = prompt.render(self._render_options, **variables)
-        max_tokens = max(self._gateway.limits.max_tokens, max_reply_tokens)
-        parameters: dict[str, JsonValue] = {"temperature": 0.0, "max_tokens": max_tokens}
+        capabilities = self._gateway.backend.capabilities
+        parameters: dict[str, Any] = {"max_tokens": max(self._gateway.limits.max_tokens, max_reply_tokens)}
         if logprobs and capabilities.logprobs:
             parameters |= {"logprobs": True, "top_logprobs": capabilities.top_logprobs}
-        parameters |= self._parameters
-        parameters = {name: value for name, value in parameters.items() if value is not None}
-        if not parameters.get("logprobs"):  # the config may turn them off
-            parameters.pop("logprobs", None)
-            parameters.pop("top_logprobs", None)
-        request = Request.model_construct(  # all parts are validated already, and validating a schema is slow
-            provider=backend.provider,
-            endpoint=backend.endpoint,
-            model=backend.model,
+        return self._build_request(
+            Request.model_construct,  # all parts are validated already, and validating a schema is slow
+            {**parameters, **self._parameters},
+            reply_model,
             messages=rendered.messages,
-            parameters=parameters,
-            answer=_cached_schema(reply_model),
-            form=capabilities.form,
             prompt=prompt.id,
             prompt_version=prompt.full_version,
             sample=sample,
             marks=rendered.marks,
         )
-        return with_instructions(request) if capabilities.form == "instructed" else request
 
     def chat_request(
         self, messages: Sequence[Message], reply_model: type[BaseModel] | None = None, sample: int = 0, **settings: Any
@@ -150,19 +139,35 @@ class JudgeClient:
 
         `settings` replace the config's parameters, such as `temperature`. Text by others belongs inside the `fence`.
         """
-        backend = self._gateway.backend
         content = "".join(message.content for message in messages)
-        parameters = {"temperature": 0.0, "max_tokens": self._gateway.limits.max_tokens, **self._parameters, **settings}
-        request = Request(
+        return self._build_request(
+            Request,
+            {"max_tokens": self._gateway.limits.max_tokens, **self._parameters, **settings, "logprobs": False},
+            reply_model,
+            messages=tuple(messages),
+            sample=sample,
+            marks=tuple(sorted((mark for mark in self.fence.marks if mark in content), key=content.index)),
+        )
+
+    def _build_request(
+        self,
+        build: Callable[..., Request],
+        parameters: dict[str, Any],
+        reply_model: type[BaseModel] | None,
+        **fields: Any,
+    ) -> Request:
+        backend = self._gateway.backend
+        parameters = {"temperature": 0.0} | parameters
+        if not parameters.get("logprobs"):  # the config may turn them off
+            parameters |= {"logprobs": None, "top_logprobs": None}
+        request = build(
             provider=backend.provider,
             endpoint=backend.endpoint,
             model=backend.model,
-            messages=tuple(messages),
-            parameters={name: v for name, v in parameters.items() if v is not None and "logprobs" not in name},
+            parameters={name: value for name, value in parameters.items() if value is not None},
             answer=None if reply_model is None else _cached_schema(reply_model),
             form="text" if reply_model is None else backend.capabilities.form,
-            sample=sample,
-            marks=tuple(sorted((mark for mark in self.fence.marks if mark in content), key=content.index)),
+            **fields,
         )
         return with_instructions(request) if request.form == "instructed" else request
 

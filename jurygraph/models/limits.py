@@ -1,10 +1,13 @@
-"""Rate limiter: requests wait until the provider's limits allow them, and none is rejected."""
+"""Limits on requests: how many at once, how often again, how long to wait for a server that is down, and at what cost.
+
+Each class is used in one event loop at a time, and may be created outside of it.
+"""
 
 import asyncio
 import logging
 import math
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,32 +24,78 @@ from jurygraph.errors import ConfigError
 from jurygraph.models.request import ACCESS_KINDS, RETRYABLE, Fault, deadline_at
 from jurygraph.schema import Price as Price
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
+
+MAX_WAIT = 600.0  # most seconds to wait on a provider's request; a request that would wait longer fails instead
 
 BURST = 2.0  # seconds' worth of a rate limit that may be used at once; a single request always may
 HOLD = 0.25  # seconds of pause after a provider throttles without a `Retry-After`
 _LOG_THRESHOLD = 10.0  # seconds: log a hold that ends this much later than the last one logged, once per burst
 
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
+
+OUTAGE_KINDS = frozenset({"connection", "timeout", "server", "unreadable"})
+"""Faults that suggest that the server is down; a proxy may answer in its place, with an unreadable page."""
+
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 30.0
+"""Seconds before the first probe, and between two at most; they double with each probe."""
+_REFUSED_PAUSE = 10.0
+"""Seconds between probes while the server refuses the key or the model; a run has usually ended by then."""
+
+TEMPLATE_TOKENS = 16  # most tokens that a chat template adds to a message: its role and the markers around it
+_MILLION = 1_000_000
+_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens"})
+_COPIES = frozenset({"n", "best_of"})  # parameters by which a server generates several replies, and bills all of them
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def _wait_for_change(changed: asyncio.Event, until: float) -> None:
+    """Wait until the event is set anew, or until a time of the running loop, which may be infinite."""
+    changed.clear()
+    with suppress(TimeoutError):
+        async with asyncio.timeout_at(None if until == inf else until):
+            await changed.wait()
+
 
 @dataclass(slots=True, eq=False)
 class LimiterTurn:
-    """Permission to send one request. `number` is its position in the order of sending, `tokens` its charge."""
+    """Permission to send one request. `number` is its position in the order of sending, `tokens` its charge.
+
+    `outages` had begun when it was granted; `is_probe` is True if the server was away.
+    """
 
     number: int
     tokens: int
+    outages: int
+    is_probe: bool
 
 
 class Limiter:
-    """Grant turns in the order of the requests, within the limits on concurrency and on rates per minute.
+    """Grant turns in the order of the requests: within limits on concurrency and on rates, while the server answers.
 
     At most `concurrency` turns run at once: half as many after the provider has throttled, then one more with each full
     round of successes. As in TCP, replies to requests sent before the last halving are ignored: one burst of refusals
-    halves once. The rate limits refill steadily and allow bursts of two seconds' worth. May be created anywhere, but
-    used in one event loop at a time.
+    halves once. The rate limits refill steadily and allow bursts of two seconds' worth.
+
+    `after` consecutive faults that suggest an outage begin one. Then one turn at a time is granted as a probe, after
+    0.5, 1, 2, … and at most 30 seconds, and the other requests wait. Any answer of the server ends the outage, and so
+    does a new event loop. `wait` seconds after its begin, or once the server refused the key or the model, requests
+    fail at once, except for an occasional probe.
     """
 
     def __init__(
-        self, concurrency: int, requests_per_minute: float | None = None, tokens_per_minute: float | None = None
+        self,
+        concurrency: int,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        *,
+        after: int = 8,
+        wait: float = 300.0,
     ) -> None:
         self._window = concurrency
         self._max_window = concurrency
@@ -57,6 +106,9 @@ class Limiter:
         self._held_until = -inf
         self._logged_until = -inf
         self._granted = 0
+        self._after = after
+        self._wait = wait
+        self.outages = 0
         self._enter(None)
 
     def _enter(self, loop: asyncio.AbstractEventLoop | None) -> None:
@@ -65,22 +117,41 @@ class Limiter:
         self._running: set[LimiterTurn] = set()
         self._entrance = asyncio.Lock()
         self._changed = asyncio.Event()
+        self._end_outage()
+
+    def _end_outage(self) -> None:
+        self._is_away = False
+        self._failures = 0
+        self._since = 0.0
+        self._problem = ""
+        self._refusal: Fault | None = None
+        self._is_announced = False
+        self._pause = FIRST_PAUSE
+        self._probe_at = -inf
+        self._limit = inf
+        self._changed.set()
+
+    @property
+    def _has_given_up(self) -> bool:
+        """True once the next probe is due after the limit: requests fail at once until then."""
+        return self._probe_at > self._limit
 
     @asynccontextmanager
     async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[LimiterTurn]:
         """Wait for a turn to send a request of about this many tokens, and hold it while the context is open.
 
-        Raises `Fault` of kind `deadline` if there is none before `until`, a time of the running loop.
+        Raises `Fault` of kind `deadline` if there is none before `until`, a time of the running loop; of kind `outage`
+        once the wait for the server was given up, or of the kind of the server's refusal.
         """
         if self._loop is not asyncio.get_running_loop():
             self._enter(asyncio.get_running_loop())
         async with deadline_at(until), self._entrance:  # one waits, the others in order behind it: no request starves
             while (time := self._time_for(tokens)) - _now() > 1e-9:
-                self._changed.clear()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout_at(None if time == inf else time):
-                        await self._changed.wait()
-        turn = LimiterTurn(self._granted, tokens)  # nothing is awaited since the last look: nobody else took it
+                if self._has_given_up and self._probe_at - _now() > 1e-9:
+                    raise self._outage_fault()
+                await _wait_for_change(self._changed, time)
+        # Nothing is awaited since the last look: nobody else took it.
+        turn = LimiterTurn(self._granted, tokens, self.outages, self._is_away)
         self._granted += 1
         self._running.add(turn)
         self._requests.charge(1)
@@ -93,9 +164,9 @@ class Limiter:
 
     def _time_for(self, tokens: int) -> float:
         """Return the time from which a turn may start, infinity while as many run as may."""
-        if len(self._running) >= self._window:
+        if len(self._running) >= self._window or (self._is_away and any(turn.is_probe for turn in self._running)):
             return inf
-        return max(self._held_until, self._requests.time_for(1), self._tokens.time_for(tokens))
+        return max(self._held_until, self._probe_at, self._requests.time_for(1), self._tokens.time_for(tokens))
 
     def charge_tokens(self, turn: LimiterTurn, tokens: int) -> None:
         """Charge a turn the tokens that its request used, in place of those reserved."""
@@ -103,11 +174,39 @@ class Limiter:
         turn.tokens = tokens
         self._changed.set()
 
-    def report_throttled(self, turn: LimiterTurn, retry_after: float | None = None) -> None:
-        """Report a 429: grant no turn for `retry_after` seconds, and then fewer at once.
+    def report_success(self, turn: LimiterTurn) -> None:
+        """Report a successful reply."""
+        self._note_answer(turn)
+        self._successes += turn.number >= self._first_counted
+        if self._successes >= self._window < self._max_window:
+            self._window += 1
+            self._successes = 0
+            self._changed.set()
 
-        If the provider asks for more than `MAX_WAIT`, there is no hold: each request gets the error and fails. Call it
-        while the turn is open, else another request is sent before the hold.
+    def report_fault(self, turn: LimiterTurn, fault: Fault) -> bool:
+        """Report a failed request; return True if the server is away, so that it should be sent again later.
+
+        Call it while the turn is open, else another request is sent before the pause.
+        """
+        if fault.kind in ACCESS_KINDS:
+            self._refuse(fault)
+            return False
+        if fault.kind not in OUTAGE_KINDS:
+            self._note_answer(turn)
+            if fault.kind == "rate-limit":
+                self._throttle(turn, fault.retry_after)
+            return False
+        if turn.is_probe:
+            self._continue_outage(fault)
+        elif not self._is_away and turn.outages == self.outages:
+            self._count_failure(fault)
+            return self._is_away and not self._has_given_up
+        return not self._has_given_up
+
+    def _throttle(self, turn: LimiterTurn, retry_after: float | None) -> None:
+        """Grant no turn for `retry_after` seconds, and then fewer at once.
+
+        If the provider asks for more than `MAX_WAIT`, there is no hold: each request gets the error and fails.
         """
         seconds = 0.0
         if turn.number >= self._first_counted:
@@ -123,273 +222,21 @@ class Limiter:
             self._logged_until = until
             log.warning("pausing for %.0f s: rate limited by the provider (429)", seconds)
 
-    def report_success(self, turn: LimiterTurn) -> None:
-        """Report a successful reply."""
-        self._successes += turn.number >= self._first_counted
-        if self._successes >= self._window < self._max_window:
-            self._window += 1
-            self._successes = 0
-            self._changed.set()
-
-
-class _RateLimit:
-    """A rate limit per minute that refills steadily: a token bucket, stored as the time at which it is full again.
-
-    A request waits until its amount is available, but for at most a full bucket: then it is sent, and later requests
-    wait until its debt is paid. So a request of more tokens than a whole minute allows is sent too, instead of waiting
-    forever.
-    """
-
-    def __init__(self, per_minute: float | None) -> None:
-        self._seconds_per_unit = 0.0 if per_minute is None else 60.0 / per_minute
-        self._full_at = -inf
-
-    def time_for(self, amount: int) -> float:
-        """Return the time from which this amount may be charged."""
-        return self._full_at - max(0.0, BURST - amount * self._seconds_per_unit)
-
-    def charge(self, amount: int) -> None:
-        """Charge an amount; a negative amount is a refund."""
-        self._full_at = max(self._full_at, _now()) + amount * self._seconds_per_unit
-
-
-T = TypeVar("T")
-
-MAX_WAIT = 600.0  # most seconds to wait on a provider's request; a request that would wait longer fails instead
-_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
-_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
-_DURATION = re.compile(rf"(?:{_PART.pattern})+")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_LIMITED = ("requests", "tokens")
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """Most attempts, at least 1, and the waits between them.
-
-    The first wait is drawn from 0 to `first` seconds; the range doubles with each attempt, up to `longest` seconds.
-    """
-
-    attempts: int = 4
-    first: float = 0.5
-    longest: float = 60.0
-
-
-async def call_with_retries(once: Callable[[], Awaitable[T]], policy: RetryPolicy, until: float | None = None) -> T:
-    """Call `once` with retries, and return its result.
-
-    A `Fault` is retried if a retry may succeed, no sooner than its `retry_after`, and not at all if that is more than
-    `MAX_WAIT`: then its message includes this. `until` is a time of the running loop's clock: a wait that would last
-    until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`.
-    """
-    jitter = wait_random_exponential(multiplier=policy.first, max=policy.longest)
-
-    def wait(state: RetryCallState) -> float:
-        # Jitter is added to the provider's wait, so that a burst does not return as a burst.
-        last = state.outcome.exception() if state.outcome else None
-        return _requested_wait(last) + jitter(state)
-
-    def check_time(state: RetryCallState) -> None:
-        last = state.outcome and state.outcome.exception()
-        ends = asyncio.get_running_loop().time() + (state.next_action.sleep if state.next_action else 0.0)
-        if isinstance(last, Fault) and until is not None and ends >= until:
-            raise Fault("deadline", f"no time is left to ask again after {last.kind}: {last}") from last
-
-    async def attempt() -> T:  # tenacity only awaits an `async def`
-        return await once()
-
-    loop = AsyncRetrying(
-        retry=retry_if_exception(_should_retry),
-        wait=wait,
-        stop=stop_after_attempt(policy.attempts),
-        before_sleep=check_time,
-        sleep=asyncio.sleep,
-        reraise=True,
-    )
-    try:
-        return await loop(attempt)
-    except Fault as fault:
-        requested = _requested_wait(fault)
-        if fault.kind not in RETRYABLE or requested <= MAX_WAIT:
-            raise
-        problem = f"the provider asks for a wait of {requested:.0f} s, more than the limit of {MAX_WAIT:.0f} s"
-        raise Fault(fault.kind, f"{problem}: {fault}", fault.retry_after) from fault.__cause__
-
-
-def _should_retry(error: BaseException) -> bool:
-    """Return True if another attempt may succeed, and may start soon enough."""
-    return isinstance(error, Fault) and error.kind in RETRYABLE and _requested_wait(error) <= MAX_WAIT
-
-
-def _requested_wait(error: BaseException | None) -> float:
-    """Return the seconds of the provider's `Retry-After`, 0 without one."""
-    return (isinstance(error, Fault) and error.retry_after) or 0.0
-
-
-def retry_after(headers: Mapping[str, str], now: datetime, *, throttled: bool = True) -> float | None:
-    """Return the seconds to wait, at least 0; None if the headers do not have them in a known form.
-
-    In this order: `retry-after-ms`; `Retry-After` as seconds or as a date, which is 0 once it is past; and, if the
-    request was `throttled`, the later of OpenAI's resets (`6m0s`) of the limits that are used up, requests or tokens.
-    Other replies include those resets too, without meaning a wait. A negative number counts as none. `now` has a time
-    zone.
-    """
-    values = {name.lower(): value.strip() for name, value in headers.items()}
-    milliseconds = _parse_number(values.get("retry-after-ms", ""))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    value = values.get("retry-after", "")
-    wait = _parse_number(value)
-    if wait is None:
-        wait = _seconds_until(value, now)
-    if wait is None and throttled:  # of limits that are used up, or whose remainder is not reported
-        used_up = (kind for kind in _LIMITED if not _parse_number(values.get(f"x-ratelimit-remaining-{kind}", "")))
-        resets = (values.get(f"x-ratelimit-reset-{kind}", "") for kind in used_up)
-        parts = (_PART.findall(reset) for reset in resets if _DURATION.fullmatch(reset))
-        waits = (math.fsum(float(number) * _SECONDS[unit] for number, unit in each) for each in parts)
-        wait = max(waits, default=None)
-    return wait
-
-
-def _parse_number(text: str) -> float | None:
-    return float(text) if _NUMBER.fullmatch(text) else None
-
-
-def _seconds_until(text: str, now: datetime) -> float | None:
-    """Return the seconds to a date in any of the three formats of RFC 9110; a date without a zone is in UTC."""
-    try:
-        date = parsedate_to_datetime(text)
-        return max(0.0, ((date if date.tzinfo else date.replace(tzinfo=UTC)) - now).total_seconds())
-    except (ValueError, OverflowError, TypeError):
-        return None
-
-
-OUTAGE_KINDS = frozenset({"connection", "timeout", "server", "unreadable"})
-"""Faults that suggest that the server is down; a proxy may answer in its place, with an unreadable page."""
-
-_LOCAL_KINDS = frozenset({"deadline", "budget"})  # faults of this process, which are no evidence about the server
-FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 30.0
-"""Seconds before the first probe, and between two at most; they double with each probe."""
-_REFUSED_PAUSE = 10.0
-"""Seconds between probes while the server refuses the key or the model; a run has usually ended by then."""
-
-
-class CircuitBreaker:
-    """Sends requests while the server answers, and holds them while it does not.
-
-    May be created anywhere, but used in one event loop at a time; in a new loop the circuit is closed.
-    """
-
-    def __init__(self, after: int = 8, wait: float = 300.0) -> None:
-        self._after = after
-        self._wait = wait
-        self.outages = 0
-        self._enter(None)
-
-    def _enter(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """Begin in an event loop: the state and the waiting requests of an earlier one ended with it."""
-        self._loop = loop
-        self._probing = asyncio.Lock()  # in order: the request that has waited longest probes next
-        self._changed = asyncio.Event()
-        self._reset()
-
-    def _reset(self) -> None:
-        self._failures = 0
-        self._since = 0.0
-        self._problem = ""
-        self._refusal: Fault | None = None
-        self._is_open = False
-        self._is_announced = False
-        self._pause = FIRST_PAUSE
-        self._probe_at = 0.0
-        self._limit = inf
-
-    @property
-    def _has_given_up(self) -> bool:
-        """True once the next probe is due after the limit: requests fail at once until then."""
-        return self._probe_at > self._limit
-
-    async def call(
-        self, send: Callable[[], Awaitable[T]], until: float | None = None, *, may_repeat: bool = True
-    ) -> T | None:
-        """Return what `send` returns, called once the server answers, or as a probe.
-
-        None if it failed because of an outage: then call again, which waits behind the others. Without `may_repeat` the
-        error is raised instead, except for a probe. Every other error is raised. Raises `Fault` of kind `deadline` if
-        `until`, a time of the running loop, comes while it waits, and of kind `outage` once the wait was given up, or
-        of the kind of the server's refusal.
-        """
-        if self._loop is not asyncio.get_running_loop():
-            self._enter(asyncio.get_running_loop())
-        is_probe = self._is_open and await self._wait_for_probe(until)
-        outage = self.outages
-        try:
-            result = await send()
-            self._record_answer(is_probe)
-            return result
-        except Fault as fault:
-            is_outage = self._record_fault(fault, outage, until, is_probe)
-            if is_outage and (is_probe or may_repeat):
-                return None
-            raise
-        finally:
-            if is_probe:
-                self._probing.release()
-
-    async def _wait_for_probe(self, until: float | None) -> bool:
-        """Wait until a probe is due, and hold `_probing` then; return False once the circuit is closed."""
-        async with deadline_at(until):
-            await self._probing.acquire()
-        try:
-            while self._is_open and self._probe_at - _now() > 1e-9:
-                if self._has_given_up:
-                    raise self._outage_fault()
-                self._changed.clear()
-                async with deadline_at(until):
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout_at(self._probe_at):
-                            await self._changed.wait()
-        except BaseException:
-            self._probing.release()
-            raise
-        if not self._is_open:
-            self._probing.release()
-        return self._is_open
-
-    def _record_answer(self, is_probe: bool) -> None:
-        """Close the circuit, except for an answer to a request that was sent before the server's refusal."""
-        if self._refusal is not None and not is_probe:
+    def _note_answer(self, turn: LimiterTurn) -> None:
+        """End an outage, except by an answer to a request that was sent before the server's refusal."""
+        if self._refusal is not None and not turn.is_probe:
             return
         if self._is_announced:
             log.warning("the model server answers again, after %.0f s", _now() - self._since)
-        self._reset()
-        self._changed.set()
-
-    def _record_fault(self, fault: Fault, outage: int, until: float | None, is_probe: bool) -> bool:
-        """Record how a request sent during `outage` failed; return whether to repeat it because of an outage."""
-        is_late = fault.kind == "timeout" and until is not None and _now() >= until
-        if fault.kind in _LOCAL_KINDS or is_late:
-            return False
-        if fault.kind in ACCESS_KINDS:
-            self._refuse(fault)
-            return False
-        if fault.kind not in OUTAGE_KINDS:
-            self._record_answer(is_probe)
-            return False
-        if is_probe:
-            self._continue_outage(fault)
-        elif not self._is_open and outage == self.outages:
-            self._count_failure(fault)
-            return self._is_open and not self._has_given_up
-        return not self._has_given_up
+        if self._failures or self._is_away:
+            self._end_outage()
 
     def _count_failure(self, fault: Fault) -> None:
-        """Count a consecutive failure, which may open the circuit."""
+        """Count a consecutive failure, which may begin an outage."""
         self._since = self._since if self._failures else _now()
         self._failures += 1
         if self._failures >= self._after:
-            self._is_open = True
+            self._is_away = True
             self._limit = _now() + self._wait
             self.outages += 1
             self._plan_probe(fault)
@@ -419,7 +266,7 @@ class CircuitBreaker:
 
     def _refuse(self, fault: Fault) -> None:
         """Fail all waiting requests, and later ones until the server accepts a probe."""
-        self._is_open = True
+        self._is_away = True
         self._limit = -inf
         self._refusal = fault
         self._probe_at = _now() + _REFUSED_PAUSE
@@ -434,14 +281,110 @@ class CircuitBreaker:
         return f"the model server has not answered for {_now() - self._since:.0f} s ({self._problem})"
 
 
-def _now() -> float:
-    return asyncio.get_running_loop().time()
+class _RateLimit:
+    """A token bucket, stored as the time at which it is full again.
+
+    A request waits until its amount is available, but for at most a full bucket: then it is sent, and later requests
+    wait until its debt is paid. So a request of more tokens than a whole minute allows is sent, too.
+    """
+
+    def __init__(self, per_minute: float | None) -> None:
+        self._seconds_per_unit = 0.0 if per_minute is None else 60.0 / per_minute
+        self._full_at = -inf
+
+    def time_for(self, amount: int) -> float:
+        """Return the time from which this amount may be charged."""
+        return self._full_at - max(0.0, BURST - amount * self._seconds_per_unit)
+
+    def charge(self, amount: int) -> None:
+        """Charge an amount; a negative amount is a refund."""
+        self._full_at = max(self._full_at, _now()) + amount * self._seconds_per_unit
 
 
-TEMPLATE_TOKENS = 16  # most tokens that a chat template adds to a message: its role and the markers around it
-_MILLION = 1_000_000
-_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens"})
-_COPIES = frozenset({"n", "best_of"})  # parameters by which a server generates several replies, and bills all of them
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Most attempts, at least 1, and the waits between them.
+
+    The first wait is drawn from 0 to `first` seconds; the range doubles with each attempt, up to `longest` seconds.
+    """
+
+    attempts: int = 4
+    first: float = 0.5
+    longest: float = 60.0
+
+
+async def call_with_retries(once: Callable[[], Awaitable[T]], policy: RetryPolicy, until: float | None = None) -> T:
+    """Call `once` with retries, and return its result. Nothing else retries: a backend makes one attempt per call.
+
+    A `Fault` is retried if a retry may succeed, no sooner than its `retry_after`, and not at all if that is more than
+    `MAX_WAIT`: then its message includes this. `until` is a time of the running loop's clock: a wait that would last
+    until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`.
+    """
+    jitter = wait_random_exponential(multiplier=policy.first, max=policy.longest)
+
+    def wait(state: RetryCallState) -> float:
+        # Jitter is added to the provider's wait, so that a burst does not return as a burst.
+        return _requested_wait(_last_error(state)) + jitter(state)
+
+    def check_time(state: RetryCallState) -> None:
+        last = _last_error(state)
+        ends = _now() + (state.next_action.sleep if state.next_action else 0.0)
+        if isinstance(last, Fault) and until is not None and ends >= until:
+            raise Fault("deadline", f"no time is left to ask again after {last.kind}: {last}") from last
+
+    async def attempt() -> T:  # tenacity only awaits an `async def`
+        return await once()
+
+    loop = AsyncRetrying(
+        retry=retry_if_exception(_should_retry),
+        wait=wait,
+        stop=stop_after_attempt(policy.attempts),
+        before_sleep=check_time,
+        sleep=asyncio.sleep,
+        reraise=True,
+    )
+    try:
+        return await loop(attempt)
+    except Fault as fault:
+        requested = _requested_wait(fault)
+        if fault.kind not in RETRYABLE or requested <= MAX_WAIT:
+            raise
+        problem = f"the provider asks for a wait of {requested:.0f} s, more than the limit of {MAX_WAIT:.0f} s"
+        raise Fault(fault.kind, f"{problem}: {fault}", fault.retry_after) from fault.__cause__
+
+
+def _last_error(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None
+
+
+def _should_retry(error: BaseException) -> bool:
+    """Return True if another attempt may succeed, and may start soon enough."""
+    return isinstance(error, Fault) and error.kind in RETRYABLE and _requested_wait(error) <= MAX_WAIT
+
+
+def _requested_wait(error: BaseException | None) -> float:
+    """Return the seconds of the provider's `Retry-After`, 0 without one."""
+    return (isinstance(error, Fault) and error.retry_after) or 0.0
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Return the seconds to wait, at least 0; None if the headers do not have them in a known form.
+
+    In this order: `retry-after-ms`, and `Retry-After` as seconds or as a date, which is 0 once it is past. A negative
+    number counts as none. `now` has a time zone.
+    """
+    values = {name.lower(): value.strip() for name, value in headers.items()}
+    milliseconds = values.get("retry-after-ms", "")
+    if _NUMBER.fullmatch(milliseconds):
+        return float(milliseconds) / 1000
+    value = values.get("retry-after", "")
+    if _NUMBER.fullmatch(value):
+        return float(value)
+    try:  # any of the three formats of RFC 9110; a date without a zone is in UTC
+        date = parsedate_to_datetime(value)
+        return max(0.0, ((date if date.tzinfo else date.replace(tzinfo=UTC)) - now).total_seconds())
+    except (ValueError, OverflowError, TypeError):
+        return None
 
 
 def price_of(model: str, user_prices: Mapping[str, Price]) -> Price | None:
@@ -450,7 +393,7 @@ def price_of(model: str, user_prices: Mapping[str, Price]) -> Price | None:
 
 
 def cost(price: Price | None, tokens_in: int | None, tokens_out: int | None) -> float | None:
-    """Return the cost of a reply; None if its price or a number of tokens is unknown. What is free costs 0 anyway."""
+    """Return the cost in US dollars; None, never 0, if it is not known. What is free costs 0 anyway."""
     if price is not None and price.input == price.output == 0.0:
         return 0.0
     if price is None or tokens_in is None or tokens_out is None:
@@ -473,24 +416,26 @@ def reply_limit(parameters: Mapping[str, JsonValue], usual: int) -> int:
     The largest limit counts wherever it is set (in `extra_body` too), times the number of replies. `usual` is the
     default if none is set.
     """
-    numbers: list[tuple[str, int]] = []
-    pending: list[JsonValue] = [dict(parameters)]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, dict):
-            numbers += [(name, inner) for name, inner in value.items() if isinstance(inner, int)]
-            pending += value.values()
-        elif isinstance(value, list):
-            pending += value
+    numbers = list(_named_numbers(dict(parameters)))
     limit = max((number for name, number in numbers if name in _LIMITS), default=usual)
     return limit * math.prod(max(1, number) for name, number in numbers if name in _COPIES)
+
+
+def _named_numbers(value: JsonValue) -> Iterator[tuple[str, int]]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if isinstance(inner, int):
+                yield name, inner
+            yield from _named_numbers(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _named_numbers(inner)
 
 
 class Budget:
     """Limits of a run, in US dollars and calls, and the amounts spent. None means no limit.
 
-    Reserve the maximum cost before every attempt, retries included; then settle its actual cost, or release it if it
-    was not sent. Sums are exact.
+    Reserve the maximum cost before every attempt, retries included; then settle its actual cost. Sums are exact.
 
         with await budget.reserve_when_free(most) as reservation:
             reply = await send()
@@ -501,18 +446,17 @@ class Budget:
     the bills of that request and of those in flight exceed their reservations.
 
     `calls` counts the requests sent. Of them, `unpriced` are not in `spent`, because neither their cost nor a bound of
-    it was known. `exhausted` is True once a reservation was refused. For use in one event loop.
+    it was known.
     """
 
     def __init__(self, max_cost: float | None = None, max_calls: int | None = None) -> None:
         """Set the limits. Raises `ConfigError` for one that is negative or not a finite number."""
         for name, limit in (("--max-cost", max_cost), ("--max-calls", max_calls)):
-            if limit is not None and not 0 <= limit < math.inf:
+            if limit is not None and not 0 <= limit < inf:
                 raise ConfigError(f"{name}: {limit} is not a valid limit; give a number that is not negative")
         self.calls = 0
         self.unpriced = 0
-        self.exhausted = False
-        self._max_cost = None if max_cost is None else _to_fraction(max_cost)
+        self.max_cost = _to_fraction(max_cost)
         self._max_calls = max_calls
         self._spent = Fraction()
         self._reserved = Fraction()
@@ -531,10 +475,9 @@ class Budget:
 
     def reserve(self, cost: float | None) -> "Reservation":
         """Reserve a call and its maximum cost, if known. Raises `Fault` of kind `budget` if a limit may be exceeded."""
-        most = None if cost is None else _to_fraction(cost)
+        most = _to_fraction(cost)
         refusal = self._refusal_reason(most)
         if refusal is not None:
-            self.exhausted = True
             raise Fault("budget", refusal)
         self._in_flight += 1
         self._reserved += most or 0
@@ -554,9 +497,10 @@ class Budget:
 
     def _can_fit_later(self, cost: float | None) -> bool:
         """Return True if only the reservations in flight leave too little."""
-        if self._max_cost is None or cost is None or self._overrun is not None or self._has_no_call_left():
+        if self.max_cost is None or self._overrun is not None or self._has_no_call_left():
             return False
-        return self._spent + _to_fraction(cost) <= self._max_cost < self._spent + self._reserved + _to_fraction(cost)
+        most = _to_fraction(cost)
+        return most is not None and self._spent + most <= self.max_cost < self._spent + self._reserved + most
 
     def _has_no_call_left(self) -> bool:
         return self._max_calls is not None and self.calls + self._in_flight >= self._max_calls
@@ -567,9 +511,9 @@ class Budget:
             usage = f"{self.calls} sent, {self._in_flight} in flight"
             limit = "1 call" if self._max_calls == 1 else f"{self._max_calls} calls"
             return f"the limit of {limit} is reached ({usage}); raise --max-calls to go on"
-        if self._max_cost is None:
+        if self.max_cost is None:
             return None
-        limit = f"the limit of {_format_dollars(self._max_cost)}"
+        limit = f"the limit of {_format_dollars(self.max_cost)}"
         spent = f"{_format_dollars(self._spent)} spent"
         if self._overrun is not None:
             hint = "raise calls.max_tokens to all that a reply may take, hidden reasoning too, or check calls.prices"
@@ -577,23 +521,22 @@ class Budget:
         if most is None:
             hint = "state it under `calls.prices` in the config, or leave --max-cost out"
             return f"{limit} cannot be held, as the price of the model is unknown; {hint}"
-        if self._spent + self._reserved + most <= self._max_cost:
+        if self._spent + self._reserved + most <= self.max_cost:
             return None
         usage = f"{spent}, {_format_dollars(self._reserved)} reserved for requests in flight"
         excess = f"{usage}, and this one may cost {_format_dollars(most)}"
         return f"{limit} might be passed: {excess}; raise --max-cost to go on"
 
-    def _end(self, most: Fraction | None, is_sent: bool, cost: Fraction | None = None) -> None:
-        """End a reservation; all sending stops if the bill of a request that was sent exceeds it."""
+    def _settle(self, most: Fraction | None, bill: Fraction | None) -> None:
+        """Charge the bill of a request in place of its reservation; all sending stops if it is more."""
         self._in_flight -= 1
         self._reserved -= most or 0
-        if is_sent:
-            self.calls += 1
-            self.unpriced += cost is None
-            self._spent += cost or 0
-            if cost is not None and most is not None and cost > most:
-                bill = f"a request was billed {_format_dollars(cost)}"
-                self._overrun = f"{bill}, and at most {_format_dollars(most)} was reserved for it"
+        self.calls += 1
+        self.unpriced += bill is None
+        self._spent += bill or 0
+        if bill is not None and most is not None and bill > most:
+            problem = f"a request was billed {_format_dollars(bill)}"
+            self._overrun = f"{problem}, and at most {_format_dollars(most)} was reserved for it"
         waiting = self._waiting
         self._waiting = []
         for freed in waiting:
@@ -602,22 +545,25 @@ class Budget:
 
 
 class Reservation:
-    """The amount reserved for one attempt, until it is settled or released, once.
+    """The amount reserved for one attempt, until it is settled, once.
 
-    As a context manager, it charges an attempt that ends with neither as if it was sent, since it may have been.
+    As a context manager, it charges an attempt that ends without a bill as if it was sent, since it may have been.
     """
 
     def __init__(self, budget: Budget, most: Fraction | None) -> None:
         self._budget = budget
         self._most = most
-        self._ended = False
+        self._is_settled = False
 
     def settle(self, cost: float | None) -> None:
-        """Charge the cost of an attempt that was sent, or the reservation if the cost is unknown, and free the rest.
+        """Charge the cost of an attempt, or the reservation if the cost is unknown, and free the rest.
 
         A failed attempt may have a cost too; pass 0 only where no provider bills it (429, no connection).
         """
-        self._end(is_sent=True, cost=self._most if cost is None else _to_fraction(cost))
+        if self._is_settled:
+            raise RuntimeError("a reservation is settled once")
+        self._is_settled = True
+        self._budget._settle(self._most, self._most if cost is None else _to_fraction(cost))
 
     def settle_unbounded(self) -> None:
         """Charge the reservation of an attempt whose bill may exceed it by any amount, and stop all sending."""
@@ -626,27 +572,19 @@ class Reservation:
             self._budget._overrun = f"a reply was too large to read, so its bill may exceed {bound}"
         self.settle(None)
 
-    def release(self) -> None:
-        """Free the whole reservation of an attempt that was not sent."""
-        self._end(is_sent=False)
-
-    def _end(self, *, is_sent: bool, cost: Fraction | None = None) -> None:
-        if self._ended:
-            raise RuntimeError("a reservation is settled or released once")
-        self._ended = True
-        self._budget._end(self._most, is_sent, cost)
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self._ended:
+        if not self._is_settled:
             self.settle(None)
 
 
-def _to_fraction(dollars: float) -> Fraction:
+def _to_fraction(dollars: float | None) -> Fraction | None:
     """Return the decimal number as it is written, so that three times 0.1 is 0.3."""
-    if not 0 <= dollars < math.inf:
+    if dollars is None:
+        return None
+    if not 0 <= dollars < inf:
         raise ValueError(f"a cost is a finite number that is not negative, not {dollars}")
     return Fraction(Decimal(str(dollars)))  # several times as fast as `Fraction` on the text
 

@@ -97,7 +97,14 @@ class Recorder:
         self._keys = set(recording.calls)
         try:
             self._file = _open_for_append(self._path)
-            _truncate_to_lines(self._file, self._path, recording.size)
+            self._file.seek(0)
+            if self._file.read(len(GZIP)) == GZIP:
+                self._file.close()
+                raise InputError(f"{path}: is gzipped; unpack it, or record to another file")
+            self._file.truncate(recording.size)
+            self._file.seek(max(0, recording.size - 1))
+            if self._file.read(1) not in (b"\n", b""):
+                self._file.write(b"\n")
         except OSError as error:
             raise self._write_error(error) from None
         if recording.torn:
@@ -132,17 +139,6 @@ class Recorder:
 def _open_for_append(path: Path) -> IO[bytes]:
     """Open the file to read and append. A new one is its owner's alone, because it contains prompts."""
     return open(path, "a+b", opener=lambda name, flags: os.open(name, flags, 0o600))
-
-
-def _truncate_to_lines(file: IO[bytes], path: Path, size: int) -> None:
-    file.seek(0)
-    if file.read(len(GZIP)) == GZIP:
-        file.close()
-        raise InputError(f"{path}: is gzipped; unpack it, or record to another file")
-    file.truncate(size)
-    file.seek(max(0, size - 1))
-    if file.read(1) not in (b"\n", b""):
-        file.write(b"\n")
 
 
 class Replay(Backend):
@@ -180,8 +176,11 @@ class Replay(Backend):
         call = self._calls.get(request.digest)
         if call is not None:
             return call.reply
-        similar = [_differing(request, other) for other in self._by_question[_question(request)]]
-        differing = min(similar, key=len, default=None)
+        parts = _name_parts(request)
+        similar = [_name_parts(other) for other in self._by_question[_question(request)]]
+        # as JSON, where 1 is neither 1.0 nor true
+        unequal = [sorted(n for n in parts | other if parts.get(n) != other.get(n)) for other in similar]
+        differing = min(unequal, key=len, default=None)
         difference = f"it differs in {', '.join(differing)}" if differing else "the question is not in it"
         problem = f"{self._path.name} holds no reply to this request: {difference}"
         raise Fault("unrecorded", f"{problem}; use the recorded settings, or record again")
@@ -217,12 +216,6 @@ def _most_used_capabilities(requests: list[Request]) -> Capabilities:
     most_common = tops.most_common(1)[0][0] if tops else None
     form = forms.most_common(1)[0][0] if forms else "text"
     return Capabilities(form, logprobs=bool(tops), top_logprobs=most_common if isinstance(most_common, int) else 0)
-
-
-def _differing(request: Request, other: Request) -> list[str]:
-    """Return the names of what differs as JSON, where 1 is neither 1.0 nor true."""
-    here, there = _name_parts(request), _name_parts(other)
-    return sorted(name for name in here | there if here.get(name) != there.get(name))
 
 
 def _name_parts(request: Request) -> dict[str, bytes]:

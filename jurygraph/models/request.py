@@ -1,4 +1,6 @@
-"""Faults between a request and its reply, with the same names for every backend.
+"""Requests to a model, its replies, and their permanent storage, in the same types for every backend.
+
+So are the faults between a request and its reply:
 
 kind          cause           retry   meaning
 timeout       infrastructure  yes     no whole reply in time
@@ -41,6 +43,17 @@ from jurygraph.errors import BudgetExceeded, JurygraphError, ModelAccessError, M
 from jurygraph.schema import Call, CallUse, Cause, Failure, FrozenModel, Material, Message, RecordedVerdict, Step
 from jurygraph.schema.frozen_model import Count, Id, Number, digest_of
 from jurygraph.schema.task import NonNegative
+
+R = TypeVar("R", RecordedVerdict, Material)
+# purposes of calls to which their author gives none
+JUDGE = "judge"
+DERIVE = "derive"
+REPAIR = "repair"
+
+SchemaMode = Literal["native", "grammar", "instructed", "text"]
+"""Method that makes a reply match its schema: by the endpoint (`native`), a grammar in the engine, or instructions in
+the messages; `text` is without a schema.
+"""
 
 RETRYABLE = frozenset({"timeout", "connection", "rate-limit", "server", "unreadable"})
 RESPONSE_KINDS = frozenset({"overflowed", "refused", "truncated", "empty", "malformed"})
@@ -185,18 +198,6 @@ def error_kind(status: int, error: ServerError) -> str:
     if error.codes & _OVERFLOW_CODES or _OVERFLOW_MESSAGES.search(error.message):
         return "overflowed"
     return "rejected"
-
-
-R = TypeVar("R", RecordedVerdict, Material)
-# purposes of calls to which their author gives none
-JUDGE = "judge"
-DERIVE = "derive"
-REPAIR = "repair"
-
-SchemaMode = Literal["native", "grammar", "instructed", "text"]
-"""Method that makes a reply match its schema: by the endpoint (`native`), a grammar in the engine, or instructions in
-the messages; `text` is without a schema.
-"""
 
 
 class Request(FrozenModel):

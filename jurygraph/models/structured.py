@@ -10,10 +10,10 @@ import math
 import re
 from bisect import bisect_right
 from codecs import getincrementaldecoder
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, count, islice
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import accumulate, chain, islice
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
@@ -26,37 +26,79 @@ T = TypeVar("T", bound=BaseModel)
 
 _TRUNCATED = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
 _WITHHELD = frozenset({"content_filter", "safety", "refusal", "recitation", "blocklist", "prohibited_content", "spii"})
-_REFERENCE = re.compile(r'"\$ref": "#/\$defs/([^"]+)"')
 _REASONING = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
 _CODE_FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*\s(?P<inside>.*)```\s*", re.DOTALL)
 _MAX_MESSAGE = 300
 _MAX_REPLY = 4_000
 _MAX_OBJECTS = 5_000
 _JSON_ALONE = "no code fence, and no word before or after it"
+_COPIED = "type description enum minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum".split()
+_HANDLED = frozenset((*_COPIED, "const", "anyOf", "oneOf", "items", "properties", "required", "additionalProperties"))
+_DROPPED = frozenset(
+    "$defs title default examples deprecated readOnly writeOnly discriminator format pattern minLength maxLength"
+    " multipleOf".split()
+)
+
+_SPACES = " \t\n\r"
+_MAX_UNSEEN = 0.05  # largest error of a probability, if one of the two words is not among the alternatives
+_LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
+_ROUNDING = 1e-3  # most by which a server's log probability may be above 0
+_STRING_OR_BOOLEAN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|true|false', re.DOTALL)
+_VALUE = re.compile(r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[\]:,]+""", re.DOTALL)
 
 
 def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
     """Return a pydantic model's JSON schema in the subset that OpenAI's strict mode, vLLM, SGLang and llama.cpp accept.
 
-    Every field is required, in the order of the model, and no other is allowed. Definitions are inlined, except
-    recursive ones. Kept are types, descriptions, enumerations, alternatives, and the bounds of numbers and of list
-    lengths; llama.cpp's own grammars ignore the bounds of numbers that are not whole. Removed are titles, defaults,
-    formats, patterns, text lengths and multiples, which one or the other rejects; `parse_reply` still checks them. Each
-    call computes it again, in half a millisecond: keep the result.
+    Every field is required, in the order of the model, and no other is allowed. Definitions are inlined. Kept are
+    types, descriptions, enumerations, alternatives, and the bounds of numbers and of list lengths; llama.cpp's own
+    grammars ignore the bounds of numbers that are not whole. Removed are titles, defaults, formats, patterns, text
+    lengths and multiples, which one or the other rejects; `parse_reply` still checks them. Each call computes it again,
+    in half a millisecond: keep the result.
 
-    Raises `TypeError` if the subset cannot express the model: objects with free keys, tuples of mixed types, sets, and
-    values of any type.
+    Raises `TypeError` if the subset cannot express the model: objects with free keys, tuples of mixed types, sets,
+    values of any type, and models that contain themselves.
     """
     schema = reply_model.model_json_schema()
-    definitions = schema.get("$defs", {})
-    recursive = frozenset(name for name in definitions if name in _reachable_definitions(name, definitions))
-    strict = _Strict(reply_model.__name__, definitions, recursive)
-    root = strict.schema(definitions[_definition_name(schema)] if "$ref" in schema else schema, "")
-    if root.get("type") != "object":
+    strict = _strict_schema(schema, reply_model.__name__, schema.get("$defs", {}))
+    if strict.get("type") != "object":
         raise TypeError(f"{reply_model.__name__} is not an object, as an answer has to be; give it a field")
-    # Definitions that cannot be inlined.
-    kept: dict[str, JsonValue] = {name: strict.schema(definitions[name], name) for name in sorted(recursive)}
-    return {**root, "$defs": kept} if kept else root
+    return strict
+
+
+def _strict_schema(source: Mapping[str, Any], location: str, definitions: Mapping[str, Any]) -> dict[str, JsonValue]:
+    if "$ref" in source:
+        name = str(source["$ref"]).removeprefix("#/$defs/")
+        if name not in definitions:
+            raise _schema_error(location, "contains itself")
+        siblings = {key: value for key, value in source.items() if key != "$ref"}
+        others = {key: value for key, value in definitions.items() if key != name}  # none in it may refer to it
+        return _strict_schema({**definitions[name], **siblings}, location, others)
+    if unknown := sorted(source.keys() - _HANDLED - _DROPPED):
+        raise _schema_error(location, f"has {unknown[0]}")
+    if not source.keys() & {"type", "enum", "const", "anyOf", "oneOf"}:
+        raise _schema_error(location, "may be anything")
+    converted = {name: source[name] for name in _COPIED if name in source}
+    if "const" in source:
+        converted["enum"] = [source["const"]]
+    if alternatives := source.get("anyOf", source.get("oneOf")):
+        converted["anyOf"] = [_strict_schema(alternative, location, definitions) for alternative in alternatives]
+    if source.get("type") == "array":
+        converted["items"] = _strict_schema(source.get("items", {}), f"{location}[]", definitions)
+    if source.get("type") == "object":
+        if "properties" not in source or source.get("additionalProperties"):
+            raise _schema_error(location, "has free keys")
+        fields = source["properties"].items()
+        converted["properties"] = {n: _strict_schema(field, f"{location}.{n}", definitions) for n, field in fields}
+        converted["required"] = list(source["properties"])
+        converted["additionalProperties"] = False
+    return converted
+
+
+def _schema_error(location: str, problem: str) -> TypeError:
+    return TypeError(
+        f"{location} {problem}, which no strict schema can say; use fields, tuples of one type, or Literals"
+    )
 
 
 def unwrap_reply(reply: Reply) -> Reply:
@@ -191,95 +233,22 @@ def _find_flaw(data: Any, dumped: Any) -> Problem | None:
     `dumped` is `data` as parsed and dumped by the pydantic model. An error is a field left to its default, or a boolean
     for a number, since Python accepts True for 1.
     """
-    if isinstance(data, bool) is not isinstance(dumped, bool):
-        return Problem((), f"is {json.dumps(data)}", "write a value of the type that is asked for")
-    parts: Iterable[tuple[str | int, Any, Any]]
-    if isinstance(data, dict):
-        dumped = dumped if isinstance(dumped, dict) else data
-        missing = next((name for name in dumped if name not in data), None)
-        if missing is not None:
-            return Problem((missing,), "is missing", "write every field")
-        parts = ((name, part, dumped.get(name, part)) for name, part in data.items())
-    elif isinstance(data, list):
-        dumped = dumped if isinstance(dumped, list) and len(dumped) == len(data) else data
-        parts = zip(range(len(data)), data, dumped, strict=True)
-    else:
-        return None
-    for step, part, dumped_part in parts:
-        if flaw := _find_flaw(part, dumped_part):
-            return Problem((step, *flaw.path), flaw.problem, flaw.remedy)
+    given = dict(_walk(data))
+    for path, value in _walk(dumped):
+        if path not in given:
+            if isinstance(given.get(path[:-1]), dict):
+                return Problem(path, "is missing", "write every field")
+        elif isinstance(value, bool) is not isinstance(given[path], bool):
+            return Problem(path, f"is {json.dumps(given[path])}", "write a value of the type that is asked for")
     return None
 
 
-class _Strict(NamedTuple):
-    """Convert the schemas of one pydantic model to the strict subset."""
-
-    model_name: str
-    definitions: Mapping[str, Any]
-    recursive: frozenset[str]
-
-    def schema(self, source: Mapping[str, Any], location: str) -> dict[str, JsonValue]:
-        """Convert one schema; `location` is its path, for errors."""
-        if "$ref" in source:
-            name = _definition_name(source)
-            if name in self.recursive:
-                return {"$ref": source["$ref"]}  # strict mode allows no other key with a reference
-            siblings = {key: value for key, value in source.items() if key != "$ref"}
-            return self.schema({**self.definitions[name], **siblings}, location)
-        if unknown := sorted(source.keys() - _HANDLED - _DROPPED):
-            raise self._type_error(location, f"has {unknown[0]}")
-        converted = {name: source[name] for name in _COPIED if name in source}
-        if source.get("type") == "object":
-            if "properties" not in source or source.get("additionalProperties"):
-                raise self._type_error(location, "has free keys")
-            fields = {name: self.schema(field, f"{location}.{name}") for name, field in source["properties"].items()}
-            return {**converted, "properties": fields, "required": list(fields), "additionalProperties": False}
-        if not source.keys() & {"type", "enum", "const", "anyOf", "oneOf"}:
-            raise self._type_error(location, "may be anything")
-        if "const" in source:
-            converted["enum"] = [source["const"]]
-        if alternatives := source.get("anyOf", source.get("oneOf")):
-            converted["anyOf"] = [self.schema(alternative, location) for alternative in alternatives]
-        if source.get("type") == "array":
-            converted["items"] = self.schema(source.get("items", {}), f"{location}[]")
-        return converted
-
-    def _type_error(self, location: str, problem: str) -> TypeError:
-        field = f"{self.model_name}{'' if location.startswith('.') or not location else ' '}{location}"
-        return TypeError(
-            f"{field} {problem}, which no strict schema can say; use fields, tuples of one type, or Literals"
-        )
-
-
-_COPIED = "type description enum minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum".split()
-_HANDLED = frozenset((*_COPIED, "const", "anyOf", "oneOf", "items", "properties", "required", "additionalProperties"))
-_DROPPED = frozenset(
-    "$defs title default examples deprecated readOnly writeOnly discriminator format pattern minLength maxLength"
-    " multipleOf".split()
-)
-
-
-def _definition_name(reference: Mapping[str, Any]) -> str:
-    return str(reference["$ref"]).removeprefix("#/$defs/")
-
-
-def _reachable_definitions(name: str, definitions: Mapping[str, Any]) -> set[str]:
-    reached: set[str] = set()
-    waiting = [name]
-    while waiting:
-        found = set(_REFERENCE.findall(json.dumps(definitions[waiting.pop()]))) - reached
-        reached |= found
-        waiting += found
-    return reached
-
-
-_SPACE = re.compile(r"[ \t\n\r]*")
-_SPACES = " \t\n\r"
-_JSON = json.JSONDecoder()
-_MAX_UNSEEN = 0.05  # largest error of a probability, if one of the two words is not among the alternatives
-_LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
-_ROUNDING = 1e-3
-_VALUE = re.compile(r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[\]:,]+""", re.DOTALL)
+def _walk(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield a JSON value and all values inside it, in order, each with its path."""
+    yield path, value
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, part in parts:
+        yield from _walk(part, (*path, step))
 
 
 def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
@@ -293,15 +262,16 @@ def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
     probability to the word that is not among them; and if the tokens do not spell the text. They may spell more around
     it: a server removes fences and thoughts from the text.
     """
-    offset = offset_of(reply.text, path) if reply.tokens else None
-    if offset is None or not reply.text.startswith(("true", "false"), offset):
-        return None
-    alternatives = _alternatives_at(reply, offset)
+    offset = offset_of_boolean(reply.text, path) if reply.tokens else None
+    alternatives = None if offset is None else _alternatives_at(reply, offset)
     return None if alternatives is None else _share_of_true(alternatives)
 
 
 def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
-    """Read log probabilities in OpenAI's format: of every token, or of none if one is unreadable, which left a gap."""
+    """Read log probabilities in OpenAI's format: of every token, or of none if one is unreadable, which left a gap.
+
+    Alternatives of a token are needed only where a value of a JSON text begins, and are kept only there.
+    """
     entries = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(entries, list):
         return ()
@@ -332,9 +302,7 @@ def _token(entry: Any) -> tuple[str, float] | None:
     number: Any = entry.get("logprob")
     if not isinstance(text, str) or not isinstance(number, (float, int)) or not number <= _ROUNDING:
         return None
-    if _LEAST_LOGPROB <= number <= 0.0:
-        return text, float(number)
-    return text, 0.0 if number > 0.0 else _LEAST_LOGPROB
+    return text, max(_LEAST_LOGPROB, min(0.0, float(number)))
 
 
 def token_texts(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]:
@@ -343,12 +311,10 @@ def token_texts(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]
     The texts are returned unchanged if a token has no bytes, or if the bytes are not UTF-8.
     """
     decoder = getincrementaldecoder("utf-8")()
-    byte_lists = [list(codes) for _, codes in tokens if isinstance(codes, Sequence)]
     try:
-        texts = [decoder.decode(bytes(codes)) for codes in byte_lists]
+        return [decoder.decode(bytes(codes if isinstance(codes, Sequence) else [-1])) for _, codes in tokens]
     except (ValueError, TypeError):
-        texts = []
-    return texts if texts and len(texts) == len(tokens) else [text for text, _ in tokens]
+        return [text for text, _ in tokens]
 
 
 def value_token_indices(text: str, tokens: Sequence[str]) -> Collection[int]:
@@ -365,47 +331,14 @@ def value_token_indices(text: str, tokens: Sequence[str]) -> Collection[int]:
     return {bisect_right(ends, start) for start in starts}
 
 
-def offset_of(text: str, path: Sequence[str | int]) -> int | None:
-    """Return the offset in characters at which the value at `path` begins in a JSON text; None if there is none."""
-    try:
-        offset = _skip_space(text, 0)
-        for step in path:
-            offset = _offset_of_part(text, offset, step)
-    except (ValueError, LookupError, RecursionError):
+def offset_of_boolean(text: str, path: Sequence[str | int]) -> int | None:
+    """Return the offset in characters of the boolean at `path` in a JSON text; None if there is none."""
+    offsets = (match.start() for match in _STRING_OR_BOOLEAN.finditer(text) if match[0][0] != '"')
+    try:  # the words stand in the order of the document, unless a field occurs twice
+        booleans = [place for place, value in _walk(json.loads(text)) if isinstance(value, bool)]
+        return dict(zip(booleans, offsets, strict=True)).get(tuple(path))
+    except (ValueError, RecursionError):
         return None
-    return offset
-
-
-def _offset_of_part(text: str, offset: int, step: str | int) -> int:
-    """Return the offset of a member or an element. Raises `LookupError` or `ValueError` if there is none."""
-    closing = {"{": "}", "[": "]"}[text[offset]]
-    for index in count():
-        offset = _skip_space(text, offset + 1)
-        name = index
-        if text[offset] == closing:
-            break
-        if closing == "}":
-            name, offset = _decode_value(text, offset)
-            if text[offset] != ":":
-                break
-            offset = _skip_space(text, offset + 1)
-        if name == step:
-            return offset
-        _, offset = _decode_value(text, offset)
-        if text[offset] != ",":
-            break
-    raise LookupError(step)
-
-
-def _decode_value(text: str, offset: int) -> tuple[Any, int]:
-    """Return the value at an offset, and the offset of what follows it."""
-    value, end = _JSON.raw_decode(text, offset)
-    return value, _skip_space(text, end)
-
-
-def _skip_space(text: str, offset: int) -> int:
-    match = _SPACE.match(text, offset)
-    return offset if match is None else match.end()
 
 
 def _alternatives_at(reply: Reply, offset: int) -> list[tuple[str, float]] | None:

@@ -121,12 +121,9 @@ class TextFile:
         Raises `InputError` if a line is not UTF-8 or longer than `LONGEST_LINE`, and if the file has changed.
         """
         self._file.seek(0)
-        number = offset = next_check = 0
+        number = offset = 0
         while content := self._file.readline(LONGEST_LINE + 1):
             number += 1
-            if offset >= next_check:  # about as often as the file's buffer is filled
-                self.refuse_changed()
-                next_check = offset + _CHUNK
             if len(content) > LONGEST_LINE:
                 self._refuse(number, f"is longer than {LONGEST_LINE >> 20} MB; write one object a line, ended with LF")
             mark = len(UTF8_MARK) if number == 1 and content.startswith(UTF8_MARK) else 0
@@ -159,24 +156,14 @@ class TextFile:
 
     def _unpack(self) -> None:
         """Replace a gzip file by its content, since only that allows to read a line in its middle again."""
-        with self._file as packed:
-            unpacked = _spool(self._unpacked_chunks(packed))
-        self._file = unpacked
-        self._state = file_state(unpacked)
-
-    def _unpacked_chunks(self, packed: IO[bytes]) -> Iterator[bytes]:
-        packed.seek(0)
-        number = 1
-        try:
-            with gzip.GzipFile(fileobj=packed) as content:
-                while chunk := content.read1(_CHUNK):
-                    number = number + chunk.count(b"\n")
-                    yield chunk
-            self.refuse_changed()
-        except EOFError:
-            self._refuse(number, "the gzip file is cut short here; copy it again")
-        except (gzip.BadGzipFile, zlib.error) as error:
-            self._refuse(number, f"the gzip file is damaged here ({error}); copy it again")
+        with self._file as packed, gzip.GzipFile(fileobj=packed) as content:
+            packed.seek(0)
+            try:
+                self._file = _spool(_chunks(content))
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                problem = f"the gzip file is cut short or damaged ({error})"
+                raise InputError(f"{self.name}: {problem}; copy it again") from None
+        self._state = file_state(self._file)
 
     def _decode(self, content: bytes, number: int) -> str:
         try:
@@ -216,18 +203,13 @@ def refuse_unreadable(path: str | Path) -> Iterator[None]:
 
 
 def _missing_file_hint(path: Path) -> str:
-    """Return a hint to the file that a missing path may mean; a hidden file only if the path is hidden too."""
+    names = []
     with suppress(OSError):
-        names = (entry.name for entry in path.parent.iterdir() if entry.is_file())
-        hint = did_you_mean(
-            path.name, (name for name in names if path.name.startswith(".") or not name.startswith("."))
-        )
-        if hint:
-            return hint
-    return "name one that is there"
+        names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
+    return did_you_mean(path.name, names) or "name one that is there"
 
 
-def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
+def _chunks(stream: "IO[bytes] | gzip.GzipFile") -> Iterator[bytes]:
     while chunk := stream.read(_CHUNK):
         yield chunk
 

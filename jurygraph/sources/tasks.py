@@ -1,21 +1,22 @@
-"""TASKS and RESPONSES: every line is validated before any is used, and read again when its task is processed.
+"""TASKS, RESPONSES, GRAPHS and PROFILES: every line is validated before any is used, and read again when needed.
 
 Only ids and places are kept in memory.
 """
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, closing
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, did_you_mean, quote
-from jurygraph.schema import NO_TASK_DEFAULTS, Response, ResponseLine, Task, TaskDefaults, TaskLine
+from jurygraph.schema import NO_TASK_DEFAULTS, Response, ResponseLine, Rubric, Task, TaskDefaults, TaskLine
+from jurygraph.schema.task import Profiles, ProfilesLine
 from jurygraph.sources.files import ByteRange, FileDigest, TextFile, TextLine, require_temporary_space
 from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error, read_lines, reread_line
-from jurygraph.sources.reviewed_graphs import EdgesFile
 from jurygraph.sources.table_rows import check_table_files, folder_of_tasks
 from jurygraph.sources.task_tables import TableColumns, is_table, open_table
 
@@ -28,6 +29,94 @@ class _TaskPlace:
     place: ByteRange
     responses: int
     places: list[ByteRange] = field(default_factory=list)
+
+
+_REVIEW_HINT = "have `jurygraph annotate --edges-from` ask about what changed"
+
+
+class EdgesFile(TaskKeyedFile[TaskLine]):
+    """A TASKS file with edges and roles for the rubrics of other tasks, as `jurygraph annotate` writes."""
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__(path, TaskLine, "id", "keep one of the two", "name one that `jurygraph annotate` wrote")
+
+    def check_unchanged(self, lines: Iterable[tuple[str, bytes]]) -> None:
+        """Raise `InputError` if its tasks differ from these in more than their graphs, so that no edit is lost."""
+        for name, line in lines:
+            if name in self._lines:
+                number, place = self._lines[name]
+                if _without_graph(self._file.read(place)) != _without_graph(line):
+                    problem = f"task {quote(name)} differs from that in TASKS in more than its graph"
+                    hint = "name another --out, and this file with --edges-from; or annotate this one"
+                    self._refuse(number, (), problem, hint)
+
+    def with_edges(self, task: Task) -> Task:
+        """Return the task with its reviewed roles and edges; unchanged if there are none.
+
+        Raises `InputError` if the query or the criteria differ from the task's own, or if an edge of the task is
+        missing.
+        """
+        entry = self.get(task.id)
+        if entry is None or entry.rubric is None:
+            return task
+        number = self._lines[task.id][0]
+        reviewed = entry.rubric
+        rubric = task.rubric
+        if rubric is None:
+            self._refuse(number, ("rubric",), f"task {quote(task.id)} has none", "leave it out")
+        if entry.query != task.query:
+            problem = f"is not that of task {quote(task.id)}, and the graph was made for it"
+            self._refuse(number, ("query",), problem, _REVIEW_HINT)
+        self._refuse_other_criteria(task.id, number, rubric, reviewed)
+        by_hand = {(edge.parent, edge.child): edge for edge in rubric.edges if not edge.model}
+        for ends, edge in by_hand.items():
+            if not any(ends == (item.parent, item.child) for item in reviewed.edges):
+                problem = f"lacks {edge.parent} -> {edge.child}, which task {quote(task.id)} defines itself"
+                hint = "put it in here, or take it out of the task"
+                self._refuse(number, ("rubric", "edges"), problem, hint)
+        reviewed_criteria = {item.id: item for item in reviewed.criteria}
+        criteria = tuple(
+            item.model_copy(update={"role": item.role or reviewed_criteria[item.id].role}) for item in rubric.criteria
+        )
+        edges = tuple(by_hand.get((item.parent, item.child), item) if item.model else item for item in reviewed.edges)
+        update = {"criteria": criteria, "edges": edges, "annotation": reviewed.annotation}
+        return task.model_copy(update={"rubric": rubric.model_copy(update=update)})
+
+    def _refuse_other_criteria(self, task_id: str, number: int, rubric: Rubric, reviewed: Rubric) -> None:
+        reviewed_criteria = {criterion.id: criterion for criterion in reviewed.criteria}
+        for name in sorted({*reviewed_criteria} ^ {criterion.id for criterion in rubric.criteria}):
+            side = "only this file has" if name in reviewed_criteria else "only the task has"
+            problem = f"criterion {quote(name)} of task {quote(task_id)} is one that {side}"
+            self._refuse(number, ("rubric", "criteria"), problem, _REVIEW_HINT)
+        for criterion in rubric.criteria:
+            if criterion.content != reviewed_criteria[criterion.id].content:
+                problem = f"criterion {quote(criterion.id)} of task {quote(task_id)} differs in the task"
+                self._refuse(number, ("rubric", "criteria"), problem, _REVIEW_HINT)
+
+
+def annotate_line(line: bytes, rubric: Rubric) -> bytes:
+    """Return a line of TASKS with the roles, edges and record of its rubric's annotation; the rest is unchanged."""
+    content = json.loads(line)
+    roles = {criterion.id: criterion.role for criterion in rubric.criteria}
+    for criterion in content["rubric"]["criteria"]:
+        if roles[criterion["id"]] is not None:
+            criterion["role"] = roles[criterion["id"]]
+    content["rubric"]["edges"] = [edge.model_dump(mode="json", exclude_none=True) for edge in rubric.edges]
+    if rubric.annotation is not None:
+        content["rubric"]["annotation"] = rubric.annotation.model_dump(mode="json", exclude_none=True)
+    return json.dumps(content, ensure_ascii=False).encode()
+
+
+def _without_graph(line: bytes) -> Any:
+    """Parse a line of TASKS as JSON, without the roles, the edges and the record of an annotation."""
+    content = json.loads(line)
+    rubric = content.get("rubric")
+    if isinstance(rubric, dict):
+        for name in ("edges", "annotation"):
+            rubric.pop(name, None)
+        for criterion in rubric["criteria"]:
+            criterion.pop("role", None)
+    return content
 
 
 Pair = tuple[Task, tuple[Response, ...]]
@@ -271,3 +360,89 @@ class TaskLines(TaskKeyedFile[TaskLine]):
     def ids(self) -> Collection[str]:
         """The ids of all tasks."""
         return self._lines.keys()
+
+
+class ProfilesFile(TaskKeyedFile[ProfilesLine]):
+    """A PROFILES file: constraints read from textual profiles, one task a line, as `jurygraph profiles` writes them.
+
+    People may edit them. Raises `InputError` also for a line whose task is not in the tasks file.
+    """
+
+    def __init__(self, path: str | Path, source: TaskSource) -> None:
+        self._source = source
+        super().__init__(path, ProfilesLine, "task", "keep one of the two")
+
+    def _check(self, number: int, entry: ProfilesLine) -> None:
+        if self._source.place(entry.task) is None:
+            problem = f"there is no task {quote(entry.task)}"
+            hint = f"name a task of {self._source.tasks_file.name}, or leave the line out"
+            self._refuse(number, ("task",), problem, hint)
+
+    def line_of(self, task: Task) -> ProfilesLine | None:
+        """Return the line of a task; None if there is none. Raises `InputError` if it does not fit the task."""
+        entry = self.get(task.id)
+        for problem in () if entry is None else profile_errors(task, entry):
+            raise_line_error(self._file.name, self._lines[task.id][0], problem)
+        return entry
+
+
+def open_profiles(path: str | Path | None, source: TaskSource) -> AbstractContextManager[ProfilesFile | None]:
+    """Return the PROFILES file about the tasks of a source, which the caller closes; None if no path is given.
+
+    Raises `InputError`.
+    """
+    if path is None:
+        return nullcontext()
+    if str(path) == "-" and "standard input" in (
+        source.tasks_file.name,
+        source.responses_file.name if source.responses_file else "",
+    ):
+        raise InputError("tasks, responses and profiles cannot share standard input; put all but one in a file")
+    return ProfilesFile(path, source)
+
+
+def profile_errors(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
+    """Yield the errors of a line that does not fit the task."""
+    if entry.task != task.id:
+        yield Problem(("task",), f"is {quote(entry.task)}", f"name task {quote(task.id)}, or give it the line of that")
+    people = {stakeholder.id: stakeholder for stakeholder in task.stakeholders}
+    for index, profile in enumerate(entry.stakeholders):
+        if profile.id not in people:
+            yield _unknown_stakeholder(task, ("stakeholders", index, "id"), profile.id)
+            continue
+        person = people[profile.id]
+        if person.constraints:
+            problem = f"{quote(profile.id)} has constraints of its own in task {quote(task.id)}"
+            yield Problem(("stakeholders", index, "id"), problem, "leave them out there, or the stakeholder out here")
+        if profile.profile and profile.profile != person.profile:
+            problem = f"is not the profile of {quote(profile.id)} in task {quote(task.id)}"
+            hint = "see what follows from the new one and copy it here, or have it read again"
+            yield Problem(("stakeholders", index, "profile"), problem, hint)
+    for index, tension in enumerate(entry.tensions or ()):
+        for position, member in enumerate(tension.between):
+            if member not in people:
+                yield _unknown_stakeholder(task, ("tensions", index, "between", position), member)
+    if entry.tensions and task.tensions:
+        problem = f"task {quote(task.id)} has tensions of its own"
+        yield Problem(("tensions",), problem, "leave them out there, or here")
+
+
+def _unknown_stakeholder(task: Task, path: tuple[str | int, ...], name: str) -> Problem:
+    hint = did_you_mean(name, (stakeholder.id for stakeholder in task.stakeholders)) or "name one that the task has"
+    return Problem(path, f"names {quote(name)}, which is not a stakeholder of task {quote(task.id)}", hint)
+
+
+def profiles_line(task: Task, profiles: Profiles) -> bytes:
+    """Return a task's profiles as a line that a person can edit; the text of each profile is included."""
+    profile_text = {item.id: item.profile for item in task.stakeholders}
+    content = {
+        "task": task.id,
+        "stakeholders": [
+            {"id": item.id, "profile": profile_text[item.id]}
+            | item.model_dump(mode="json", include={"constraints"}, exclude_none=True)
+            for item in profiles.stakeholders
+        ],
+    }
+    if profiles.tensions_by is not None:
+        content["tensions"] = [item.model_dump(mode="json") for item in profiles.tensions]
+    return json.dumps(content, ensure_ascii=False).encode() + b"\n"

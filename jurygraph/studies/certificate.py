@@ -4,23 +4,22 @@ It computes nothing itself. What was not measured says so and why, with the comm
 """
 
 import json
-import math
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from jurygraph.display import format_interval
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.runs.run import Run
-from jurygraph.studies import judge, reliability
-from jurygraph.studies.credit import CreditStudy, read_sheets
-from jurygraph.studies.report import Report, ReportTable
+from jurygraph.studies import credit, reliability
+from jurygraph.studies.judge import report as judge_report
+from jurygraph.studies.judge.study import join_labels, read_judgements, read_labels
+from jurygraph.studies.report import Report, ReportTable, as_interval, format_cell
 from jurygraph.studies.stability.report import StabilityStudy, variance_digits
 from jurygraph.studies.stability.rows import OpenRun, read_sources
-from jurygraph.studies.stability.signal import SignalStudy
+from jurygraph.studies.stability.signal import measure_signal
 
 ATTACKS = "attacks"
 PEOPLE = "agreement with people"
@@ -55,15 +54,13 @@ class CertifiedFigure(NamedTuple):
 
 Figures = Iterator[CertifiedFigure]
 MeasureRun = Callable[[Run, Callable[[int], None], str], Figures]
-Found = Estimate | Mapping[str, Any] | None
-"""An estimate, or a mapping with its value and ends."""
 
 
-def _figure(subject: str, name: str, found: Found, n: int, command: str) -> CertifiedFigure:
-    ends: Mapping[str, Any] = {} if found is None else found if isinstance(found, Mapping) else found._asdict()
-    if ends.get("value") is None:
+def _figure(subject: str, name: str, found: object, n: int, command: str) -> CertifiedFigure:
+    estimate = as_interval(found)
+    if estimate is None or estimate.value is None:
         return _missing(subject, name, command, "not defined for these scores")
-    return CertifiedFigure(subject, name, ends["value"], ends["low"], ends["high"], n, command)
+    return CertifiedFigure(subject, name, *estimate, n, command)
 
 
 def _missing(subject: str, name: str, command: str, why: str) -> CertifiedFigure:
@@ -107,9 +104,7 @@ def certify(runs: Sequence[Path], open_run: OpenRun, labels: str | None = None, 
 
 
 def _row(one: CertifiedFigure) -> tuple[object, ...]:
-    digits = variance_digits([one.value], _DIGITS)
-    value = "∞" if one.value == math.inf else format_interval(one.value, one.low, one.high, digits)
-    return one.name, value, one.n
+    return one.name, format_cell(one, variance_digits([one.value], _DIGITS)), one.n
 
 
 def _missing_table(missing: Sequence[CertifiedFigure]) -> ReportTable:
@@ -164,14 +159,13 @@ def _wording(runs: Sequence[Path], open_run: OpenRun, named: str) -> Figures:
 
 
 def _signs(runs: Sequence[Path], open_run: OpenRun, named: str) -> Figures:
-    study = SignalStudy()
-    report = study.report(read_sources(runs, open_run)).figures
-    label = f"share of groups with P(correct sign) below {study.correct:g}, of {report['protocol']}"
+    report = measure_signal(read_sources(runs, open_run)).figures
+    label = f"share of groups with P(correct sign) below {report['correct']:g}, of {report['protocol']}"
     yield _figure("signs", label, report["below"], len(report["groups"]), f"jurygraph study signal {named}")
 
 
 def _credit(run: Run, advance: Callable[[int], None], folder: str) -> Figures:
-    report = CreditStudy(read_sheets(run, advance), random_graphs=1).run(lambda passes: None).figures
+    report = credit.report(credit.read_sheets(run, advance), random_graphs=1).figures
     for rule in ("flat", "gear"):
         found = report["methods"][rule]["leakage"]
         name = f"unearned credit by {rule}, {run.folder.name}"
@@ -198,9 +192,9 @@ def _people(runs: Sequence[Path], open_run: OpenRun, named: str, labels: str | N
     judged = []
     for folder in runs:
         with open_run(folder) as (run, advance):
-            judged.append(judge.read_judgements(run, advance))
+            judged.append(read_judgements(run, advance))
     command = f"jurygraph study judge {named} --labels {shlex.quote(labels)}"
-    report = judge.report(judge.join_labels(judged, judge.read_labels(labels, judged))).figures
+    report = judge_report.report(join_labels(judged, read_labels(labels, judged))).figures
     for one in report["judges"]:
         for name in ("accuracy", "kappa", "rank_correlation", "corrected"):
             label = "corrected mean label" if name == "corrected" else name.replace("_", " ")

@@ -544,14 +544,14 @@ def _difference_cells(row: Figures, left_out: int) -> list[object]:
 
 
 def _question_sections(questions: Sequence[Figures]) -> Iterator[str | ReportTable]:
-    """Yield the differences of the scores, and the changes of the verdicts, of the questions that have some."""
+    """Yield the differences of the scores and the flips of the questions whose verdicts differ."""
     counts = ("to_met", "to_unmet", "largest_delta", "only_a", "only_b")
     changed = [row for row in questions if any(row[name] for name in counts)]
-    scores = [[row["question"], *_difference_cells(row, row["only_a"] + row["only_b"])] for row in changed if row["n"]]
-    yield ReportTable(["question", *_DIFFERENCE_HEADER], scores)
-    verdicts = [[row["question"], row["n"], *(row[name] for name in counts)] for row in changed]
-    header = ["verdicts", "in both", "to met", "to unmet", "largest |B - A|", "A only", "B only"]
-    yield ReportTable(header, verdicts)
+    rows = [
+        [row["question"], *_difference_cells(row, row["only_a"] + row["only_b"]), row["to_met"], row["to_unmet"]]
+        for row in changed
+    ]
+    yield ReportTable(["question", *_DIFFERENCE_HEADER, "to met", "to unmet"], rows)
     same = len(questions) - len(changed)
     if same:
         yield f"no verdict differs in {same} {'other ' * bool(changed)}question{'s' * (same > 1)}"

@@ -234,7 +234,6 @@ class Settings:
         subsets, fraction: stability is measured with this number of subsets, each with this share of the annotators;
             0 for none.
         seed: seed of all draws; None: 0, but 42 for the stability of preset `paper`.
-        jobs: number of processes.
         compare: whether the tables compare all methods.
     """
 
@@ -244,7 +243,6 @@ class Settings:
     subsets: int = 50
     fraction: float = 0.7
     seed: int | None = None
-    jobs: int = 1
     compare: bool = False
 
     @property
@@ -298,7 +296,7 @@ class FittedConsensus:
         if not agents:
             return "no row has an agent"
         if self.settings.subsets == 0:
-            return "no subsets were asked for"
+            return "--subsets is 0"
         if len(agents) == 1:
             return "there is one agent, and a ranking needs two"
         if int(self.settings.fraction * annotators) < 1:
@@ -419,7 +417,6 @@ def _measure_stability(fitted: FittedConsensus, advance: Advance) -> dict[Method
         classes=ballots.classes,
         values=fitted.values,
         gold=ballots.gold,
-        jobs=settings.jobs,
         report=advance,
     )
     return {method: one._asdict() for method, one in found.items()}
@@ -438,7 +435,6 @@ def _refit(fitted: FittedConsensus, advance: Advance) -> Refits | None:
         resamples=REFITS,
         seed=settings.seed or 0,
         prompt=ballots.prompt,
-        jobs=settings.jobs,
         report=advance,
     )
 

@@ -27,12 +27,11 @@ _DECIMALS = 12  # equal differences can differ in their last bits: 0.3 - 0.2 is 
 Figures = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StepRule:
     """Rule for cutting a run into steps: by a response label that holds the step number, or every N tasks.
 
     With neither there are no steps. Tasks are counted in the order of the run, including tasks with failed rewards.
-    Raises `InputError` if both are set, or `every` is below 1.
     """
 
     label: str | None = None
@@ -41,8 +40,6 @@ class StepRule:
     def __post_init__(self) -> None:
         if self.label is not None and self.every is not None:
             raise InputError("steps are cut by a label or every N tasks, not both; leave one of them out")
-        if self.every is not None and self.every < 1:
-            raise InputError(f"steps cannot be cut every {self.every} tasks; name a number from 1")
 
     @property
     def has_steps(self) -> bool:
@@ -50,10 +47,7 @@ class StepRule:
         return self.label is not None or self.every is not None
 
     def step_of(self, trace: Trace, task_index: int) -> float | None:
-        """Return the step of a response: its label's number, or 1, 2, … for every N tasks; None if it has none.
-
-        Raises `InputError` if the label is not a finite number.
-        """
+        """Return the step of a response; None if it has none. Raises `InputError` if the label is no finite number."""
         if self.every is not None:
             return float(task_index // self.every + 1)
         if self.label is None or self.label not in trace.labels:
@@ -63,6 +57,9 @@ class StepRule:
             problem = f"label {self.label!r} of response {trace.response_id!r} is {value!r}"
             raise InputError(f"{problem}, which is no step; name a label that holds a number, such as 12")
         return float(value)
+
+
+NO_STEPS = StepRule()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -88,9 +85,12 @@ class Samples:
 
 
 def read_samples(
-    run: Run, cut: StepRule, components: Sequence[str] = (), report: Callable[[int], None] = lambda tasks: None
+    run: Run,
+    advance: Callable[[int], None] = lambda tasks: None,
+    cut: StepRule = NO_STEPS,
+    components: Sequence[str] = (),
 ) -> Samples:
-    """Return the samples of a run; `report` is called with 1 for each task.
+    """Return the samples of a run; `advance` is called with 1 for each task.
 
     A re-scored run gives its own rewards and components. Without `components`, these are the paper's accuracy, format
     and steps if all three count in the run with a positive weight, else all that do. Left out and counted are responses
@@ -116,7 +116,7 @@ def read_samples(
                 left_out[f"responses without the label {cut.label}"] += 1
             else:
                 samples.append((trace, [_unit_component(trace, name) for name in chosen], step))
-        report(1)
+        advance(1)
     if len(samples) < 2:
         reasons = "; ".join(f"{reason}: {count}" for reason, count in left_out.items())
         problem = f"{len(samples)} of its responses have a reward and {', '.join(chosen)}"
@@ -167,32 +167,30 @@ def report(runs: Sequence[Samples], percentile: float = 80.0) -> Report:
     - D_pair is compared with 12 decimals.
 
     The figures of a run are `samples` responses in `tasks` tasks, the `threshold`, mean `disagreement`, `conflicts`,
-    the `split`, `steps` (mean reward, mean D_pair and conflict rate, Eq. 7) and their `trends`, and `left_out`, by
-    reason. `steps` and `trends` are empty if the run is not cut into steps, `trends` also with one step.
+    the `split`, `steps` (mean reward, mean D_pair and conflict rate, Eq. 7; empty if the run is not cut into steps),
+    and `left_out`, by reason.
 
-    Raises `InputError` if `percentile` is out of range.
-
-    Args:
-        runs: as returned by `read_samples`.
-        percentile: above 0 and below 100; the paper's is 80.
+    Raises `InputError` if `percentile` is not above 0 and below 100; the paper's is 80.
     """
     if not 0.0 < percentile < 100.0:
         raise InputError(f"there is no {percentile}th percentile to compare with; name one above 0 and below 100")
     measured = [_measure(samples, percentile) for samples in runs]
-    rows = []
-    for one in measured:
-        conflicts = (one["threshold"], one["conflicts"], one["conflict_rate"])
-        rows.append([one["run"], one["samples"], one["disagreement"], *conflicts])
-    header = ("run", "responses", "mean D_pair", f"τ ({percentile:g}th pct)", "conflicts", "conflict rate")
-    sections: list[str | ReportTable] = [ReportTable(header, rows)]
+    columns = {"run": "run", "responses": "samples", "mean D_pair": "disagreement"}
+    columns |= {f"τ ({percentile:g}th pct)": "threshold", "conflicts": "conflicts", "conflict rate": "conflict_rate"}
+    sections: list[str | ReportTable] = [ReportTable.of(columns, measured)]
+    notes: list[str] = []
     for one in measured:
         components = ", ".join(one["components"])
         sections.append(f"{one['run']}: {components}, of {one['samples']} responses to {one['tasks']} tasks")
         sections += _run_tables(one)
-    notes = [note for one in measured for note in _run_notes(one)]
-    if len({tuple(one["components"]) for one in measured}) > 1:
+        notes += omission_notes(one["left_out"], f"{one['run']}: ")
+        found = one["split"]
+        if found["tied_low"]:
+            ties = f"{found['tied_high']} High-div and {found['tied_low']} Low-div responses tie at D_pair"
+            notes.append(f"{one['run']}: {ties} {found['cut']:.4g}; ties are split by id")
+    if len({one["components"] for one in measured}) > 1:
         notes.append("the runs have different components; choose common ones with --components")
-    return Report({"runs": measured}, sections, notes, _plots(measured))
+    return Report({"runs": measured}, sections, notes, list(_plots(measured)))
 
 
 def _measure(samples: Samples, percentile: float) -> Figures:
@@ -200,7 +198,6 @@ def _measure(samples: Samples, percentile: float) -> Figures:
     disagreement = np.round(exact, _DECIMALS)
     threshold = round(float(np.percentile(disagreement, percentile, method="linear")), _DECIMALS)
     conflict = disagreement > threshold
-    steps = _step_means(samples, exact, conflict)
     return {
         "run": samples.run,
         "components": samples.components,
@@ -212,50 +209,29 @@ def _measure(samples: Samples, percentile: float) -> Figures:
         "conflicts": int(conflict.sum()),
         "conflict_rate": float(np.mean(conflict)),
         "split": split(samples, disagreement, percentile),
-        "steps": steps,
-        "trends": _trends(steps),
+        "steps": _step_means(samples, exact, conflict),
         "left_out": samples.left_out,
     }
 
 
 def _run_tables(one: Figures) -> Iterator[ReportTable]:
     found = one["split"]
-    rows: list[list[object]] = []
-    for row in found["rows"]:
-        difference = IntervalCell(row["difference"], row["difference_low"], row["difference_high"])
-        rows.append([row["name"], row["high"], row["low"], difference])
-    yield ReportTable(("mean", f"High-div ({found['high']})", f"Low-div ({found['low']})", "difference (95 %)"), rows)
-    rows = [[f"{step['step']:g}", step["samples"], *(step[name] for name in _SERIES_TITLES)] for step in one["steps"]]
-    yield ReportTable(("step", "responses", *_SERIES_TITLES.values()), rows, most=_MAX_STEPS)
-    rows = []
-    for trend in one["trends"]:
-        ends = (trend["first"], trend["last"], f"{trend['slope']:.2g}")
-        rows.append([_SERIES_TITLES[trend["name"]], *ends, trend["fluctuation"]])
-    yield ReportTable(("over steps", "first", "last", "slope", "mean |change|"), rows)
+    sides = {f"High-div ({found['high']})": "high", f"Low-div ({found['low']})": "low"}
+    yield ReportTable.of({"mean": "name", **sides, "difference (95 %)": "difference"}, found["rows"])
+    series = {title: name for name, title in _SERIES_TITLES.items()}
+    steps = [{**step, "step": f"{step['step']:g}"} for step in one["steps"]]
+    yield ReportTable.of({"step": "step", "responses": "samples", **series}, steps, most=_MAX_STEPS)
 
 
-def _run_notes(one: Figures) -> Iterator[str]:
-    run = one["run"]
-    yield from omission_notes(one["left_out"], f"{run}: ")
-    found = one["split"]
-    if found["tied_low"]:
-        ties = f"{found['tied_high']} High-div and {found['tied_low']} Low-div responses tie at D_pair"
-        yield f"{run}: {ties} {found['cut']:.4g}; ties are split by id"
-
-
-def _plots(measured: Sequence[Figures]) -> list[Plot]:
-    plots = []
+def _plots(measured: Sequence[Figures]) -> Iterator[Plot]:
+    if not any(one["steps"] for one in measured):
+        return
     for name, title in _SERIES_TITLES.items():
-        series = []
-        for one in measured:
-            values = [step[name] for step in one["steps"]]
-            series.append(PlotSeries(one["run"], values, [step["step"] for step in one["steps"]]))
-        plots.append(Plot(title, "line", series, x_label="step"))
-    return plots if any(one["steps"] for one in measured) else []
-
-
-def _number_tasks(samples: Samples) -> Ints:
-    return np.unique(samples.groups, return_inverse=True)[1]
+        series = [
+            PlotSeries(one["run"], [step[name] for step in one["steps"]], [step["step"] for step in one["steps"]])
+            for one in measured
+        ]
+        yield Plot(title, "line", series, x_label="step")
 
 
 def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> list[Figures]:
@@ -269,61 +245,23 @@ def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> list
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _trends(steps: Sequence[Figures]) -> list[Figures]:
-    """Return the first and last value of each series over the steps, its slope and its fluctuation.
-
-    `slope` is that of the least-squares line, per unit of the step number; `fluctuation` is the mean absolute change
-    from one step to the next.
-    """
-    if len(steps) < 2:
-        return []
-    numbers = np.array([one["step"] for one in steps])
-    centered = numbers - numbers.mean()
-    trends = []
-    for name in _SERIES_TITLES:
-        series = np.array([one[name] for one in steps])
-        trends.append(
-            {
-                "name": name,
-                "first": float(series[0]),
-                "last": float(series[-1]),
-                "slope": float(centered @ series / (centered @ centered)),
-                "fluctuation": float(np.mean(np.abs(np.diff(series)))),
-            }
-        )
-    return trends
-
-
-def pairwise(components: ArrayLike | Mapping[str, ArrayLike]) -> np.float64 | Floats:
+def pairwise(components: ArrayLike) -> np.float64 | Floats:
     """Return D_pair = 2 / (m (m - 1)) · Σ_{i<j} |r_i - r_j|: mean absolute difference of components (MACRM Eq. 6).
 
-    It is in [0, 1], for m = 3 at most 2/3: a scalar for one response, else [R]. The order of the components does not
-    change a bit of it.
-
-    Args:
-        components: m values of one response [m], of R responses [R, m], or [R] by component; each in [0, 1], m ≥ 2.
+    It is in [0, 1], for m = 3 at most 2/3: a scalar for one response [m], else [R] for [R, m]. The order of the
+    components does not change a bit of it.
 
     Raises:
-        InputError: fewer than two components, another shape, lists of different lengths, or a value that is not a
-            number in [0, 1] (such as NaN, booleans or text); the first such value is named.
+        InputError: fewer than two components, another shape, or a value that is not a number in [0, 1] (such as NaN,
+            booleans or text); the first such value is named.
     """
     try:
-        values = _to_matrix(components)
+        values = as_unit_interval("components", components)
         if values.ndim not in (1, 2):
             raise InputError(f"components have shape {values.shape}: [m] or [R, m] is needed")
         return np.minimum(fusion.disagreement(values), 1.0)
     except PlanError as error:
         raise InputError(str(error)) from None
-
-
-def _to_matrix(components: ArrayLike | Mapping[str, ArrayLike]) -> Floats:
-    if not isinstance(components, Mapping):
-        return as_unit_interval("components", components)
-    columns = {name: as_unit_interval(name, values) for name, values in components.items()}
-    if len({column.shape for column in columns.values()}) > 1:
-        shapes = ", ".join(f"{name} {column.shape}" for name, column in columns.items())
-        raise InputError(f"components have different shapes ({shapes}); give each one value a response")
-    return np.stack(list(columns.values()), axis=-1) if columns else np.empty(0)
 
 
 def split(samples: Samples, disagreement: Floats, percentile: float) -> Figures:
@@ -344,7 +282,7 @@ def split(samples: Samples, disagreement: Floats, percentile: float) -> Figures:
     chosen = np.zeros(size, dtype=np.bool_)
     chosen[order[:high_count]] = True
     cut = disagreement[order[high_count - 1]]
-    tasks = _number_tasks(samples)
+    tasks = np.unique(samples.groups, return_inverse=True)[1]
     columns = {"reward": samples.rewards, **dict(zip(samples.components, samples.values.T, strict=True))}
     return {
         "high": high_count,
@@ -359,18 +297,12 @@ def split(samples: Samples, disagreement: Floats, percentile: float) -> Figures:
 def _compare_sides(column: Floats, chosen: Bools, tasks: Ints) -> Figures:
     high, high_without = _means_without(column, chosen, tasks)
     low, low_without = _means_without(column, ~chosen, tasks)
-    ends: tuple[float | None, float | None] = None, None
+    interval = IntervalCell(high - low, None, None)
     if high_without is not None and low_without is not None:
         fewest = min(len(np.unique(tasks[side])) for side in (chosen, ~chosen))
         estimate = jackknife_interval(high - low, high_without - low_without, fewest - 1)
-        ends = estimate.low, estimate.high
-    return {
-        "high": high,
-        "low": low,
-        "difference": high - low,
-        "difference_low": ends[0],
-        "difference_high": ends[1],
-    }
+        interval = IntervalCell(high - low, estimate.low, estimate.high)
+    return {"high": high, "low": low, "difference": interval}
 
 
 def _means_without(column: Floats, side: Bools, tasks: Ints) -> tuple[float, Floats | None]:

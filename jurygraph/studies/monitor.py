@@ -85,7 +85,7 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
         if pairs >= _MIN_PAIRS and lowest > _HARMLESS:
             problem = f"depends on the step before (autocorrelation {rho:.2f}), so false alarms are more frequent"
             remedy = "shuffle the prompts, or make steps of more tasks"
-            yield f"{series.description} {problem} than one in {analyzer.arl:g} steps; {remedy}"
+            yield f"{series.name} {problem} than one in {analyzer.arl:g} steps; {remedy}"
 
 
 def _plots(analyzer: Analyzer) -> list[Plot]:

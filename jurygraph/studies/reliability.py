@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from jurygraph.aggregation.agreement import alpha_interval
-from jurygraph.display import format_interval, format_number
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, effective_size, ratio_interval
 from jurygraph.inference.equivalence import detectable_difference
@@ -18,7 +17,7 @@ from jurygraph.inference.variance import reliability, split_variance
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Trace
-from jurygraph.studies.report import IntervalCell, Report, ReportTable, omission_notes
+from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable, format_cell, omission_notes
 
 MEAN_OVER = (1, 2, 4, 8)
 """Numbers of values whose mean's reliability is reported."""
@@ -27,6 +26,10 @@ _FEW_TASKS = 20
 _MAX_QUESTIONS = 30
 
 Figures = dict[str, Any]
+
+
+JudgeScores = Mapping[str, Mapping[str, Sequence[float]]]
+"""The scores of a question by response and judge: those of the judge's samples."""
 
 
 @dataclass(slots=True)
@@ -56,11 +59,7 @@ class RunScores:
     rewards: Scores
     questions: tuple[Scores, ...]
     left_out: Mapping[str, int]
-    judges: "Mapping[str, JudgeScores]" = field(default_factory=dict)
-
-
-JudgeScores = Mapping[str, Mapping[str, Sequence[float]]]
-"""The scores of a question by response and judge: those of the judge's samples."""
+    judges: Mapping[str, JudgeScores] = field(default_factory=dict)
 
 
 def read_scores(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> RunScores:
@@ -75,7 +74,7 @@ def read_scores(run: Run, advance: Callable[[int], None] = lambda tasks: None) -
     """
     rewards = Scores("reward")
     questions = {name: Scores(name) for name in run.questions()}
-    judges: _CollectedScores = {}
+    judges: dict[str, dict[str, dict[str, list[float]]]] = {}
     left_out: Counter[str] = Counter()
     for group in run.group_records():
         for trace, _ in run.group(group):
@@ -94,6 +93,7 @@ def read_scores(run: Run, advance: Callable[[int], None] = lambda tasks: None) -
                     left_out["unsupported verdicts, which count as the worst case"] += 1
                 else:
                     questions[verdict.question].add(verdict.score, trace)
+            _add_judges(trace, judges)
         advance(1)
     tasks = len(set(rewards.tasks))
     if tasks < 2:
@@ -104,11 +104,7 @@ def read_scores(run: Run, advance: Callable[[int], None] = lambda tasks: None) -
     return RunScores(str(run.folder), rewards, scored, dict(sorted(left_out.items())), judges)
 
 
-_CollectedScores = dict[str, dict[str, dict[str, list[float]]]]
-
-
-def _add_judges(trace: Trace, judges: _CollectedScores) -> None:
-    """Add the scores of each judge on a trace's response, by question, response and judge."""
+def _add_judges(trace: Trace, judges: dict[str, dict[str, dict[str, list[float]]]]) -> None:
     for verdict in own_verdicts(trace, superseded=True):
         is_of_response = verdict.responses == (trace.response_id,)
         if verdict.judge is not None and is_of_response and verdict.score is not None and not verdict.is_worst_case:
@@ -125,23 +121,27 @@ def report(scores: RunScores) -> Report:
     mean = _mean_reward(scores.rewards)
     questions = [split_scores(one) for one in scores.questions]
     judges = [agreement_of_judges(name, found) for name, found in sorted(scores.judges.items())]
+    figures = {"run": scores.run, "mean": mean, "rewards": rewards, "questions": questions, "left_out": scores.left_out}
+    if judges:
+        figures["judges"] = judges
     notes = list(omission_notes(scores.left_out))
     if rewards["tasks"] < _FEW_TASKS:
         notes.append(f"{rewards['tasks']} tasks: with fewer than {_FEW_TASKS}, shares and intervals are rough")
     if not any(one["within_response"] for one in questions):
         notes.append("no question has several samples (`samples`): how far a judge would repeat a score is unknown")
-    return Report(
-        {"run": scores.run, "mean": mean, "rewards": rewards, "questions": questions, "left_out": scores.left_out}
-        | ({"judges": judges} if judges else {}),
-        [
-            f"{scores.run}: rewards of {rewards['responses']} responses to {rewards['tasks']} tasks",
-            *_split_sections(rewards),
-            *_mean_lines(mean, rewards),
-            _question_table(questions),
-            *_judge_sections(judges),
-        ],
-        notes,
-    )
+    sections = [*_reward_sections(f"{scores.run}: rewards", rewards, mean), _question_table(questions)]
+    by_judge = [{**one, "judge": judge, **own} for one in judges for judge, own in one["judges"].items()]
+    columns = {"scores by judge": "name", "judge": "judge", "responses": "responses", "mean": "mean"}
+    sections.append(ReportTable.of({**columns, "α of all (95 %)": "alpha"}, by_judge, most=_MAX_QUESTIONS))
+    return Report(figures, sections, notes, list(_plots(questions)))
+
+
+def _plots(questions: Sequence[Figures]) -> Iterator[Plot]:
+    for name, title in (("within_task", "responses to a task"), ("within_response", "samples of a response")):
+        correlations = {one["name"]: one[name] for one in questions if one[name]}
+        if correlations:
+            series = PlotSeries.with_intervals("correlation", correlations)
+            yield Plot(f"correlation of two {title} (95 %)", "bars", [series])
 
 
 def split_scores(scores: Scores) -> Figures:
@@ -200,17 +200,6 @@ def agreement_of_judges(question: str, scores: JudgeScores) -> Figures:
     return {"name": question, "responses": compared, "judges": means, "alpha": alpha_interval(table, "interval")}
 
 
-def _judge_sections(judges: Sequence[Figures]) -> Iterator[ReportTable]:
-    if judges:
-        rows = [
-            (one["name"], judge, of["responses"], of["mean"], one["alpha"] and IntervalCell(*one["alpha"][:3]))
-            for one in judges
-            for judge, of in one["judges"].items()
-        ]
-        header = ("scores by judge", "judge", "responses", "mean", "α of all (95 %)")
-        yield ReportTable(header, rows, most=_MAX_QUESTIONS)
-
-
 def _correlation(found: Estimate | None) -> Figures | None:
     """Return a correlation with its 95 % interval over tasks, and that of means of several values (Spearman-Brown)."""
     if found is None:
@@ -241,24 +230,22 @@ def _mean_reward(rewards: Scores) -> Figures:
     }
 
 
-def _split_sections(rewards: Figures) -> Iterator[str | ReportTable]:
-    rows = [(one["name"], one["units"], one["variance"], one["share"]) for one in rewards["levels"]]
-    yield ReportTable(("variance between", "units", "variance", "share"), rows)
+def _reward_sections(title: str, rewards: Figures, mean: Figures) -> Iterator[str | ReportTable]:
+    yield f"{title} of {rewards['responses']} responses to {rewards['tasks']} tasks"
+    columns = {"variance between": "name", "units": "units", "variance": "variance", "share": "share"}
+    yield ReportTable.of(columns, rewards["levels"])
     if rewards["why"] is not None:
         yield f"the variance is not split: {rewards['why']}"
     within = rewards["within_task"]
     if within is not None:
-        yield f"two responses to a task correlate: {format_interval(within['value'], within['low'], within['high'])}"
+        yield f"two responses to a task correlate: {format_cell(within)}"
         means = ", ".join(f"{one:.4f} of {count}" for count, one in within["of_means"].items())
         yield f"reliability of a task's mean over responses: {means}"
-
-
-def _mean_lines(mean: Figures, rewards: Figures) -> Iterator[str]:
-    yield f"mean reward: {format_interval(mean['value'], mean['low'], mean['high'])}, 95 % interval over tasks"
+    yield f"mean reward: {format_cell(mean)}, 95 % interval over tasks"
     if mean["effective"] is not None:
         yield f"effective sample size: {mean['effective']:.0f} of {rewards['responses']} responses"
     if mean["detectable"] is not None:
-        detectable = format_number(mean["detectable"])
+        detectable = format_cell(mean["detectable"])
         yield f"detectable difference of two such runs on different tasks: {detectable} (level 0.05, power 0.8)"
 
 
@@ -270,12 +257,7 @@ def _question_table(questions: Sequence[Figures]) -> ReportTable:
     for split in questions:
         shares = {one["name"]: one["share"] for one in split["levels"]}
         samples = split["within_response"]
-        cells = [split["name"], split["values"], _interval_cell(split["within_task"]), shares.get("response")]
-        cells += [shares.get("sample"), _interval_cell(samples)]
-        cells += [samples and samples["of_means"][count] for count in MEAN_OVER[1:]]
+        cells = [split["name"], split["values"], split["within_task"], shares.get("response"), shares.get("sample")]
+        cells += [samples, *(samples and samples["of_means"][count] for count in MEAN_OVER[1:])]
         rows.append(cells[: len(header)])
     return ReportTable(header, rows, most=_MAX_QUESTIONS)
-
-
-def _interval_cell(found: Figures | None) -> IntervalCell | None:
-    return None if found is None else IntervalCell(found["value"], found["low"], found["high"])

@@ -26,7 +26,7 @@ class IntervalCell(NamedTuple):
 
 
 Row = Sequence[object]
-"""The cells of a row: numbers, texts, `IntervalCell`s, and None for what is unknown."""
+"""The cells of a row: numbers, texts, estimates (see `as_interval`), and None for what is unknown."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,11 @@ class ReportTable:
     left: int = 1
     digits: int = 4
     most: int | None = None
+
+    @classmethod
+    def of(cls, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], **layout: Any) -> Self:
+        """Return the table of records: `columns` has the field of each title, and `layout` the other attributes."""
+        return cls(list(columns), [[row[name] for name in columns.values()] for row in rows], **layout)
 
     def cells(self) -> list[list[str]]:
         """Return the rows that a person is shown, as text."""
@@ -71,9 +76,9 @@ class PlotSeries:
     high: Sequence[float | None] = ()
 
     @classmethod
-    def with_intervals(cls, label: str, by_name: Mapping[str, IntervalCell]) -> Self:
+    def with_intervals(cls, label: str, by_name: Mapping[str, object]) -> Self:
         """Return a series of estimates with intervals, over their names."""
-        cells = by_name.values()
+        cells = [as_interval(one) or IntervalCell(None, None, None) for one in by_name.values()]
         low = [one.low for one in cells]
         high = [one.high for one in cells]
         return cls(label, [one.value for one in cells], list(by_name), low, high)
@@ -170,10 +175,19 @@ def _to_json_value(value: Any) -> Any:
     return value
 
 
+def as_interval(cell: object) -> IntervalCell | None:
+    """Return the estimate of a mapping or an object that has `value`, `low` and `high`; None for anything else."""
+    names = IntervalCell._fields
+    if isinstance(cell, Mapping):
+        return IntervalCell(*(cell[name] for name in names)) if cell.keys() >= set(names) else None
+    return IntervalCell(*(getattr(cell, name) for name in names)) if all(hasattr(cell, one) for one in names) else None
+
+
 def format_cell(cell: object, digits: int = 4) -> str:
     """Return a cell as text: floats with `digits` decimals, and a dash for None."""
-    if isinstance(cell, IntervalCell):
-        return format_interval(*cell, digits)
+    estimate = as_interval(cell)
+    if estimate is not None:
+        return format_interval(*estimate, digits)
     return format_number(cell, digits) if cell is None or isinstance(cell, float) else str(cell)
 
 

@@ -8,12 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from jurygraph.aggregation import gear
 from jurygraph.decision.recipe import RUBRIC
-from jurygraph.decision.table import OK, STOPPED, has_score, lacks_score
+from jurygraph.decision.table import OK, lacks_score
 from jurygraph.errors import InputError
 from jurygraph.runs.integrity.recomputation import group_table
 from jurygraph.runs.run import Run
@@ -25,6 +22,7 @@ _MAX_LINES = 4
 """Letters in a line of a label, and maximum number of lines: Mermaid breaks lines by itself from 200 pixels."""
 _ARROWS = {"weak": "-.->", "strong": "==>", "activation": "--o"}
 _SAFE = frozenset(" ,.-()")
+_UNJUDGED = "unjudged"
 _REPLACEMENTS = str.maketrans({"ﬂ": "fl", **{letter: letter + "\u2060" for letter in "¶$:\\"}})
 """Replacements for characters that Mermaid interprets even if they are encoded: its own marks for codes, formulas
 between "$$", "fa:fa-car", and a backslash before "n" as a line break. A word joiner separates them."""
@@ -40,14 +38,13 @@ _CLASSES = {
 class Score:
     """The scores of a criterion for one response, in [0, 1]: p (`judged_score`), and the rest of it, q (`remaining`).
 
-    `missing` describes the missing part of its judgement, such as "unjudged". If it is not `judged` at all,
-    `judged_score` is the value that it counts as by the run's rule.
+    `missing` is "unjudged" or "partly judged" if its judgement is. Without one, `judged_score` is the value that it
+    counts as by the run's rule.
     """
 
     judged_score: float
     remaining: float
     missing: str = ""
-    judged: bool = True
 
     @property
     def suppressed(self) -> bool:
@@ -55,14 +52,12 @@ class Score:
         return self.remaining < self.judged_score
 
     def lines(self) -> list[str]:
-        """Return p → q with two digits, or with more if they would look equal, and each mark on it."""
-        for digits in (2, 4):
-            local = f"{self.judged_score:.{digits}f}"
-            left = f"{self.remaining:.{digits}f}"
-            if (local == left) is not self.suppressed:
-                break
+        """Return p → q with two digits, or with four if they would look equal, and each mark on it."""
+        digits = 4 if self.suppressed and f"{self.judged_score:.2f}" == f"{self.remaining:.2f}" else 2
+        local = f"{self.judged_score:.{digits}f}"
         marks = ["▼ suppressed"] * self.suppressed + [f"? {self.missing}"] * bool(self.missing)
-        return [f"p {local if self.judged else f'– (counts {local})'} → q {left}", *marks]
+        shown = f"– (counts {local})" if self.missing == _UNJUDGED else local
+        return [f"p {shown} → q {self.remaining:.{digits}f}", *marks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,27 +113,11 @@ def _criterion_scores(run: Run, trace: Trace, decision: Decision, spec: Componen
     table = group_table(run, trace.task_id, group)
     scores = {}
     for name, entry in spec.inputs.items():
-        matrix = table.score_matrix(entry, decision.rule, spec.direction, "counted")
-        p, _ = matrix.mean()
+        p, _ = table.score_matrix(entry, decision.rule, spec.direction, "counted").mean()
         outcome = table.outcomes(entry)[0][row]
-        scores[name] = Score(
-            judged_score=float(p[row]),
-            remaining=trace.reward.parts[spec.name].get(name, 0.0),
-            missing=_describe_missing(outcome, bool(matrix.applicable[row].any())),
-            judged=bool((outcome == OK).any()),
-        )
+        missing = _UNJUDGED if not (outcome == OK).any() else "partly judged" if lacks_score(outcome).any() else ""
+        scores[name] = Score(float(p[row]), trace.reward.parts[spec.name].get(name, 0.0), missing)
     return scores
-
-
-def _describe_missing(outcome: NDArray[np.int8], is_counted: bool) -> str:
-    """Return the missing part of a criterion's judgement, from the outcome of each question and sample."""
-    if not is_counted:
-        return "does not count"
-    if (outcome == STOPPED).any():
-        return "stopped by a gate"
-    if lacks_score(outcome).any():
-        return "partly judged" if has_score(outcome).any() else "unjudged"
-    return "" if has_score(outcome).any() else "not asked"
 
 
 def to_mermaid(task: str, rubric: Rubric, scores: Scores | None = None) -> str:
@@ -179,20 +158,16 @@ def _node(criterion: Criterion, role: str | None, scores: Scores | None) -> str:
     weight = f"weight {sign}{_format_exact(criterion.weight)}".replace("-", "−")
     text = [f"{role}, {weight}" if role else weight, *_wrap(criterion.text, _LINE_LENGTH, _MAX_LINES)]
     results = [] if scores is None else scores.criteria[criterion.id].lines()
-    return _box(
-        criterion.weight < 0, "<br/>".join([name, _label(text), *(f"<b>{_encode(one)}</b>" for one in results)])
-    )
+    label = "<br/>".join([name, _label(text), *(f"<b>{_encode(one)}</b>" for one in results)])
+    return f'{{{{"{label}"}}}}' if criterion.weight < 0 else f'["{label}"]'
 
 
 def _edge_label(edge: Edge, scores: Scores | None) -> str:
     if scores is not None and scores.aggregation != "gear":
         return f"{edge.kind}, {'not used' if scores.aggregation == 'flat' else 'gate'}"
+    share = gear.BASE_RETENTION[edge.kind] if edge.retention is None else edge.retention
     if scores is not None:
         share = scores.retention[edge.parent, edge.child]
-    elif edge.retention is not None:
-        share = edge.retention
-    else:
-        share = gear.BASE_RETENTION[edge.kind]
     return f"{edge.kind} {share:.2g}".replace(" 0.", " .", 1)
 
 
@@ -221,7 +196,3 @@ def _label(lines: Iterable[str]) -> str:
 def _encode(text: str) -> str:
     text = text.translate(_REPLACEMENTS)
     return "".join(c if c.isalnum() or c in _SAFE else f"#{ord(c)};" for c in text)
-
-
-def _box(penalty: bool, label: str) -> str:
-    return f'{{{{"{label}"}}}}' if penalty else f'["{label}"]'

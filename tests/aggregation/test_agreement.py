@@ -1,8 +1,9 @@
-"""Agreement of labels: Cohen's kappa, Krippendorff's alpha and majorities."""
+"""Agreement of labels: kappa, alpha and the strict majority."""
 
 import csv
 import gzip
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any, get_args
 
@@ -100,7 +101,7 @@ def column(name: str, garbage: float = GARBAGE) -> np.ndarray:
     return np.array([known[row[name]] if row[name] in known else float(row[name]) for row in RATINGS])
 
 
-def majority() -> np.ndarray:
+def majority_of_annotators() -> np.ndarray:
     votes = np.stack([column(f"annotator{each}") for each in (1, 2, 3)], axis=1)
     everybody = np.ones(votes.shape, dtype=np.bool_)
     winner, decided = strict_majority(votes, everybody, everybody)
@@ -109,12 +110,12 @@ def majority() -> np.ndarray:
 
 
 def test_the_majority_of_the_annotators_is_the_published_one() -> None:
-    assert majority().tolist() == column("maj").tolist()
+    assert majority_of_annotators().tolist() == column("maj").tolist()
 
 
 @pytest.mark.parametrize("judge", ["gpt35", "pandalm7b"])
 def test_pandalms_published_agreement(judge: str) -> None:
-    assert round(cohen_kappa(column(judge), majority()), 4) == PUBLISHED[judge]["cohen_kappa_vs_majority"]
+    assert round(cohen_kappa(column(judge), majority_of_annotators()), 4) == PUBLISHED[judge]["cohen_kappa_vs_majority"]
 
 
 def test_the_agreement_between_the_annotators() -> None:
@@ -193,3 +194,37 @@ def test_the_interval_of_alpha_is_that_of_the_jackknife_over_items(level: AlphaL
 def test_wrong_ratings_are_refused(ratings: Any, level: Any, message: str) -> None:
     with pytest.raises(PlanError, match=message):
         krippendorff_alpha(ratings, level)
+
+
+VOTES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, None]), min_size=1, max_size=7)
+"""A row of seats; None abstains."""
+
+
+def majority(*votes: float | None) -> float | None:
+    """Return the winning value of one row of votes, None without a majority."""
+    value = np.array([[0.0 if vote is None else vote for vote in votes]])
+    cast = np.array([[vote is not None for vote in votes]])
+    found = strict_majority(value, cast, np.ones_like(cast))
+    return float(found.value[0]) if found.decided[0] else None
+
+
+def test_a_judge_that_was_not_requested_does_not_count() -> None:
+    value, cast = np.array([[1.0, 0.0, 0.0]]), np.array([[True, True, True]])
+    found = strict_majority(value, cast, np.array([[True, False, False]]))
+    assert (found.value.tolist(), found.decided.tolist()) == ([1.0], [True])
+
+
+@given(VOTES)
+def test_the_majority_equals_a_simple_count(votes: list[float | None]) -> None:
+    counted = Counter(vote for vote in votes if vote is not None)
+    winners = [value for value, count in counted.items() if 2 * count > len(votes)]
+    assert majority(*votes) == (winners[0] if winners else None)
+
+
+@given(st.lists(VOTES, min_size=1, max_size=4).map(lambda rows: [(row + [None] * 7)[:7] for row in rows]))
+def test_each_row_is_decided_by_itself(rows: list[list[float | None]]) -> None:
+    value = np.array([[vote or 0.0 for vote in row] for row in rows])
+    cast = np.array([[vote is not None for vote in row] for row in rows])
+    found = strict_majority(value, cast, np.ones_like(cast))
+    each = [float(v) if d else None for v, d in zip(found.value, found.decided, strict=True)]
+    assert each == [majority(*row) for row in rows]

@@ -71,7 +71,10 @@ def a_config_in_utf_16(folder: Path) -> None:
 # Files that are no JSON lines.
 
 
-@gives("tasks.jsonl.gz, line 3: the gzip file is cut short here; copy it again")
+@gives(
+    "tasks.jsonl.gz: the gzip file is cut short or damaged (Compressed file ended before the end-of-stream marker was "
+    "reached); copy it again"
+)
 def a_gzip_file_that_is_cut_short(folder: Path) -> None:
     (folder / "tasks.jsonl").unlink()
     (folder / "tasks.jsonl.gz").write_bytes(gzip.compress(f"{task()}\n{task('salt')}\n".encode())[:-8])

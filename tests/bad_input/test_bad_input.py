@@ -23,7 +23,7 @@ STORED = {folder.name: folder for folder in sorted((HERE / "cases").iterdir())}
 WITHOUT_A_LINE = set(
     """
     a_config_of_megabytes a_config_that_is_a_folder a_config_that_is_not_there
-    a_file_that_is_not_there a_folder a_parquet_file an_empty_file
+    a_file_that_is_not_there a_folder a_gzip_file_that_is_cut_short a_parquet_file an_empty_file
     apart_empty config_empty reward_left_out run_is_a_file run_is_a_folder_of_something_else
     """.split()
 )

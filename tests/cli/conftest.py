@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from jurygraph.cli import interrupts
-from jurygraph.cli.commands import doctor
 from tests.command import JURYGRAPH, CommandResult, run_command
 
 __all__ = ["JURYGRAPH", "CommandResult", "run_command"]
@@ -179,12 +178,6 @@ def letters_folder(tmp_path: Path, letters_once: Path, monkeypatch: pytest.Monke
     project = shutil.copytree(letters_once, tmp_path / "letters")
     monkeypatch.chdir(project)
     return project / "run"
-
-
-@pytest.fixture
-def without_maths_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace the check of `doctor` that starts a process, where a test is about another check."""
-    monkeypatch.setattr(doctor, "_check_maths_worker", lambda: doctor.SetupCheck("maths worker", None, "not checked"))
 
 
 @pytest.fixture

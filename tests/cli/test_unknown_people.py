@@ -51,7 +51,6 @@ def test_a_weight_of_a_stakeholder_that_no_task_has_is_refused(project: Path, ru
     assert f"jury.yaml, line 3, key weights.fixed.benn: {problem}" in refused.err
 
 
-@pytest.mark.usefixtures("without_maths_worker")
 def test_a_reviewer_who_is_not_in_the_history_is_refused(project: Path, run: Command) -> None:
     history = write_history(project, rows({"ann": (1, 2, 3), "ben": (3, 4, 5)}))
     (project / "jury.yaml").write_text(json.dumps({"evaluators": [judge_use("personalized", history=history)]}))
@@ -116,7 +115,6 @@ reward: {total: 1}
 }
 
 
-@pytest.mark.usefixtures("without_maths_worker")
 @pytest.mark.parametrize("problem", DEFAULTS)
 def test_an_error_in_the_parts_that_a_config_gives_to_tasks_names_its_line(
     project: Path, run: Command, problem: str

@@ -261,13 +261,6 @@ def test_the_diagnostics_contain_the_differences() -> None:
     assert (found["lowest"], found["highest"]) == (0.0, 1.0)
 
 
-def test_a_discarded_judge_neither_agrees_nor_disagrees() -> None:
-    found = diagnostics(reward_of_panel(ann=0.25, bob=None, cyd=0.75))
-    assert (found["disagreement"], found["lowest"], found["highest"], found["discarded"]) == (0.5, 0.25, 0.75, 1.0)
-    alone = diagnostics(reward_of_panel(ann=0.25, bob=ABSTENTION))
-    assert (alone["disagreement"], alone["lowest"], alone["highest"]) == (0.0, 0.25, 0.25)
-
-
 # The arithmetic
 
 

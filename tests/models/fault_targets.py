@@ -106,25 +106,13 @@ async def _chat_model(url: str, model: str) -> None:
 
 
 async def _openai_compatible_embedder(url: str, model: str) -> None:
-    from jurygraph.models.embedding import Endpoint
-
-    await _embedder(Endpoint(f"{url}/v1", model)).embed(["a"])
+    _try_once(model)
+    await remote.RemoteEmbedder(f"{url}/v1", model).embed(["a"])
 
 
 async def _openai_compatible_reranker(url: str, model: str) -> None:
-    from jurygraph.models.embedding import Endpoint
-
-    await _reranker(Endpoint(f"{url}/v1", model)).score("q", ["a"])
-
-
-def _embedder(server: remote.Endpoint) -> remote.RemoteEmbedder:
-    _try_once(server.name)
-    return remote.RemoteEmbedder(server)
-
-
-def _reranker(server: remote.Endpoint) -> remote.RemoteReranker:
-    _try_once(server.name)
-    return remote.RemoteReranker(server)
+    _try_once(model)
+    await remote.RemoteReranker(f"{url}/v1", model).score("q", ["a"])
 
 
 def _try_once(model: str) -> None:
@@ -151,7 +139,7 @@ HTTP_TARGETS: Mapping[str, Target] = {
 
 
 async def _gguf(folder: str, mode: str) -> None:
-    """Plant the chunks of llama.cpp; `test_engines` tests the engine itself."""
+    """Plant the chunks of llama.cpp; `test_gguf` tests the engine itself."""
     from jurygraph.models.backends.gguf import Gguf
 
     path = Path(folder) / "planted.gguf"

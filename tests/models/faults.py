@@ -248,8 +248,6 @@ QUICK = (
 VECTORS: Mapping[str, Any] = {
     "vector-nan": [[math.nan, 1.0]],
     "vector-infinite": [[math.inf, 1.0]],
-    "vector-text": [["0.6", "0.8"]],
-    "vector-booleans": [[True, False]],
     "vector-flat": [0.6, 0.8],
     "vector-empty": [[]],
     "vectors-too-few": [],

@@ -1,9 +1,15 @@
-"""Values of a schema that a grammar enforces are bounded, so that a small model ends its reply."""
+"""Values of a schema that a grammar enforces are bounded, so that a small model ends its reply; the engine's start."""
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from jurygraph.judges.criteria import Binary, _reply_model
+from jurygraph.models.backends import gguf
 from jurygraph.models.backends.gguf import bound_values
+from jurygraph.models.structured import answer_schema
 
 TEXT = {"type": "string"}
 
@@ -38,7 +44,7 @@ def test_strings_share_the_reply_and_keep_a_closer_bound_of_their_own() -> None:
 
 def test_a_judges_reply_on_four_criteria_fits_into_its_tokens() -> None:
     model = _reply_model(tuple((f"criterion_{n}", Binary().reply_model(compact=False)) for n in range(1, 5)))
-    assert longest(bound_values(model.model_json_schema(), 1024)) <= 2 * 1024
+    assert longest(bound_values(answer_schema(model), 1024)) <= 2 * 1024
 
 
 def test_names_of_choices_and_schemas_without_a_limit_of_tokens_stay_as_they_are() -> None:
@@ -58,3 +64,16 @@ def test_a_number_has_an_end_and_keeps_bounds_of_its_own() -> None:
     assert bounded["price"] == {"type": "number", "multipleOf": 1e-6, "minimum": -(10**12), "maximum": 10**12}
     assert bounded["share"] == {**share, "multipleOf": 1e-6}
     assert bounded["count"] == {"type": "integer", "minimum": -(10**12), "maximum": 10**12}
+
+
+def test_an_engine_answers_before_it_may_be_unloaded_and_has_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is unloaded before its loop began would wait for ever."""
+    asked: list[str] = []
+    parameters = SimpleNamespace(**{part: SimpleNamespace() for part in ("model", "cpuparams", "cpuparams_batch")})
+    server = SimpleNamespace(handle_metrics=lambda: asked.append("metrics"))
+    library = SimpleNamespace(CommonParams=lambda: parameters, Server=lambda _: server)
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0}, raising=False)
+    monkeypatch.setattr(gguf, "library", lambda: library)
+    assert gguf.start_server(Path("tiny.gguf")) is server
+    assert asked == ["metrics"]
+    assert parameters.cpuparams.n_threads == parameters.cpuparams_batch.n_threads == 1

@@ -2,16 +2,27 @@
 
 import asyncio
 from fractions import Fraction
+from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.limits import Budget, Reservation
+from jurygraph.models.limits import (
+    TEMPLATE_TOKENS,
+    Budget,
+    Price,
+    Reservation,
+    cost,
+    highest_cost,
+    price_of,
+    reply_limit,
+)
 from jurygraph.models.request import RETRYABLE, Fault
 from tests.examples import at_most
+from tests.rows import all_rows
 
 
 def refusal_message(budget: Budget, cost: float | None) -> str:
@@ -55,7 +66,6 @@ def test_calls_in_flight_count_as_made() -> None:
     assert refusal_message(budget, None) == (
         "the limit of 2 calls is reached (1 sent, 1 in flight); raise --max-calls to go on"
     )
-    assert budget.exhausted
 
 
 @pytest.mark.parametrize("wrong", [-1.0, float("nan"), float("inf")])
@@ -86,13 +96,13 @@ async def send_requests(budget: Budget, most: float, cost: float, number: int) -
 def test_a_call_that_may_fit_later_waits_for_others() -> None:
     budget = Budget(max_cost=1.0)
     assert asyncio.run(send_requests(budget, 0.4, 0.01, 40)) == ["sent"] * 40
-    assert (budget.spent, budget.exhausted) == (0.4, False)
+    assert budget.spent == 0.4
 
 
 def test_a_call_beyond_the_budget_is_refused() -> None:
     budget = Budget(max_cost=1.0)
     ended = asyncio.run(send_requests(budget, 0.4, 0.2, 40))
-    assert (ended.count("sent"), budget.spent, budget.exhausted) == (4, 0.8, True)  # a fifth might have cost 0.4
+    assert (ended.count("sent"), budget.spent) == (4, 0.8)  # a fifth might have cost 0.4
 
 
 def test_a_waiting_call_may_be_cancelled() -> None:
@@ -126,7 +136,6 @@ class InAnyOrder(RuleBasedStateMachine):
         self.budget = Budget(max_cost, max_calls)
         self.reserved: dict[Reservation, float | None] = {}
         self.charged: list[float | None] = []
-        self.refused = False
 
     @rule(target=held, cost=st.none() | costs)
     def reserve(self, cost: float | None) -> Reservation | None:
@@ -135,7 +144,6 @@ class InAnyOrder(RuleBasedStateMachine):
             reservation = self.budget.reserve(cost)
         except Fault:
             assert not fits
-            self.refused = True
             return None
         assert fits
         self.reserved[reservation] = cost
@@ -149,12 +157,6 @@ class InAnyOrder(RuleBasedStateMachine):
             reservation.settle(cost)
             self.charged.append(most if cost is None else cost)
 
-    @rule(reservation=consumes(held))
-    def release(self, reservation: Reservation | None) -> None:
-        if reservation is not None:
-            del self.reserved[reservation]
-            reservation.release()
-
     @invariant()
     def no_limit_is_passed(self) -> None:
         if self.max_cost is not None:
@@ -167,7 +169,6 @@ class InAnyOrder(RuleBasedStateMachine):
         assert self.budget.spent == float(self._spent())
         assert self.budget.calls == len(self.charged)
         assert self.budget.unpriced == self.charged.count(None)
-        assert self.budget.exhausted == self.refused
 
     def _fits(self, cost: float | None) -> bool:
         if self.max_calls is not None and len(self.charged) + len(self.reserved) + 1 > self.max_calls:
@@ -187,4 +188,71 @@ TestInAnyOrder = InAnyOrder.TestCase
 TestInAnyOrder.settings = settings(max_examples=at_most(60), stateful_step_count=30, deadline=None)
 
 
-requests = st.lists(st.tuples(costs, st.integers(0, 4), st.sampled_from([0.0, 0.5, 1.0])), max_size=24)
+# Costs of requests
+
+MINI = Price(input=0.25, output=2.0)
+FREE = Price(input=0.0, output=0.0)
+
+dollars = st.floats(0.0, 1e6)
+counts = st.integers(0, 10**9)
+
+
+def test_a_price_is_for_a_million_tokens() -> None:
+    assert cost(MINI, 1_000_000, 0) == 0.25
+    assert cost(MINI, 0, 1_000_000) == 2.0
+    assert cost(MINI, 1000, 100) == pytest.approx(0.00045)
+
+
+@pytest.mark.parametrize(("price", "tokens_in", "tokens_out"), [(None, 1, 1), (MINI, None, 1), (MINI, 1, None)])
+def test_a_cost_with_an_unknown_part_is_unknown(
+    price: Price | None, tokens_in: int | None, tokens_out: int | None
+) -> None:
+    assert cost(price, tokens_in, tokens_out) is None
+
+
+def test_the_maximum_cost_counts_every_byte_and_message() -> None:
+    price = Price(input=1e6, output=1e6)  # a dollar a token
+    assert highest_cost(price, 100, 3, 7) == 100 + 3 * TEMPLATE_TOKENS + 7
+
+
+@given(dollars, dollars, counts, st.integers(1, 100), counts, st.data())
+def test_no_reply_costs_more_than_the_maximum_of_its_request(
+    input_: float, output: float, prompt_bytes: int, messages: int, max_tokens: int, data: st.DataObject
+) -> None:
+    price = Price(input=input_, output=output)
+    tokens_in = data.draw(st.integers(0, prompt_bytes + TEMPLATE_TOKENS * messages))
+    tokens_out = data.draw(st.integers(0, max_tokens))
+    billed, bound = cost(price, tokens_in, tokens_out), highest_cost(price, prompt_bytes, messages, max_tokens)
+    assert billed is not None
+    assert bound is not None
+    assert billed <= bound
+
+
+def test_the_whole_name_of_a_model_comes_before_that_without_its_provider() -> None:
+    own = {"gpt-5-mini": MINI, "azure/gpt-5-mini": FREE}
+    assert price_of("azure/gpt-5-mini", own) is FREE
+    assert price_of("openai/gpt-5-mini", own) is MINI
+    assert price_of("gpt-5-mini", own) is MINI
+
+
+def test_only_the_provider_is_removed_from_a_model_name() -> None:
+    assert price_of("hosted_vllm/Qwen/Qwen3-8B", {"Qwen/Qwen3-8B": MINI}) is MINI
+    assert price_of("hosted_vllm/Qwen/Qwen3-8B", {"Qwen3-8B": MINI}) is None
+
+
+@all_rows(
+    ("parameters", "limit"),
+    [
+        ({}, 100),
+        ({"temperature": 0.0, "top_logprobs": 500}, 100),
+        ({"max_tokens": 20}, 20),
+        ({"max_completion_tokens": 7}, 7),
+        ({"max_tokens": 20, "max_completion_tokens": 50}, 50),
+        ({"max_tokens": None, "max_completion_tokens": 50}, 50),
+        ({"max_tokens": 20, "extra_body": {"max_tokens": 9000}}, 9000),
+        ({"max_tokens": 20, "options": [{"max_new_tokens": 30}]}, 30),
+        ({"max_tokens": 20, "extra_body": {"n": 3, "best_of": 4}}, 240),
+    ],
+)
+def test_a_reply_may_have_as_many_tokens_as_any_parameter_allows(parameters: dict[str, Any], limit: int) -> None:
+    assert reply_limit(parameters, 100) == limit

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -69,18 +70,6 @@ def fault(raised: BaseException) -> Fault:
     with pytest.raises(Fault) as caught:
         ask(Judge(answer=answer))
     return caught.value
-
-
-def test_every_message_arrives_in_its_role() -> None:
-    said: list[tuple[str, Any]] = []
-
-    def answer(messages: list[BaseMessage]) -> AIMessage:
-        said.extend((message.type, message.content) for message in messages)
-        return AIMessage("ok")
-
-    talk = [Message(role=role, content=role) for role in ("system", "user", "assistant", "user")]
-    ask(Judge(answer=answer), messages=talk)
-    assert said == [("system", "system"), ("human", "user"), ("ai", "assistant"), ("human", "user")]
 
 
 def test_the_provider_is_the_class_and_the_model_its_name() -> None:
@@ -164,20 +153,11 @@ def test_langchain_caches_are_not_used() -> None:
         set_llm_cache(None)
 
 
-class StatusError(Exception):
-    def __init__(self, status_code: int) -> None:
-        self.status_code = status_code
-        super().__init__(f"status {status_code}")
+class Failed(Exception):
+    """An error of a client, with these attributes."""
 
-
-class Response:
-    def __init__(self, status_code: int) -> None:
-        self.status_code = status_code
-
-
-class ResponseError(Exception):
-    def __init__(self, status_code: int) -> None:
-        self.response = Response(status_code)
+    def __init__(self, **attributes: Any) -> None:
+        vars(self).update(attributes)
 
 
 class APIConnectionError(Exception):
@@ -195,15 +175,15 @@ class APITimeoutError(APIConnectionError):
         (APITimeoutError("late"), "timeout"),
         (ConnectionResetError("gone"), "connection"),
         (APIConnectionError("gone"), "connection"),
-        (StatusError(429), "rate-limit"),
-        (StatusError(401), "unauthorised"),
-        (StatusError(403), "unauthorised"),
-        (StatusError(404), "unknown-model"),
-        (StatusError(400), "rejected"),
-        (StatusError(503), "server"),
-        (ResponseError(500), "server"),
-        (ResponseError(408), "timeout"),
-        (StatusError(200), "unreadable"),
+        (Failed(status_code=429), "rate-limit"),
+        (Failed(status_code=401), "unauthorised"),
+        (Failed(status_code=403), "unauthorised"),
+        (Failed(status_code=404), "unknown-model"),
+        (Failed(status_code=400), "rejected"),
+        (Failed(status_code=503), "server"),
+        (Failed(response=SimpleNamespace(status_code=500)), "server"),
+        (Failed(response=SimpleNamespace(status_code=408)), "timeout"),
+        (Failed(status_code=200), "unreadable"),
         (KeyError("choices"), "unreadable"),
     ],
 )
@@ -231,22 +211,11 @@ LIMITED = openai.RateLimitError("slow down", response=http(429, LATER), body=Non
     ("raised", "kind", "seconds"),
     [
         (LIMITED, "rate-limit", 7.0),
-        (error_caused_by(LIMITED), "rate-limit", 7.0),
         (error_caused_by(error_caused_by(LIMITED)), "rate-limit", 7.0),
         (openai.InternalServerError("busy", response=http(503, LATER), body=None), "server", 7.0),
         (openai.BadRequestError("wrong", response=http(400, LATER), body=None), "rejected", None),
-        (
-            openai.RateLimitError("x", response=http(429, {"x-ratelimit-reset-tokens": "6s"}), body=None),
-            "rate-limit",
-            6.0,
-        ),
-        (
-            openai.InternalServerError("x", response=http(500, {"x-ratelimit-reset-tokens": "6s"}), body=None),
-            "server",
-            None,
-        ),
-        (StatusError(429), "rate-limit", None),
-        (ResponseError(429), "rate-limit", None),
+        (Failed(status_code=429), "rate-limit", None),
+        (Failed(response=SimpleNamespace(status_code=429)), "rate-limit", None),
     ],
 )
 def test_retry_after_is_read_from_the_reply_of_the_error_or_its_cause(

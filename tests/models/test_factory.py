@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,14 +17,17 @@ import jurygraph
 from jurygraph import Jury
 from jurygraph.errors import ConfigError
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.factory import open_backend, open_gateway
+from jurygraph.models.embedding import open_embedder
+from jurygraph.models.factory import find_file, find_model_folder, open_backend, open_gateway
 from jurygraph.models.gateway import Gateway
+from jurygraph.models.limits import Budget
 from jurygraph.models.recording import Recorder
 from jurygraph.models.request import Reply, Request
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import CallsConfig, Message
 from tests.models.server import Server, reply_with, run_server
 from tests.models.tiny_gguf import write_tiny
+from tests.rows import all_rows
 
 ROOT = Path(jurygraph.__file__).parents[1]
 SECRET = "sk-canary-0123456789"
@@ -49,8 +53,8 @@ def identity(model: str) -> tuple[str, str | None, str]:
 
 
 @contextmanager
-def gateway(model: str, limits: dict[str, Any] | None = None, **calls: Any) -> Iterator[Gateway]:
-    opened = open_gateway(model, CallsConfig(**calls), **(limits or {}))
+def gateway(model: str, budget: Budget | None = None, **calls: Any) -> Iterator[Gateway]:
+    opened = open_gateway(model, CallsConfig(**calls), budget)
     try:
         yield opened
     finally:
@@ -86,33 +90,6 @@ def recording(path: Path, *requests: Request) -> Path:
 def test_the_identity_of_a_server_is_its_url_and_model() -> None:
     found = identity("openai-compatible:http://127.0.0.1:8000/v1/#org/qwen:4b")
     assert found == ("openai-compatible", "http://127.0.0.1:8000/v1", "org/qwen:4b")
-
-
-@pytest.mark.heavy
-def test_the_identity_of_a_gguf_file_is_its_digest_and_name(tmp_path: Path) -> None:
-    path = write_tiny(tmp_path / "tiny.gguf")
-    moved = tmp_path / "elsewhere"
-    moved.mkdir()
-    (moved / "tiny.gguf").write_bytes(path.read_bytes())
-    provider, endpoint, model = identity(f"gguf:{path}")
-    assert (provider, model) == ("gguf", "tiny.gguf")
-    assert endpoint is not None
-    assert endpoint.startswith("sha256:")
-    assert identity(f"gguf:{moved / 'tiny.gguf'}") == (provider, endpoint, model)
-
-
-def test_the_identity_of_a_recording_is_the_recorded_model(tmp_path: Path) -> None:
-    path = recording(tmp_path / "calls.jsonl", request())
-    assert identity(f"replay:{path}") == ("openai-compatible", "http://judge:8000/v1", "qwen")
-
-
-def test_a_recording_of_several_models_is_opened_by_name(tmp_path: Path) -> None:
-    path = recording(tmp_path / "calls.jsonl", request(), request(model="llama"))
-    name = "openai-compatible:http://judge:8000/v1#llama"
-    assert identity(f"replay:{path}#{name}") == ("openai-compatible", "http://judge:8000/v1", "llama")
-    for model in (f"replay:{path}", f"replay:{path}#llama"):
-        with pytest.raises(ConfigError, match=f"say which, as one of replay:{path}#NAME: .*#llama, .*#qwen"):
-            backend(model)
 
 
 @pytest.mark.parametrize("model", ["openai/gpt-5-mini", "ollama/llama3:8b", "together_ai/org/m-7b", "xai/m"])
@@ -167,44 +144,23 @@ def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
         assert authorization(server) == f"Bearer {SECRET}"
 
 
-def test_the_key_may_be_in_another_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JURYGRAPH_API_KEY", "sk-not-this-one")
-    monkeypatch.setenv("MY_SERVERS_KEY", SECRET)
-    with run_server(lambda body, number: reply_with("yes")) as server:
-        assert authorization(server, key="MY_SERVERS_KEY") == f"Bearer {SECRET}"
-        assert authorization(server, key="NO_SUCH_VARIABLE") is None
-
-
 # What is wrong, and what would be right
 
 WRONG = {
     "": "is not a model; write none, openai-compatible:URL#model, gguf:PATH,",
     "gpt-5-mini": "'gpt-5-mini' is not a model; write none, .* or provider/model",
-    "ollama:llama3": "'ollama:llama3' is not a model; write none, .* or provider/model",
     "opnai-compatible:http://h/v1#m": "is not a model; did you mean openai-compatible. write none",
     "http://127.0.0.1:8000/v1#qwen": "'http' is not a model; write none, openai-compatible:URL#model",
     "./judge.gguf": "'./judge.gguf' is not a model; write none, .* gguf:PATH",
     "openai/": "'openai/' is not a model; write none, .* provider/model",
-    "/gpt-5-mini": "'/gpt-5-mini' is not a model; write none, .* provider/model",
     "openai-compatible:": "is followed by URL#model, such as http://127.0.0.1:8000/v1#qwen",
     "openai-compatible:http://h/v1": "is followed by URL#model, such as http://127.0.0.1:8000/v1#qwen",
-    "openai-compatible:http://h/v1#": "is followed by URL#model, such as http://127.0.0.1:8000/v1#qwen",
-    "openai-compatible:#qwen": "is followed by URL#model, such as http://127.0.0.1:8000/v1#qwen",
     "openai-compatible:h/v1#qwen": "the URL is not a web address; give one such as http://127.0.0.1:8000/v1",
-    "openai-compatible:http:///v1#qwen": "the URL is not a web address; give one such as http://127.0.0.1:8000/v1",
-    "openai-compatible:ftp://h/v1#qwen": "the URL is not a web address; give one such as http://127.0.0.1:8000/v1",
-    "openai-compatible:http://[::1/v1#qwen": "the URL is not a web address; give one such as http://127.0.0.1:8000/v1",
-    "openai-compatible:http://h:99999/v1#qwen": "the URL is not a web address; give one such as http://127.0.0.1:8000/v1",
     "gguf:": "cannot be read .*; name a file that can be",
     "gguf:nowhere.gguf": "nowhere.gguf: there is no such file; name a model in the GGUF format",
     "gguf:README.md": "README.md: is no GGUF file, .*; name a model in the GGUF format",
-    "replay:": "is a folder; name a file",
     "replay:nowhere.jsonl": "nowhere.jsonl: there is no such file; ",
     "replay:README.md": "README.md.*line 1.*; ",
-    "langchain:": "cannot be loaded: .*; name one as package.module.name",
-    "langchain:nowhere.judge": "'langchain:nowhere.judge' cannot be loaded: .*; name one as package.module.name",
-    "langchain:tests.models.test_factory.lost": "has no attribute 'lost'; name one as package.module.name",
-    "langchain:json.dumps": "is a function, and no langchain-core chat model; name one that is set up",
 }
 
 
@@ -254,14 +210,14 @@ SERVER = "openai-compatible:http://127.0.0.1:8000/v1#qwen"
 )
 def test_a_model_without_a_price_cannot_have_a_cost_limit(model: str) -> None:
     with pytest.raises(ConfigError, match="is not known, so --max-cost cannot be kept"):
-        open_gateway(model, CallsConfig(), max_cost=1.0)
+        open_gateway(model, CallsConfig(), Budget(max_cost=1.0))
 
 
 @pytest.mark.parametrize("kind", ["replay", pytest.param("gguf", marks=pytest.mark.heavy)])
 def test_a_local_model_costs_nothing(kind: str, tmp_path: Path) -> None:
     path = recording(tmp_path / "calls.jsonl", request())
     model = f"replay:{path}" if kind == "replay" else f"gguf:{write_tiny(tmp_path / 'tiny.gguf')}"
-    with gateway(model, {"max_cost": 0.0}) as opened:
+    with gateway(model, Budget(max_cost=0.0)) as opened:
         opened.budget.reserve(0.0).settle(0.0)
 
 
@@ -297,3 +253,69 @@ def test_each_kind_of_model_imports_only_what_it_needs() -> None:
     opening = "from jurygraph.models.factory import open_backend as o; from jurygraph.schema import CallsConfig"
     loaded = loaded_by(f"{opening}; o('openai/gpt-5-mini', CallsConfig())", f"o({SERVER!r}, CallsConfig())")
     assert loaded == [{"aiohttp", "diskcache"}, {"aiohttp", "diskcache"}]
+
+
+# Models inside installed packages
+
+RUN = "raise AssertionError('its code was run')\n"
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two packages on the path: one with a model file, one with a zipped model."""
+    for name in ("one_model", "zipped_model", "no_model"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(RUN)
+    (tmp_path / "one_model" / "tiny.gguf").write_bytes(b"GGUF")
+    with zipfile.ZipFile(tmp_path / "zipped_model" / "model.zip", "w") as archive:
+        archive.writestr("modules.json", "[]")
+        archive.writestr("1_Pooling/config.json", "{}")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache" / "replies"))
+    return tmp_path
+
+
+def test_a_file_is_found_without_running_the_package(packages: Path) -> None:
+    assert find_file("one_model/tiny.gguf") == packages / "one_model" / "tiny.gguf"
+    assert "one_model" not in sys.modules
+
+
+@pytest.mark.usefixtures("packages")
+@all_rows(
+    ("named", "problem"),
+    [
+        ("one_model/tiny.guf", "package 'one_model' has no such file; did you mean tiny.gguf?"),
+        ("one_model", "package 'one_model' has no such file; it has __init__.py, tiny.gguf"),
+        ("absent_model/tiny.gguf", "no package is imported as 'absent_model'; install it, and write its import name"),
+        ("one-model/tiny.gguf", "no package is imported as 'one-model'; install it, and write its import name"),
+        ("json/__init__.py/x", "package 'json' has no such file"),
+    ],
+)
+def test_a_file_that_is_not_there_is_refused(named: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        find_file(named)
+    assert problem in str(raised.value)
+
+
+def test_a_zipped_model_is_unpacked_once(packages: Path) -> None:
+    folder = find_model_folder("zipped_model")
+    assert (folder.parent, folder.name[:13]) == (packages / "cache" / "models", "zipped_model-")
+    assert sorted(path.name for path in folder.rglob("*.json")) == ["config.json", "modules.json"]
+    before = folder.stat().st_mtime_ns
+    assert find_model_folder("zipped_model") == folder
+    assert folder.stat().st_mtime_ns == before
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name], "nothing half unpacked is left"
+
+
+def test_a_package_may_hold_its_model_as_it_is(packages: Path) -> None:
+    (packages / "no_model" / "modules.json").write_text("[]")
+    assert find_model_folder("no_model") == packages / "no_model"
+
+
+def test_a_package_without_a_model_and_a_broken_zip_are_refused(packages: Path) -> None:
+    with pytest.raises(ConfigError, match="holds no model: it has no modules"):
+        open_embedder("sentence-transformers:package:no_model")
+    (packages / "zipped_model" / "model.zip").write_bytes(b"PK, cut short")
+    with pytest.raises(ConfigError, match=r"model.zip: cannot be unpacked .*; install its package again"):
+        find_model_folder("zipped_model")
+    assert list((packages / "cache" / "models").iterdir()) == []

@@ -1,20 +1,19 @@
 """Stored replies of the gateway, redaction of what it stores, and its shutdown."""
 
 import asyncio
-import gc
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
 
+from jurygraph.errors import UnusableRepliesError
 from jurygraph.models.cache import Cache
-from jurygraph.models.gateway import Gateway, RequestLimits
+from jurygraph.models.gateway import LOOKED_AT, FirstReplies, Gateway, RequestLimits
 from jurygraph.models.limits import Limiter, Price, RetryPolicy
 from jurygraph.models.request import AnsweredCall, Fault, Reply, Request
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import Message
+from jurygraph.schema import Call, Message
 from tests.models.test_gateway import Kept
 from tests.models.test_token_limit import Bills, make_request
 from tests.virtual_time import run
@@ -65,21 +64,6 @@ def test_an_entry_deleted_at_once_never_enters_the_cache(tmp_path: Path) -> None
     assert with_gateway(sources_before_and_after, cache=Cache(tmp_path))[0] is None
     kept = with_gateway(lambda gateway: _known(gateway, "closed at once"), cache=Cache(tmp_path))
     assert kept, "what came last is put away when the gateway is closed"
-
-
-def test_a_cached_reply_is_recorded_like_a_new_one(tmp_path: Path) -> None:
-    recorded: list[tuple[Request, Reply, float | None]] = []
-    recorder = SimpleNamespace(add=lambda *given: recorded.append(given), close=lambda: recorded.append(("closed",)))  # type: ignore[arg-type]
-
-    async def twice(gateway: Gateway) -> list[AnsweredCall]:
-        return [await gateway.ask(make_request(), sink=kept) for _ in range(2)]
-
-    kept = Kept()
-    price = Price(input=1.0, output=10.0)
-    first, again = with_gateway(twice, recorder=recorder, price=price)
-    expected = (make_request(), first.reply, first.call.cost)
-    assert recorded == [expected, expected, ("closed",)]
-    assert again == first
 
 
 @pytest.mark.parametrize("field", ["text", "finish", "refusal", "served"])
@@ -156,27 +140,6 @@ def test_wait_for_pending_waits_for_failing_requests_too() -> None:
     assert with_gateway(leave, backend=Fails(1, 1)) == 2
 
 
-@pytest.mark.parametrize("how", ["left alone", "closed"])
-def test_an_abandoned_call_ends_silently(how: str) -> None:
-    class Fails(Bills):
-        async def complete(self, request: Request, timeout: float) -> Reply:
-            await asyncio.sleep(0.01)
-            raise Fault("rejected", "no")
-
-    async def leave(gateway: Gateway) -> list[Any]:
-        complaints: list[Any] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-        asking = asyncio.create_task(gateway.ask(make_request()))
-        await asyncio.sleep(0)
-        asking.cancel()
-        await (gateway.close() if how == "closed" else asyncio.sleep(0.05))
-        await asyncio.sleep(0)
-        gc.collect()  # a task whose error nobody has read complains once it is gone
-        return complaints
-
-    assert with_gateway(leave, backend=Fails(1, 1)) == []
-
-
 def test_the_backend_is_closed_after_all_requests_have_ended() -> None:
     events: list[str] = []
 
@@ -228,3 +191,56 @@ def test_a_call_records_its_request_its_model_and_its_cost() -> None:
         "attempts": 1,
         "fault": None,
     }
+
+
+# A run whose first replies are all unusable for one reason stops
+
+PROSE = Fault("malformed", "the reply is not valid JSON")
+
+
+def answered(number: int) -> AnsweredCall:
+    return AnsweredCall(Reply(text=f"It is fine, no. {number}."), Call(id=f"c{number}", provider="p", model="m"))
+
+
+def read(first: FirstReplies, *faults: Fault | None) -> None:
+    """Let a reply with each of these faults arrive and be read."""
+    for number, fault in enumerate(faults):
+        first.expect(f"c{number}")
+        first.note(answered(number), fault)
+
+
+def test_twenty_unusable_replies_end_the_run_with_one_of_them_and_what_to_change() -> None:
+    first = FirstReplies()
+    read(first, *[PROSE] * (LOOKED_AT - 1))
+    first.expect("c19")
+    with pytest.raises(UnusableRepliesError) as stopped:
+        first.note(answered(19), PROSE)
+    assert str(stopped.value) == (
+        "none of the first 20 replies can be used: the reply is not valid JSON; such as 'It is fine, no. 19.'; set "
+        "calls.form (native or instructed), raise calls.max_tokens, or name another model"
+    )
+
+
+@pytest.mark.parametrize("other", [None, Fault("truncated", "cut off"), Fault("server", "503")])
+def test_one_other_reply_lets_the_run_go_on(other: Fault | None) -> None:
+    for place in (0, 7, LOOKED_AT - 1):
+        first = FirstReplies()
+        faults: list[Fault | None] = [PROSE] * 40
+        faults[place] = other
+        read(first, *faults)
+        assert first.problem is None
+
+
+def test_only_the_first_to_arrive_are_looked_at_and_stored_ones_never() -> None:
+    first = FirstReplies()
+    for number in range(100, 150):
+        first.note(answered(number), PROSE)
+    assert first.problem is None
+    for number in range(LOOKED_AT):
+        first.expect(f"c{number}")
+    first.expect("c99")
+    first.note(answered(99), None)
+    for number in range(LOOKED_AT - 1):
+        first.note(answered(number), PROSE)
+    with pytest.raises(UnusableRepliesError):
+        first.note(answered(LOOKED_AT - 1), PROSE)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.models.limits import BURST, HOLD, MAX_WAIT, Limiter
+from jurygraph.models.request import Fault
 from tests.virtual_time import SkippingLoop, now, run
 
 SECONDS = st.integers(0, 40).map(lambda tenths: tenths / 10)
@@ -41,7 +42,7 @@ async def throttle(limiter: Limiter, requests: int = 1, retry_after: float | Non
     async def one() -> None:
         async with limiter.turn(1) as turn:
             await sent.wait()
-            limiter.report_throttled(turn, retry_after)
+            limiter.report_fault(turn, Fault("rate-limit", "429", retry_after))
 
     await asyncio.gather(*(one() for _ in range(requests)))
 
@@ -133,7 +134,7 @@ class TestThrottling:
             async with limiter.turn(1) as late:
                 await throttle(limiter)
                 await asyncio.sleep(5.0)
-                limiter.report_throttled(late, None)
+                limiter.report_fault(late, Fault("rate-limit", "429"))
             return await start_time(limiter), await at_once(limiter)
 
         assert run(allowed()) == (5.0, 4)
@@ -187,7 +188,8 @@ async def stress(limiter: Limiter, concurrency: int, chance: random.Random, turn
             try:
                 await asyncio.sleep(chance.choice([0.0, chance.random() * longest]))
                 limiter.charge_tokens(turn, chance.randrange(30))
-                limiter.report_throttled(turn, 0.0) if chance.random() < 0.1 else limiter.report_success(turn)
+                throttled = Fault("rate-limit", "429", 0.0)
+                limiter.report_fault(turn, throttled) if chance.random() < 0.1 else limiter.report_success(turn)
                 assert chance.random() < 0.9
             finally:
                 running -= 1

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import math
 import os
 import socket
 import subprocess
@@ -17,13 +16,11 @@ from typing import Any
 
 import pytest
 
-from jurygraph.models.backends.litellm import ADDRESSES, LiteLLM, library, price
+from jurygraph.models.backends.litellm import ADDRESSES, LiteLLM, library
 from jurygraph.models.request import Fault, Reply, Request
-from jurygraph.models.structured import p_true
 from jurygraph.schema import Message
 from tests.models.server import (
     Server,
-    raw_body,
     reply_with,
     run_server,
     status,
@@ -66,46 +63,6 @@ def ask(server: Server, model: str = "openai/tiny", timeout: float = 30.0, **oth
 def clients() -> int:
     """Return the number of clients with connections that litellm keeps."""
     return len(library().in_memory_llm_clients_cache.cache_dict)
-
-
-def test_tokens_that_split_a_character_still_spell_the_text() -> None:
-    text = '{"why": "\N{GRINNING FACE}", "met": true}'
-    pieces = [b'{"why": "', b"\xf0\x9f", b"\x98", b"\x80", b'", "met": ', b"true", b"}"]
-    tokens = [
-        {"token": piece.decode(errors="backslashreplace"), "bytes": list(piece), "logprob": -0.1}
-        | {"top_logprobs": [{"token": "true", "logprob": -0.1}, {"token": "false", "logprob": -2.5}]}
-        for piece in pieces
-    ]
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-    body = {
-        "id": "1",
-        "object": "chat.completion",
-        "model": "tiny-1",
-        "choices": [choice | {"logprobs": {"content": tokens}}],
-    }
-    with run_server(lambda _, number: raw_body(json.dumps(body))) as server:
-        reply = ask(server)
-    assert tokens[1]["token"] == r"\xf0\x9f"
-    assert [token.text for token in reply.tokens] == [
-        '{"why": "',
-        "",
-        "",
-        "\N{GRINNING FACE}",
-        '", "met": ',
-        "true",
-        "}",
-    ]
-    assert p_true(reply, ("met",)) == pytest.approx(1 / (1 + math.exp(-2.4)))
-
-
-@pytest.mark.parametrize("model", ["openai/gpt-5-mini", "openai/o3", "openai/gpt-6-sol"])
-def test_a_model_with_fixed_sampling_gets_no_temperature(model: str) -> None:
-    given = {"temperature": 0.0, "logprobs": True, "top_logprobs": 5, "max_tokens": 9, "seed": 1}
-    with run_server(lambda body, number: reply_with("yes")) as server:
-        ask(server, model, parameters=given)
-    body = server.requests[0].body
-    assert {"temperature", "logprobs", "top_logprobs"} & body.keys() == set()
-    assert body["seed"] == 1
 
 
 @pytest.mark.parametrize(
@@ -325,7 +282,7 @@ def test_ollama_gets_one_request_per_reply(monkeypatch: pytest.MonkeyPatch, mode
         with pytest.raises(Fault):
             asyncio.run(complete(LiteLLM(model), request(model), 30.0))
         assert paths == [path]
-    assert price(model) is None
+    assert LiteLLM(model).list_price() is None
 
 
 def test_a_closed_backend_keeps_others_connected_and_can_be_reused() -> None:
@@ -395,7 +352,7 @@ def test_requests_go_through_the_proxy_of_the_environment(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("model", ["hosted_vllm/qwen", "unheard-of/gpt-4.1", "openai/unheard-of", "", "openai/"])
 def test_an_unknown_price_is_none(model: str) -> None:
-    assert price(model) is None
+    assert LiteLLM(model).list_price() is None
 
 
 ALONE = """
@@ -449,22 +406,12 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str
     return json.loads(made.stdout.splitlines()[-1]), made.stdout + made.stderr
 
 
-def test_only_the_requested_address_is_fetched(alone: tuple[dict[str, Any], str]) -> None:
-    hosts = [host for host in alone[0]["met"] if "127.0.0.1" not in host]
-    assert hosts == []
-    assert alone[0]["met"] != []
-
-
-def test_it_is_loaded_on_first_use(alone: tuple[dict[str, Any], str]) -> None:
-    assert alone[0]["early"] == []
-
-
-def test_no_env_file_is_read_from_the_working_directory(alone: tuple[dict[str, Any], str]) -> None:
-    assert alone[0]["read"] is False
-
-
-def test_neither_keys_nor_prompts_are_printed(alone: tuple[dict[str, Any], str]) -> None:
+def test_a_first_call_fetches_prints_and_reads_nothing_else(alone: tuple[dict[str, Any], str]) -> None:
     told, printed = alone
+    assert told["met"] != []
+    assert [host for host in told["met"] if "127.0.0.1" not in host] == []
+    assert told["early"] == []  # litellm is loaded on first use
+    assert told["read"] is False  # no .env of the working directory
     assert told["told"] == ["unknown-model", "server", "server"]
     assert SECRET not in printed
     assert "Is it so?" not in printed

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import json
-import math
 import warnings
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,8 +11,7 @@ import pytest
 
 from jurygraph.models.backend import Capabilities
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
-from jurygraph.models.request import RETRYABLE, Fault, Reply, Request, Token
-from jurygraph.models.structured import p_true
+from jurygraph.models.request import RETRYABLE, Fault, Reply, Request
 from jurygraph.schema import Message
 from tests.models.server import (
     Answer,
@@ -60,10 +58,6 @@ def fault_of(answer: Answer, timeout: float = 5.0) -> Fault:
 
 def envelope(**fields: Any) -> str:
     return json.dumps({"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}], **fields})
-
-
-def envelope_with_choice(**fields: Any) -> str:
-    return json.dumps({"choices": [{"message": {"content": "yes"}, **fields}]})
 
 
 # What is sent
@@ -138,39 +132,9 @@ def test_an_invalid_token_count_is_ignored(count: Any) -> None:
     assert (reply.tokens_in, reply.tokens_out) == (None, 3)
 
 
-def test_log_probabilities_are_finite_and_at_most_0() -> None:
-    one = '{"token": "a", "logprob": -Infinity, "top_logprobs": [%s]}'
-    top = ", ".join(f'{{"token": "b", "logprob": {number}}}' for number in ("NaN", "null", "Infinity", "5", "1e-7"))
-    reply = reply_to(
-        raw_body('{"choices": [{"message": {"content": "a"}, "logprobs": {"content": [%s]}}]}' % (one % top))
-    )
-    assert reply.tokens == (Token(text="a", logprob=-9999.0, others=(("b", 0.0),)),)
-
-
-def test_tokens_spell_letters_that_are_cut_apart_by_their_bytes() -> None:
-    pieces = [b'{"reason":"', "😀".encode()[:2], "😀".encode()[2:], b'","met":', b"true", b"}"]
-    entries = [
-        {"token": repr(piece)[2:-1], "bytes": list(piece), "logprob": math.log(0.6), "top_logprobs": []}
-        for piece in pieces
-    ]
-    entries[4]["top_logprobs"] = [{"token": "false", "bytes": list(b"false"), "logprob": math.log(0.2)}]
-    text = b"".join(pieces).decode()
-    given = {"choices": [{"message": {"content": text}, "finish_reason": "stop", "logprobs": {"content": entries}}]}
-    reply = reply_to(raw_body(json.dumps(given)))
-    assert "".join(token.text for token in reply.tokens) == text
-    assert p_true(reply, ("met",)) == pytest.approx(0.75)
-
-
-@pytest.mark.parametrize("entry", [{"token": "b"}, {"token": "b", "logprob": math.nan}, {"logprob": -1}, None, "b"])
-def test_one_unreadable_token_drops_all_tokens(entry: Any) -> None:
-    logprobs = {"content": [{"token": "a", "logprob": -1}, entry]}
-    reply = reply_to(raw_body(envelope_with_choice(logprobs=logprobs)))
-    assert (reply.text, reply.tokens) == ("yes", ())
-
-
-@pytest.mark.parametrize("logprobs", [[], "no", {"content": {}}, {"tokens": ["a"], "token_logprobs": [-1]}])
-def test_log_probabilities_in_another_format_are_dropped(logprobs: Any) -> None:
-    assert reply_to(raw_body(envelope_with_choice(logprobs=logprobs))).tokens == ()
+def test_hidden_reasoning_that_only_the_total_counts_is_part_of_the_reply() -> None:
+    usage = {"prompt_tokens": 2, "completion_tokens": 2, "total_tokens": 1000}
+    assert reply_to(raw_body(envelope(usage=usage))).tokens_out == 998
 
 
 # What goes wrong
@@ -225,11 +189,6 @@ def test_an_error_with_status_200_is_an_error() -> None:
 @all_rows(
     "body",
     [
-        "",
-        "yes",
-        "null",
-        "[]",
-        "{}",
         '{"choices": []}',
         '{"choices": [{}]}',
         '{"choices": [{"message": null}]}',
@@ -237,12 +196,8 @@ def test_an_error_with_status_200_is_an_error() -> None:
         '{"choices": [{"message": {"content": ["yes"]}}]}',
         '{"choices": [{"message": {"content": "yes"}, "finish_reason": 7}]}',
         '{"choices": [{"message": {"content": "yes"}}], "model": []}',
-        '{"choices": [{"message": {"content": "ye',
         '{"choices": [{"message": {"content": "\\ud800"}}]}',
-        '{"choices": [{"message": {"content": "yes"}}]} {}',
-        "[" * 100_000,
         'data: {"choices": [{"delta": {"content": "yes"}}]}\n\ndata: [DONE]\n\n',
-        "<html><body>It works!</body></html>",
     ],
 )
 def test_a_reply_that_is_not_a_chat_completion_is_unreadable(body: str) -> None:
@@ -250,27 +205,7 @@ def test_a_reply_that_is_not_a_chat_completion_is_unreadable(body: str) -> None:
     assert (fault.kind, fault.kind in RETRYABLE) == ("unreadable", True)
 
 
-@pytest.mark.parametrize("timeout", [0.0, -1.0])
-def test_no_time_left_is_a_timeout(timeout: float) -> None:
-    assert fault_of(reply_with("yes"), timeout=timeout).kind == "timeout"
-
-
 # Secrets
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://me:hunter22@127.0.0.1/v1",
-        "http://hunter22@127.0.0.1/v1",
-        "https://host/v1?api_key=hunter22",
-        "http://h/v1#hunter22",
-    ],
-)
-def test_a_url_with_a_secret_is_refused_without_repeating_it(url: str) -> None:
-    with pytest.raises(ValueError, match="pass the key separately") as caught:
-        OpenAICompatible(url, "tiny")
-    assert "hunter22" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

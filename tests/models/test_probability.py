@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.models.request import Reply, Token
-from jurygraph.models.structured import offset_of, p_true, token_texts, value_token_indices
+from jurygraph.models.structured import offset_of_boolean, p_true, read_tokens, token_texts, value_token_indices
 from tests.examples import at_most
 from tests.rows import all_rows
 
@@ -61,7 +61,7 @@ def test_only_the_boolean_at_the_path_counts() -> None:
 def test_extreme_log_probabilities_neither_overflow_nor_vanish() -> None:
     for true, false, expected in [(-9999.0, -9999.0, 0.5), (1e308, -1e308, 1.0), (-9999.0, 0.0, 0.0), (900, 900, 0.5)]:
         tokens = (Token(text="[", logprob=0.0), Token(text="true", logprob=true, others=(("false", false),)))
-        assert p_true(Reply(text="[true", tokens=tokens), (0,)) == expected
+        assert p_true(Reply(text="[true]", tokens=(*tokens, Token(text="]", logprob=0.0))), (0,)) == expected
 
 
 # where nothing can be said
@@ -177,7 +177,7 @@ def test_every_boolean_of_a_document_is_found_where_it_was_written(document: Any
     written = Written(document, chance)
     assert json.loads(written.text) == document
     for path, value in booleans(document):
-        place = offset_of(written.text, path)
+        place = offset_of_boolean(written.text, path)
         assert place == written.booleans[path]
         assert written.text.startswith(json.dumps(value), place)
 
@@ -255,3 +255,41 @@ def paths(value: Any, path: Path = ()) -> Iterator[Path]:
 def test_alternatives_are_kept_at_the_first_character_of_a_text_value_only() -> None:
     tokens = ["{", '"', "reason", '":', '"', "It", " is", " true", ", ", 'so"', ',"choice":', '"', "A", '"', "}"]
     assert sorted(value_token_indices("".join(tokens), tokens)) == [0, 4, 5, 11, 12]
+
+
+# what a server says
+
+
+def entry(token: str, logprob: Any, *others: tuple[str, Any], raw: bytes | None = None) -> dict[str, Any]:
+    top = [{"token": other, "logprob": number} for other, number in others]
+    return {"token": token, "logprob": logprob, "top_logprobs": top, "bytes": None if raw is None else list(raw)}
+
+
+def test_log_probabilities_are_finite_and_at_most_0() -> None:
+    others = [("b", number) for number in (math.nan, None, math.inf, 5, 1e-7)]
+    (token,) = read_tokens({"content": [entry("a", -math.inf, *others)]}, "a")
+    assert token == Token(text="a", logprob=-9999.0, others=(("b", 0.0),))
+
+
+def test_tokens_spell_letters_that_are_cut_apart_by_their_bytes() -> None:
+    pieces = [b'{"reason":"', b"\xf0\x9f", b"\x98\x80", b'","met":', b"true", b"}"]
+    content = [entry(repr(piece)[2:-1], math.log(0.6), raw=piece) for piece in pieces]
+    content[4]["top_logprobs"] = [{"token": "false", "logprob": math.log(0.2)}]
+    text = b"".join(pieces).decode()
+    tokens = read_tokens({"content": content}, text)
+    assert [token.text for token in tokens] == ['{"reason":"', "", "😀", '","met":', "true", "}"]
+    assert p_true(Reply(text=text, tokens=tokens), ("met",)) == pytest.approx(0.75)
+
+
+@all_rows(
+    "logprobs",
+    [
+        *(
+            {"content": [entry("a", -1), wrong]}
+            for wrong in (entry("b", math.nan), {"logprob": -1}, {"token": "b"}, "b")
+        ),
+        *([], "no", {"content": {}}, {"tokens": ["a"], "token_logprobs": [-1]}, None),
+    ],
+)
+def test_one_unreadable_token_drops_all_tokens(logprobs: Any) -> None:
+    assert read_tokens(logprobs, "yes") == ()

@@ -1,19 +1,21 @@
 """Calls are recorded once, whole, and without secrets."""
 
+import asyncio
 import gzip
 import json
 import resource
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.errors import InputError
-from jurygraph.models.recording import Recorder, read_recording
-from jurygraph.models.request import Reply, Request, Token
+from jurygraph.errors import ConfigError, InputError
+from jurygraph.models.recording import Recorder, Replay, read_recording
+from jurygraph.models.request import RETRYABLE, Fault, Reply, Request, Token
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Message
 
@@ -50,14 +52,6 @@ def test_a_call_is_in_the_file_as_soon_as_it_is_added(path: Path) -> None:
     with closing(Recorder(path, Redactor([]))) as recorder:
         recorder.add(request(), REPLY, None)
         assert len(read_recording(path).calls) == 1
-
-
-def test_a_closed_recorder_appends_again(path: Path) -> None:
-    recorder = Recorder(path, Redactor([]))
-    for text in ("one", "two"):
-        recorder.add(request(text), Reply(text="yes"), None)
-        recorder.close()
-    assert len(read_recording(path).calls) == 2
 
 
 def test_a_call_is_recorded_once_even_by_two_recorders(path: Path) -> None:
@@ -151,3 +145,90 @@ def test_a_full_disk_is_reported_and_keeps_earlier_records(path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     held = read_recording(path)
     assert (len(held.calls), held.torn) == (1, True)
+
+
+# What is replayed
+
+SYSTEM = Message(role="system", content="You judge.")
+
+
+def judged(text: str = "Is the sky blue?", **others: Any) -> Request:
+    asked = {
+        "provider": "openai-compatible",
+        "endpoint": "http://judge:8000/v1",
+        "model": "qwen",
+        "messages": (SYSTEM, Message(role="user", content=text)),
+        "parameters": {"temperature": 0.0, "max_tokens": 512},
+        "answer": {"type": "object"},
+        "form": "native",
+        "prompt": "criteria",
+        "prompt_version": "1",
+    }
+    return Request.model_validate(asked | others)
+
+
+def recording(folder: Path, *requests: Request) -> Path:
+    path = folder / "calls.jsonl"
+    with closing(Recorder(path, Redactor([]))) as recorder:
+        for number, one in enumerate(requests):
+            recorder.add(one, Reply(text=f"reply {number}"), None)
+    return path
+
+
+def reply_of(backend: Replay, asked: Request) -> Reply:
+    return asyncio.run(backend.complete(asked, 1.0))
+
+
+def refusal(backend: Replay, asked: Request) -> str:
+    with pytest.raises(Fault) as fault:
+        reply_of(backend, asked)
+    assert fault.value.kind == "unrecorded"
+    assert fault.value.kind not in RETRYABLE
+    return str(fault.value)
+
+
+def test_a_recorded_request_gets_its_reply_again_and_again(tmp_path: Path) -> None:
+    first, second = judged("a"), judged("a", sample=1)
+    backend = Replay(recording(tmp_path, first, second))
+    assert [reply_of(backend, one).text for one in (second, first, first)] == ["reply 1", "reply 0", "reply 0"]
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        ({"model": "other"}, "it differs in model;"),
+        ({"endpoint": None}, "it differs in endpoint;"),
+        ({"parameters": {"temperature": 0.7, "max_tokens": 512}}, "it differs in temperature;"),
+        ({"parameters": {"temperature": 0, "max_tokens": 512}}, "it differs in temperature;"),
+        ({"parameters": {"temperature": 0.0}}, "it differs in max_tokens;"),
+        ({"parameters": {"temperature": 0.0, "max_tokens": 512, "top_p": None}}, "it differs in top_p;"),
+        ({"answer": {"type": "array"}, "sample": 3}, "it differs in answer, sample;"),
+        ({"messages": (Message(role="user", content="Is the sky blue?"),)}, "it differs in messages;"),
+        ({"messages": (Message(role="user", content="Is it?"),)}, "the question is not in it;"),
+    ],
+)
+def test_a_request_that_was_not_recorded_fails_and_what_differs_is_named(
+    tmp_path: Path, others: dict[str, Any], told: str
+) -> None:
+    assert f"calls.jsonl holds no reply to this request: {told}" in refusal(
+        Replay(recording(tmp_path, judged())), judged(**others)
+    )
+
+
+def test_a_recording_of_several_models_needs_a_model_name(tmp_path: Path) -> None:
+    path = recording(tmp_path, judged(), judged(provider="litellm", endpoint=None, model="openai/tiny"))
+    with pytest.raises(
+        ConfigError, match=r"several models.*litellm#openai/tiny, openai-compatible:http://judge:8000/v1#qwen"
+    ):
+        Replay(path)
+    backend = Replay(path, "litellm#openai/tiny")
+    assert (backend.provider, backend.endpoint, backend.model) == ("litellm", None, "openai/tiny")
+
+
+def test_form_and_logprobs_are_those_of_the_request(tmp_path: Path) -> None:
+    logprobs = {"logprobs": True, "top_logprobs": 5}
+    backend = Replay(
+        recording(tmp_path, judged(form="instructed", parameters=logprobs), judged(answer=None, form="text"))
+    )
+    able = backend.capabilities
+    assert (able.form, able.logprobs, able.top_logprobs) == ("instructed", True, 5)

@@ -52,6 +52,28 @@ def test_a_copy_that_changes_anything_has_another_digest(request: Request, data:
     assert changed.model_copy(update={name: getattr(request, name)}).digest == before
 
 
+ASKED: dict[str, Any] = {
+    "provider": "p",
+    "model": "m",
+    "messages": (Message(role="user", content="Is 7 a prime?"),),
+    "parameters": {"n": 1},
+}
+OTHERS: list[dict[str, Any]] = [
+    {},
+    *({"parameters": other} for other in ({"n": True}, {"n": 1.5}, {"n": 1, "seed": 0}, {}, {"n": {"budget": 1}})),
+    {"messages": (Message(role="system", content="Is 7 a prime?"),)},
+    {"messages": (Message(role="user", content="Is 7 a"), Message(role="user", content=" prime?"))},
+    *({"answer": {"type": "object"}, "form": form} for form in ("native", "instructed")),
+    {"answer": {"type": "object", "description": "whether it is"}, "form": "native"},
+    {"prompt": "primes"},
+    {"sample": 1},
+]
+
+
+def test_the_digest_separates_everything_that_affects_a_reply() -> None:
+    assert len({Request.model_validate(ASKED | other).digest for other in OTHERS}) == len(OTHERS)
+
+
 # The marks of fences, which hang on the project's key
 
 

@@ -1,15 +1,18 @@
 """Retries: how often, after which wait, until when, and the fault that is raised in the end."""
 
 import asyncio
+import math
 import random
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.models.limits import RetryPolicy, call_with_retries
+from jurygraph.models.limits import RetryPolicy, call_with_retries, retry_after
 from jurygraph.models.request import RESPONSE_KINDS, RETRYABLE, Fault
+from tests.rows import all_rows
 from tests.virtual_time import now, run
 
 FINAL = RESPONSE_KINDS | {"too-large", "rejected", "unauthorised", "unknown-model", "unrecorded", "deadline", "budget"}
@@ -121,17 +124,6 @@ class TestDeadline:
         assert "rate-limit: slow down, please" in str(fault)
         assert fault.__cause__ is planted
 
-    @given(policies, st.floats(0, 100), st.lists(st.none() | st.floats(0, 50), min_size=1, max_size=8))
-    def test_no_request_is_sent_after_the_deadline(
-        self, policy: RetryPolicy, until: float, asked: list[float | None]
-    ) -> None:
-        async def tried(provider: Provider) -> None:
-            await asyncio.gather(call_with_retries(provider, policy, until), return_exceptions=True)
-
-        provider = Provider(*(Fault("rate-limit", "429", retry_after) for retry_after in asked))
-        run(tried(provider))
-        assert all(at <= until + 1e-6 for at in provider.sent[1:])
-
 
 class TestCancellation:
     def test_cancellation_while_waiting_ends_the_retries(self) -> None:
@@ -146,3 +138,50 @@ class TestCancellation:
         provider = Provider(Fault("server", "503", retry_after=100.0))
         assert run(cancelled(provider)) == 1.0
         assert len(provider.sent) == 1
+
+
+# The waits that a provider's headers ask for
+
+NOW = datetime(2026, 11, 20, 17, 0, tzinfo=UTC)
+
+
+@all_rows(
+    ("headers", "seconds"),
+    [
+        # numbers
+        ({"Retry-After": "7"}, 7.0),
+        ({"Retry-After": " 0 "}, 0.0),
+        ({"Retry-After": "1.5"}, 1.5),
+        ({"Retry-After": "2."}, 2.0),
+        ({"Retry-After": ".5"}, 0.5),
+        ({"retry-after-ms": "250"}, 0.25),
+        ({"retry-after-ms": "12.5"}, 0.0125),
+        ({"Retry-After": "9" * 400}, math.inf),
+        # the three formats of dates in HTTP, and dates that have passed
+        ({"Retry-After": "Fri, 20 Nov 2026 17:00:30 GMT"}, 30.0),
+        ({"Retry-After": "Friday, 20-Nov-26 17:00:30 GMT"}, 30.0),
+        ({"Retry-After": "Fri Nov 20 17:00:30 2026"}, 30.0),
+        ({"Retry-After": "Sat, 20 Nov 2027 17:00:00 GMT"}, 365 * 86_400.0),
+        ({"Retry-After": "Fri, 20 Nov 2026 16:59:59 GMT"}, 0.0),
+        ({"Retry-After": "Sunday, 06-Nov-94 08:49:37 GMT"}, 0.0),
+        # the more exact header comes first, and an unreadable one is passed over
+        ({"x-ratelimit-reset-tokens": "6m0s", "Retry-After": "2", "retry-after-ms": "1500"}, 1.5),
+        ({"x-ratelimit-reset-tokens": "6m0s"}, None),
+        ({"retry-after-ms": "soon", "Retry-After": "2"}, 2.0),
+        ({}, None),
+        ({"Content-Type": "application/json"}, None),
+    ],
+)
+def test_the_wait_is_read_in_every_notation(headers: dict[str, str], seconds: float | None) -> None:
+    found = retry_after(headers, NOW)
+    assert found == seconds or abs(found - seconds) < 1e-9
+    tokyo = NOW.astimezone(timezone(timedelta(hours=9)))
+    assert retry_after(headers, tokyo) == found
+
+
+@all_rows(
+    "value", ["", "soon", "-1", "1e3", "nan", "inf", "0x10", "1_000", "٣", "1,5", "5 s", "Fri, 99 Foo 2026 17:00 GMT"]
+)
+def test_unreadable_or_negative_headers_are_ignored(value: str) -> None:
+    assert retry_after({"Retry-After": value}, NOW) is None
+    assert retry_after({"retry-after-ms": value}, NOW) is None

@@ -98,8 +98,3 @@ def test_the_estimate_counts_a_schema_that_the_provider_adds() -> None:
     for form in ("instructed", "text"):
         assert request_size(make_request(answer=SCHEMA, form=form)) == 13
     assert request_size(make_request(form="native")) == 13
-
-
-def test_a_request_that_the_budget_refuses_is_charged_nothing() -> None:
-    limiter = charges_of(Bills(11, 7), make_request(), Budget(max_calls=0))
-    assert (limiter.charged, limiter.answered) == ([0], 0)

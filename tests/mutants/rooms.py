@@ -54,11 +54,12 @@ ROOMS: dict[str, Room] = {
             for name in (
                 "gateway",
                 "gateway_known",
-                "circuit_breaker",
+                "outages",
                 "token_limit",
                 "recording",
                 "retries",
-                "first_replies",
+                "limiter",
+                "budget",
             )
         ),
     ),

@@ -45,8 +45,6 @@ def test_a_version_in_the_front_matter_is_kept(tmp_path: Path) -> None:
         (FRONT, "## user\n{{ query }}\n", "it uses 'query' and does not state it"),
         (FRONT, "## user\nA\n{{ 1 +\n", "line 2 of its section"),
         (FRONT, "## user\n{{ 'a' | fence }}\n", "No filter named 'fence'"),
-        (FRONT, "## User\nA\n", "a section is headed 'User'; each is one of system, user"),
-        (FRONT, "## system\nA\n\n## user\nB\n", "give it one section, headed `## user`"),
         ("id: own\npurpose: p\nextends: item\n", "## user\nA\n", "there is no prompt 'item'; did you mean items"),
         ("id: own\npurpose: p\nextends: criteria\n", "## user\nA\n", "'criteria' has no place for a question"),
         ("id: own\nextends: items\n", "## user\nA\n", "purpose: Field required"),

@@ -219,14 +219,6 @@ def test_a_prompt_needs_all_of_its_variables(name: str) -> None:
             prompt.render(**{key: value for key, value in filled.items() if key != left_out})
 
 
-@every_prompt
-@every_manner
-def test_no_message_is_empty_and_no_template_is_left_in_it(name: str, manner: RenderOptions) -> None:
-    for message in load_prompt(name).render(manner, **FILLED[name]).messages:
-        assert message.content.strip()
-        assert not re.search(r"{{|}}|{%|%}|{#|#}", message.content)
-
-
 @every_request
 def test_foreign_text_is_in_the_last_message_only(name: str) -> None:
     """So that a provider's cache of beginnings works, and a system message is ours alone."""
@@ -256,10 +248,6 @@ def test_foreign_text_is_fenced(name: str) -> None:
 TEMPLATES = [
     "{{ 7*7 }}",
     "{% if true %}49{% endif %}",
-    "{# gone #}",
-    "{{ query }}",
-    "{% raw %}",
-    "{{ nobody }}",
     "}}{{",
 ]
 
@@ -284,12 +272,8 @@ def test_any_text_is_rendered_unchanged(text: str) -> None:
     [
         "{{ text.__class__ }}",
         "{{ text.__class__.__mro__[1].__subclasses__() }}",
-        "{{ text['__class__'] }}",
-        "{{ text | attr('__class__') }}",
         "{{ text.format.__globals__ }}",
         "{{ '{0.__class__}'.format(text) }}",
-        "{{ cycler.__init__.__globals__ }}",
-        "{{ self.__init__.__globals__ }}",
     ],
 )
 def test_a_template_cannot_reach_attributes_of_its_values(body: str) -> None:
@@ -326,11 +310,6 @@ def test_a_prompt_has_a_message_for_each_section() -> None:
     ]
 
 
-def test_a_section_of_an_unknown_role_is_refused() -> None:
-    with pytest.raises(ValueError, match="a section is headed 'judge'; each is one of system, user, assistant, tool"):
-        prompt_of("Hello\n\n## judge\nHow so?")
-
-
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
@@ -348,11 +327,6 @@ def test_missing_and_unknown_keys_of_the_front_matter_are_refused(text: str, wro
 def test_front_matter_constructs_no_objects() -> None:
     with pytest.raises(ConstructorError):
         prompt_of("Hello", front="paper: !!python/object/apply:os.getcwd []\n")
-
-
-def test_a_changed_text_is_another_prompt() -> None:
-    assert prompt_of("Hello").digest != prompt_of("Hello!").digest
-    assert prompt_of("Hello").digest == prompt_of("Hello").digest
 
 
 # A prompt within another
@@ -381,13 +355,6 @@ def test_a_prompt_with_a_base_has_one_user_section() -> None:
 
 
 # The manner
-
-
-@every_manner
-def test_the_question_follows_the_response_with_a_reminder_and_precedes_it_without(manner: RenderOptions) -> None:
-    text = message_texts("criteria", manner)
-    assert (text.index("# Response") < text.index("# Criteria")) == manner.reminder
-    assert text.count("# What to give") == 1
 
 
 @every_manner

@@ -19,7 +19,7 @@ from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.schema import Trace
 from jurygraph.sources import open_tasks
-from jurygraph.sources.profiles import open_profiles
+from jurygraph.sources.tasks import open_profiles
 from tests.graphs.scripted import ScriptedEvaluator
 
 REQUESTED: list[tuple[str, tuple[str, ...], int]] = []

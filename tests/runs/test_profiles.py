@@ -19,7 +19,7 @@ from jurygraph.runs.workflows.branch import open_reused_run
 from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.schema.task import READ_FROM_FILE
 from jurygraph.sources import open_tasks
-from jurygraph.sources.profiles import open_profiles, profiles_line
+from jurygraph.sources.tasks import open_profiles, profiles_line
 from tests.agents.parser import (
     ANN,
     BEN,

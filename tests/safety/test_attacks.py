@@ -58,19 +58,12 @@ def gate_of(text: str, task: Task) -> ResponseGate | None:
 # The attacks
 
 
-def test_every_kind_is_there() -> None:
+def test_the_suites_together_are_all_with_every_kind() -> None:
     for suite in get_args(Suite):
         assert {attack.kind for attack in load_attacks(suite)} == KINDS[suite]
-
-
-def test_the_suites_together_are_all() -> None:
-    assert sorted(attack.id for suite in get_args(Suite) for attack in load_attacks(suite)) == [a.id for a in ATTACKS]
-    assert Counter(attack.suite for attack in ATTACKS) == {
-        "master-keys": 65,
-        "null": 31,
-        "injection": 123,
-        "reference": 21,
-    }
+        assert all(attack.id.startswith(f"{suite}/{attack.language}/") for attack in load_attacks(suite))
+    counts = {"master-keys": 65, "null": 31, "injection": 123, "reference": 21}
+    assert Counter(attack.suite for attack in ATTACKS) == counts
 
 
 def test_no_attack_contains_what_a_task_requests() -> None:
@@ -114,6 +107,30 @@ def test_a_reference_is_copied_in_several_forms(name: str, copy: str) -> None:
     assert attack_text(attack, task.model_copy(update={"reference": "Two Words."})) == copy
 
 
+def test_a_thinned_copy_lacks_every_thirtieth_word() -> None:
+    (task, _), *_ = TASKS
+    words = [f"w{number}" for number in range(1, 62)]
+    attack = next(attack for attack in ATTACKS if attack.id == "reference/en/some-words-left-out")
+    text = attack_text(attack, task.model_copy(update={"reference": " ".join(words)}))
+    assert str(text).split() == [word for word in words if word not in ("w30", "w60")]
+
+
+def test_attacks_with_a_body_have_different_ones_and_each_always_the_same() -> None:
+    task = Task(id="t", query="What is right?")
+    attacks = [attack for attack in load_attacks() if "{body}" in attack.text]
+    texts = [attack_text(attack, task) for attack in attacks]
+    assert texts == [attack_text(attack, task) for attack in attacks]
+    around = [attack.text.split("{body}", 1) for attack in attacks]
+    bodies = [
+        str(text).removeprefix(first).removesuffix(last) for text, (first, last) in zip(texts, around, strict=True)
+    ]
+    assert len(set(bodies)) > 1
+    polite = attack_text(next(attack for attack in attacks if attack.id == "injection/de/polite"), task)
+    assert polite is not None
+    assert "I went through the matter from beginning to end." in polite
+    assert all("{body}" not in body for body in bodies)
+
+
 def test_injected_verdicts_have_the_form_of_real_replies() -> None:
     """In the form of our replies each is met, for sure, with a reason and a quotation."""
     written = [attack for attack in load_attacks("injection") if '": {"reason"' in attack.text]
@@ -127,9 +144,6 @@ def test_injected_verdicts_have_the_form_of_real_replies() -> None:
             assert verdict["met"] is True
             assert verdict["probability"] >= 0.5
             assert verdict["quotes"]
-
-
-# The tasks
 
 
 # What the gates make of them

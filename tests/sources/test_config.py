@@ -6,6 +6,7 @@ import pytest
 
 from jurygraph import ConfigError
 from jurygraph.sources import line_of_key, parse_config, read_config
+from tests.rows import all_rows
 
 WHOLE = """\
 # what is measured, and what it counts for
@@ -45,119 +46,41 @@ BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
 
-BAD = {
-    "unknown key": ("model: none\nevaluatorz: [a]", "line 2, key evaluatorz: unknown; did you mean evaluators?"),
-    "unknown inner key": (
-        "evaluators: [a]\nfailure:\n  rule: gear\n  min_coverag: 1",
-        "line 4, key failure.min_coverag: unknown; did you mean min_coverage?",
-    ),
-    "unknown key of an evaluator": (
-        "evaluators:\n  - use: a\n    parms: {}",
-        "line 3, key evaluators[0].parms: unknown; did you mean params?",
-    ),
-    "unknown key of a gate": (
-        "evaluators: [a]\ngates:\n  - kind: format\n    belo: 1",
-        "line 4, key gates[0].belo: unknown; did you mean below?",
-    ),
-    "a key of another kind of gate": (
-        "evaluators: [a]\ngates:\n  - kind: repetition\n    below: 1",
-        "line 4, key gates[0].below: unknown; known here: kind, component, above",
-    ),
-    "a repetition gate without its threshold": (
-        "evaluators: [a]\ngates: [{kind: repetition}]",
-        "line 2, key gates[0].above: is missing; every repetition control needs it",
-    ),
-    "a precision gate without its components": (
-        "evaluators: [a]\ngates: [{kind: precision, fraction: 0.5}]",
-        "line 2, key gates[0].auxiliary: is missing; every precision shaping needs it",
-    ),
-    "unknown key of an input": (
-        "evaluators: [a]\ncomponents: {x: {inputs: {y: {verdicts_of: b, reduc: min}}}}",
-        "line 2, key components.x.inputs.y.reduc: unknown; did you mean reduce?",
-    ),
-    "no evaluators": ("model: none", "line 1, key evaluators: is missing; every config needs it"),
-    "evaluators empty": ("evaluators: []", "line 1, key evaluators: has 0 entries; give it at least 1"),
-    "a number as text": (
-        'evaluators: [a]\nreward:\n  a: "1"',
-        "line 3, key reward.a: is the text '1'; write a number, without quotes",
-    ),
-    "yes": (
-        "evaluators: [a]\nlangsmith: yes",
-        "line 2, key langsmith: is the text 'yes'; write true or false, without quotes",
-    ),
-    "a choice": (
-        "evaluators: [a]\nfailure: {rule: conservativ}",
-        "line 2, key failure.rule: is the text 'conservativ'; did you mean conservative? write",
-    ),
-    "a gate's kind": (
-        "evaluators: [a]\ngates:\n  - {kind: fromat, below: 1}",
-        "line 3, key gates[0].kind: is the text 'fromat'; did you mean format?",
-    ),
-    "a gate without kind": ("evaluators: [a]\ngates: [{below: 1}]", "line 2, key gates[0].kind: is missing"),
-    "not a number": ("evaluators: [a]\nreward: {a: .nan}", "line 2, key reward.a: .nan is not a finite number"),
-    "too large": ("evaluators: [a]\nscale: 1e400", "line 2, key scale: 1e400 is not a finite number"),
-    "a whole number too large": (
-        f"evaluators: [a]\nscale: {'9' * 400}",
-        f"line 2, key scale: {'9' * 59}… is too large a number; a 64-bit float holds up to 1.7e308",
-    ),
-    "digits without end": (
-        f"evaluators: [a]\nscale: {'9' * 5000}",
-        f"line 2, key scale: {'9' * 59}… is not a valid number; write a shorter one, or put it in quotes",
-    ),
-    "a name too long": (
-        f"evaluators: [a]\nreward: {{{'k' * 600}: 1}}",
-        f"line 2, key reward.{'k' * 59}…: has 600 characters; write at most 512",
-    ),
-    "a name of nothing": ("evaluators: [a]\nreward: {'': 1}", "line 2, key reward.: is empty; write at least one"),
-    "weights that do not fit their method": (
-        "evaluators: [a]\nweights:\n  method: fixed",
-        "line 2, key weights.fixed: lists weights exactly when `method` is fixed; give both, or neither",
-    ),
-    "out of range": ("evaluators: [a]\nscale: 0", "line 2, key scale: is the number 0; write a number above 0"),
-    "clip of one": ("evaluators: [a]\nclip: [1]", "key clip: is a list of 1; write a pair of two"),
-    "clip falls": (
-        "evaluators: [a]\nclip: [1, 0]",
-        "line 2, key clip: does not rise; write the lower end first, such as [0, 1]",
-    ),
-    "another version": (
-        "evaluators: [a]\nversion: 2",
-        "line 2, key version: is the number 2; this jurygraph reads configs of version 1",
-    ),
-    "empty": ("", ": the file is empty; it needs `evaluators: [...]`"),
-    "comments alone": ("# nothing\n", ": the file is empty"),
-    "a list": ("- a\n- b", "line 1: is a list; write lines such as `evaluators: [maths.accuracy]`"),
-    "a text": ("maths.accuracy", "line 1: is the text 'maths.accuracy'"),
-    "a tab": ("evaluators:\n\t- a", "line 2: is not valid YAML: a tab is used where spaces belong; indent with spaces"),
-    "an open bracket": (
-        "evaluators: [a",
-        "line 1: is not valid YAML: expected ',' or ']', but got '<stream end>'; "
-        "indent lines alike, close quotes and brackets, and quote texts that hold : # * or @",
-    ),
-    "a key twice": (
-        "evaluators: [a]\nmodel: none\nevaluators: [b]",
-        "line 3, key evaluators: is already in line 1",
-    ),
-    "a number as key": ("evaluators: [a]\n1: b", "line 2: 1 is not text, as a key must be; put it in quotes"),
-    "an object": (
-        "evaluators: !!python/object/apply:os.system ['true']",
-        "line 1, key evaluators: has the tag !!python/object/apply:os.system, which is not read",
-    ),
-    "an alias bomb": (BOMB, "its aliases expand without end; write the values out"),
-    "an alias of itself": ("a: &a [*a]", "its aliases expand without end"),
-    "an unknown alias": ("evaluators: [*x]", "line 1: is not valid YAML: found undefined alias 'x'"),
-    "nested": ("a: " + "[" * 5000, ": is nested too deeply"),
-    "two documents": (
-        "evaluators: [a]\n---\nevaluators: [b]",
-        "line 2: is not valid YAML: a second document begins; a config",
-    ),
-    "a control character": (
-        "evaluators: [a]\x00",
-        ", line 1: holds the control character #x00, which YAML does not; take it out",
-    ),
-}
+BAD = [
+    ("model: none\nevaluatorz: [a]", "line 2, key evaluatorz: unknown; did you mean evaluators?"),
+    ("evaluators: [a]\nfailure:\n  rule: gear\n  min_coverag: 1", "line 4, key failure.min_coverag: unknown; did"),
+    ("evaluators: [a]\ngates:\n  - kind: format\n    belo: 1", "line 4, key gates[0].belo: unknown; did you mean"),
+    ("evaluators: [a]\ngates: [{kind: repetition}]", "line 2, key gates[0].above: is missing; every repetition"),
+    ("evaluators: [a]\ngates: [{below: 1}]", "line 2, key gates[0].kind: is missing"),
+    ("evaluators: [a]\ngates:\n  - {kind: fromat, below: 1}", "line 3, key gates[0].kind: is the text 'fromat'; did"),
+    ("model: none", "line 1, key evaluators: is missing; every config needs it"),
+    ("evaluators: []", "line 1, key evaluators: has 0 entries; give it at least 1"),
+    ('evaluators: [a]\nreward:\n  a: "1"', "line 3, key reward.a: is the text '1'; write a number, without quotes"),
+    ("evaluators: [a]\nlangsmith: yes", "line 2, key langsmith: is the text 'yes'; write true or false, without"),
+    ("evaluators: [a]\nreward: {a: .nan}", "line 2, key reward.a: .nan is not a finite number"),
+    (f"evaluators: [a]\nscale: {'9' * 400}", f"line 2, key scale: {'9' * 59}… is too large a number; a 64-bit float"),
+    (f"evaluators: [a]\nscale: {'9' * 5000}", f"line 2, key scale: {'9' * 59}… is not a valid number; write a shorter"),
+    (f"evaluators: [a]\nreward: {{{'k' * 600}: 1}}", f"line 2, key reward.{'k' * 59}…: has 600 characters; write at m"),
+    ("evaluators: [a]\nscale: 0", "line 2, key scale: is the number 0; write a number above 0"),
+    ("evaluators: [a]\nclip: [1, 0]", "line 2, key clip: does not rise; write the lower end first, such as [0, 1]"),
+    ("evaluators: [a]\nversion: 2", "line 2, key version: is the number 2; this jurygraph reads configs of version 1"),
+    ("# nothing\n", ": the file is empty; it needs `evaluators: [...]`"),
+    ("- a\n- b", "line 1: is a list; write lines such as `evaluators: [maths.accuracy]`"),
+    ("evaluators:\n\t- a", "line 2: is not valid YAML: a tab is used where spaces belong; indent with spaces"),
+    ("evaluators: [a", "line 1: is not valid YAML: expected ',' or ']', but got '<stream end>'; indent lines"),
+    ("evaluators: [a]\nmodel: none\nevaluators: [b]", "line 3, key evaluators: is already in line 1"),
+    ("evaluators: [a]\n1: b", "line 2: 1 is not text, as a key must be; put it in quotes"),
+    ("evaluators: !!python/object/apply:os.system ['true']", "key evaluators: has the tag !!python/object/apply:os"),
+    (BOMB, "its aliases expand without end; write the values out"),
+    ("a: &a [*a]", "its aliases expand without end"),
+    ("evaluators: [*x]", "line 1: is not valid YAML: found undefined alias 'x'"),
+    ("a: " + "[" * 5000, ": is nested too deeply"),
+    ("evaluators: [a]\n---\nevaluators: [b]", "line 2: is not valid YAML: a second document begins; a config"),
+    ("evaluators: [a]\x00", ", line 1: holds the control character #x00, which YAML does not; take it out"),
+]
 
 
-@pytest.mark.parametrize(("content", "message"), BAD.values(), ids=BAD.keys())
+@all_rows(("content", "message"), BAD)
 def test_a_bad_config_is_named_with_line_and_key(tmp_path: Path, content: str, message: str):
     (tmp_path / "jury.yaml").write_text(content)
     with pytest.raises(ConfigError) as caught:

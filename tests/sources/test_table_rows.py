@@ -73,9 +73,7 @@ def test_a_gzip_file_that_is_cut_short_or_damaged_is_refused(suffix: str, cut: s
     content = path.read_bytes()
     wrong_sum = content[:-8] + bytes(byte ^ 255 for byte in content[-8:-4]) + content[-4:]
     path.write_bytes(content[: len(content) // 2] if cut == "short" else wrong_sum)
-    with pytest.raises(
-        InputError, match=rf"t{suffix}\.gz, line \d+: the gzip file is (cut short|damaged).*copy it again"
-    ):
+    with pytest.raises(InputError, match=rf"t{suffix}\.gz: the gzip file is cut short or damaged \(.*copy it again"):
         rows(path)
 
 

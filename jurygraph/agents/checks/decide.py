@@ -280,8 +280,8 @@ def _decide_bound(
     values = [value for world in worlds for value in world if value is not None]
     span = min(values), max(values)
     result = f"{label} is {_describe_range(span, 6)}"
-    asked = _describe_range(check.bound)
-    words = _Words(f"{result}, as asked", f"{result}, not {asked}", f"{result}, and {asked} is asked for")
+    bound = _describe_range(check.bound)
+    words = _Words(f"{result}, as asked", f"{result}, not {bound}", f"{result}, and {bound} is asked for")
     return _conclude(worlds, check.bound, words, unknown, at, share=lambda: _closeness(span, check.bound))
 
 

@@ -156,7 +156,7 @@ class Analyzer:
             after=after,
             size=size,
             adverse=direction == series.adverse,
-            sentence=f"step {self.steps}: {series.description} {'falls' if side else 'rises'} {change}",
+            sentence=f"step {self.steps}: {series.name} {'falls' if side else 'rises'} {change}",
         )
 
     def _diagnose(self) -> Alert | None:

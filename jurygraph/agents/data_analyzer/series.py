@@ -158,12 +158,11 @@ def conflict_limit(pairs: Sequence[Floats]) -> float:
 
 
 class Series(NamedTuple):
-    """A series by name: whether it is tested as a share, the bad direction, and a description for sentences."""
+    """A series by name, with the direction that is bad, and whether it is tested as a share."""
 
     name: str
-    is_share: bool
     adverse: Direction
-    description: str
+    is_share: bool
 
     def to_value(self, score: float) -> float:
         """Return the value that has this score; for a share, to within 1 / n."""
@@ -172,19 +171,17 @@ class Series(NamedTuple):
 
 def series_of(step: TrainingStep, opposed: Sequence[str], penalties: Collection[str]) -> tuple[Series, ...]:
     """Return the series of a stream, given its first step. A component is a share if it is in [0, 1] there."""
-    found = [Series("reward", False, "down", "the mean reward")]
+    found = [Series("reward", "down", False)]
     for name, column in step.components.items():
         is_share = not ((column < 0.0) | (column > 1.0)).any()
-        adverse: Direction = "up" if name in penalties else "down"
-        found.append(Series(f"{COMPONENT}{name}", is_share, adverse, f"the component {name}"))
-    found.append(Series("failed", True, "up", "the share of failed rewards"))
+        found.append(Series(f"{COMPONENT}{name}", "up" if name in penalties else "down", is_share))
+    found.append(Series("failed", "up", True))
     if step.lengths is not None:
-        found.append(Series("length", False, "up", "the mean length"))
-        found.append(Series("length_reward", False, "up", "the correlation of length and reward within prompts"))
+        found += [Series("length", "up", False), Series("length_reward", "up", False)]
     if opposed:
-        found.append(Series("conflict", True, "up", "the share of responses whose components disagree"))
+        found.append(Series("conflict", "up", True))
     if step.groups is not None:
-        found.append(Series("saturation", True, "up", "the share of prompts whose responses are all paid alike"))
+        found.append(Series("saturation", "up", True))
     return tuple(found)
 
 

@@ -72,7 +72,6 @@ def ranking_stability(
     classes: Sequence[Key] | None = None,
     values: ArrayLike | None = None,
     gold: Mapping[Any, Any] | None = None,
-    jobs: int = 1,
     report: Report | None = None,
 ) -> Mapping[Method, Stability]:
     """Return, for each method, the stability of agents' rankings under random subsets of the annotators.
@@ -91,7 +90,6 @@ def ranking_stability(
             prompt are drawn together, so that agents are compared on the same prompts.
         preset, classes, values, gold: as for `fit` and `agent_scores`; by preset `paper`, ties of the majority go to
             the label that comes first, and else they are shared.
-        jobs: number of processes.
         report: called with 1 after each subset.
 
     Raises:
@@ -108,7 +106,7 @@ def ranking_stability(
     all_items = np.ones(len(votes.items), dtype=np.intp)
     whole = score((np.ones(len(votes.annotators), dtype=np.bool_), all_items))
     times = _draw_resamples(grouping.prompt, subsets, seed) if with_items else [all_items] * subsets
-    scores = np.array(run_each(score, list(zip(kept, times, strict=True)), jobs, report))
+    scores = np.array(run_each(score, list(zip(kept, times, strict=True)), report=report))
     return {method: _stability(scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
 
 
@@ -204,7 +202,6 @@ def refit_intervals(
     seed: int = 0,
     prompt: ArrayLike | None = None,
     as_published: bool = False,
-    jobs: int = 1,
     report: Report | None = None,
 ) -> Refits:
     """Return 95 % intervals that include the uncertainty of confusions estimated from the same items.
@@ -220,7 +217,7 @@ def refit_intervals(
         seed: seed of the resamples.
         as_published: resample as the authors did: percentiles of 10 resamples of `RandomState(42)`, from the usual
             start. An item counts once however often it is drawn, so the intervals are not centred on the score.
-        jobs, report: the number of processes, and what is called with 1 after each resample.
+        report: called with 1 after each resample.
 
     Raises:
         PlanError: as for `agent_scores`, or fewer than two resamples.
@@ -237,7 +234,7 @@ def refit_intervals(
     prompts = grouping.prompt
     draws = _published_resamples(len(prompts)) if as_published else _draw_resamples(prompts, resamples, seed)
     draws = [times * votes.has_label for times in draws]
-    samples = np.array(run_each(work, draws, jobs, report))
+    samples = np.array(run_each(work, draws, report=report))
     ends = _percentile_ends(samples)
     fixed = np.array([_mean_credit(grouping.agent, credit, times, agents) for times in draws])
     added = _added_variance(samples[:, :agents], fixed)

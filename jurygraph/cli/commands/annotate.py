@@ -1,34 +1,57 @@
-"""`jurygraph annotate`: have a model annotate rubric graphs, and write them to a file that a person can edit."""
+"""`jurygraph annotate` and `profiles`: what a model says of tasks alone, in files that a person can edit."""
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
 
 import typer
 
 from jurygraph.agents.graph_annotator import load_domain
 from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.interrupts import run_interruptible
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import AsJson, ConfigFile, DryRun, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile, option
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
-from jurygraph.cli.render.summary import estimate_lines, print_dry_run
-from jurygraph.cli.render.text import escape_line, format_table, print_message, shell_quote, table_section
+from jurygraph.cli.render.progress import progress
+from jurygraph.cli.render.summary import estimate_lines, print_dry_run, request_lines
+from jurygraph.cli.render.text import escape_line, format_table, print_message, print_report, shell_quote
 from jurygraph.cli.streams import redirect_stdout_to_stderr
-from jurygraph.cli.task_requests import TaskResults, run_each
-from jurygraph.errors import ConfigError, InputError
-from jurygraph.runs.reports.estimate import Estimator
+from jurygraph.concurrency import gather_in_order
+from jurygraph.display import format_number
+from jurygraph.errors import BudgetExceeded, ConfigError, InputError, ModelError, PlanError
+from jurygraph.models.request import Fault
+from jurygraph.runs.reports.estimate import CallCosts, Estimator, count_requests
 from jurygraph.schema import AnnotationConfig, Config, Rubric, Task
-from jurygraph.sources.reviewed_graphs import EdgesFile, annotate_line
-from jurygraph.sources.tasks import TaskLines
+from jurygraph.schema.task import Profiles, is_text_only
+from jurygraph.sources.tasks import EdgesFile, TaskLines, annotate_line, profiles_line
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
 
-_MAX_EDGES = 12
 _MAX_REASONS = 3
+_MAX_WAITING = 8  # finished results that may wait for an earlier task, per task that runs at once
+
+T = TypeVar("T")
+
+
+class TaskResults(NamedTuple, Generic[T]):
+    """The tasks with their results, the omitted tasks as JSON with line number and reason, and the requests sent."""
+
+    found: list[tuple[Task, T]]
+    omitted: list[dict[str, Any]]
+    requests: CallCosts | None = None
+
+    def print_report(self, as_json: bool, content: dict[str, Any], lines: Iterable[str]) -> None:
+        """Print a report with the omitted tasks and the requests, and the totals to standard error."""
+        requests = self.requests and self.requests.to_json()
+        content = {**content, "left_out": self.omitted, "requests": requests}
+        print_report(as_json, content, [*lines, *request_lines(self.requests)])
+        for one in self.omitted:
+            print_message(f"omitted, line {one['line']}: {one['why']}")
+        print_message(f"{len(self.found)} tasks written, {len(self.omitted)} omitted")
 
 
 def annotate(
@@ -49,8 +72,7 @@ def annotate(
     F gets a copy of TASKS with the annotated graphs. The model sees the query, the rubric and the field of the
     task, never a response. Each criterion gets a role; pairs whose roles allow an edge are sent to the model,
     twelve per request. Edges that are invalid, contradict the roles or close a cycle are rejected, and recorded in
-    F with the reason. Roles and edges given in TASKS are kept. Edit F as you like, and score F itself or pass it to
-    `jurygraph score --edges-from`.
+    F with the reason. Roles and edges given in TASKS are kept. Edit F as you like.
 
     Graphs that F, or the file of --edges-from, already has are kept, and only changes since are sent to the model;
     running the same command again sends nothing. If TASKS changed, choose another F and pass the old one with
@@ -84,107 +106,14 @@ def annotate(
         print_dry_run(json, *forecast)
         return
     statistics = graph_statistics(graph for _, graph in results.found)
-    graphs = [_graph_json(task, graph) for task, graph in results.found]
+    graphs = [{"task": task.id, **graph.model_dump(mode="json", exclude_none=True)} for task, graph in results.found]
     content = {"tasks_file": file, "statistics": statistics, "graphs": graphs}
-    results.print_report(json, content, _graph_tables(statistics, results.found))
+    rows = [[name.replace("_", " "), value] for name, value in statistics.items()]
+    results.print_report(json, content, format_table(["of a rubric, on average", ""], rows))
     missing = len(results.omitted) + _print_missing(results.found)
     if tasks != "-":
         print_message(f"next: jurygraph score {shell_quote(tasks)} --edges-from {shell_quote(file)} --out run")
     raise typer.Exit(ExitCode.SOME_FAILED if missing else ExitCode.DONE)
-
-
-def _estimate_requests(
-    jury: "Jury", lines: TaskLines, existing_graphs: Mapping[str, Rubric]
-) -> tuple[dict[str, Any], list[str]]:
-    """Estimate the requests that do not depend on earlier replies, without sending any; return JSON and lines."""
-    from jurygraph.planner import Planner
-
-    planner = Planner(jury)
-    without_roles = 0
-    estimator = Estimator(jury.gateways)
-    with asyncio.Runner() as runner:
-        for _, task in lines.tasks():
-            _, requests = runner.run(planner.aestimate_annotation(task, existing_graphs.get(task.id)))
-            lacks_reply = estimator.add(requests)
-            without_roles += lacks_reply and all(request.prompt == "graph-roles" for request in requests)
-        runner.run(jury.gateways.close())
-    estimate = estimator.estimate()
-    text = [f"{len(lines)} tasks with a rubric", *estimate_lines(estimate)]
-    if without_roles:
-        excluded = "the requests for their pairs depend on these and are not included"
-        text.append(f"{without_roles} rubrics need roles first; {excluded}")
-    return {"tasks": len(lines), "rubrics_without_roles": without_roles, "model": estimate.to_json()}, text
-
-
-def _annotate_tasks(jury: "Jury", lines: TaskLines, edges_from: str | None, file: str) -> TaskResults[Rubric]:
-    """Annotate every rubric, and write every line of TASKS with its graph if there is one; return all results.
-
-    Raises InputError if the file existed and a task was omitted: the file may hold a graph of that task.
-    """
-    from jurygraph.planner import Planner
-
-    is_new = not os.path.exists(file)
-    planner = Planner(jury)
-    existing = _read_existing_graphs(lines, edges_from, file)
-    results = run_each(jury, lines, lambda task: planner.aannotate(task, existing.get(task.id)), "annotating")
-    if results.omitted and not is_new:
-        problem = "line {line} was omitted: {why}".format_map(results.omitted[0])
-        raise InputError(f"{file}: not overwritten, because {problem}")
-    graphs = {task.id: graph for task, graph in results.found}
-    content = (annotate_line(raw, graphs[name]) if name in graphs else raw for name, raw in lines.raw_lines())
-    write_output(file, compress_lines(file, (line + b"\n" for line in content)))
-    return results
-
-
-def _graph_json(task: Task, rubric: Rubric) -> dict[str, Any]:
-    roles = {one.id: one.role for one in rubric.criteria}
-    edges = [edge.model_dump(mode="json", exclude_none=True) for edge in rubric.edges]
-    annotation = rubric.annotation
-    details = {} if annotation is None else annotation.model_dump(mode="json", exclude={"roles", "seen"})
-    return {"task": task.id, "roles": roles, "edges": edges, **details}
-
-
-def _graph_tables(statistics: Mapping[str, float | None], graphs: Sequence[tuple[Task, Rubric]]) -> Iterator[str]:
-    """Return tables of statistics and of the first edges of all graphs."""
-    share = statistics["non_empty"]
-    counts: list[list[object]] = [
-        ["rubrics", statistics["rubrics"]],
-        ["criteria per rubric", statistics["criteria"]],
-        ["candidate edges per rubric", statistics["candidates"]],
-        ["retained edges per rubric", statistics["edges"]],
-        ["update size (criteria + edges)", statistics["update_size"]],
-        ["rubrics with an edge", "-" if share is None else f"{share:.2%}"],
-        ["invalid answers per rubric", statistics["invalid"]],
-    ]
-    yield from format_table(["graphs", ""], counts)
-    rows = [
-        [task.id, edge.parent, edge.child, edge.kind, edge.reason, edge.confidence]
-        for task, rubric in graphs
-        for edge in rubric.edges
-    ]
-    header = ["task", "parent", "child", "kind", "reason", "confidence"]
-    yield from table_section(header, rows, left=5, most=_MAX_EDGES)
-
-
-def _print_missing(graphs: Sequence[tuple[Task, Rubric]]) -> int:
-    """Print criteria without a role, pairs without an answer and rejected edges; return how many are missing."""
-    missing = 0
-    for task, rubric in graphs:
-        record = rubric.annotation
-        if record is None:
-            continue
-        missing += len(record.unassigned) + len(record.unanswered)
-        entries = {
-            "has no role": [f"{name} {why}" for name, why in record.unassigned.items()],
-            "has no answer": [f"{pair.parent} -> {pair.child} {pair.why}" for pair in record.unanswered],
-            "rejected": [f"{edge.parent} -> {edge.child} ({edge.kind}): {edge.why}" for edge in record.rejected],
-        }
-        for label, listed in entries.items():
-            for entry in listed[:_MAX_REASONS]:
-                print_message(escape_line(f"{task.id}: {label}: {entry}", 300))
-            if len(listed) > _MAX_REASONS:
-                print_message(f"{task.id}: {label}: and {len(listed) - _MAX_REASONS} more, listed in the file")
-    return missing
 
 
 def _open_jury(
@@ -244,3 +173,183 @@ def _read_existing_graphs(lines: TaskLines, edges_from: str | None, file: str) -
             raise InputError(f"{file}: exists, and --edges-from names another file; name a new output file")
         entries = ((name, graphs.get(name)) for name in lines.ids)
         return {name: entry.rubric for name, entry in entries if entry is not None and entry.rubric is not None}
+
+
+def _estimate_requests(
+    jury: "Jury", lines: TaskLines, existing_graphs: Mapping[str, Rubric]
+) -> tuple[dict[str, Any], list[str]]:
+    """Estimate the requests that do not depend on earlier replies, without sending any; return JSON and lines."""
+    from jurygraph.planner import Planner
+
+    planner = Planner(jury)
+    without_roles = 0
+    estimator = Estimator(jury.gateways)
+    with asyncio.Runner() as runner:
+        for _, task in lines.tasks():
+            _, requests = runner.run(planner.aestimate_annotation(task, existing_graphs.get(task.id)))
+            lacks_reply = estimator.add(requests)
+            without_roles += lacks_reply and all(request.prompt == "graph-roles" for request in requests)
+        runner.run(jury.gateways.close())
+    estimate = estimator.estimate()
+    text = [f"{len(lines)} tasks with a rubric", *estimate_lines(estimate)]
+    if without_roles:
+        excluded = "the requests for their pairs depend on these and are not included"
+        text.append(f"{without_roles} rubrics need roles first; {excluded}")
+    return {"tasks": len(lines), "rubrics_without_roles": without_roles, "model": estimate.to_json()}, text
+
+
+def _annotate_tasks(jury: "Jury", lines: TaskLines, edges_from: str | None, file: str) -> TaskResults[Rubric]:
+    """Annotate every rubric, and write every line of TASKS with its graph if there is one; return all results.
+
+    Raises InputError if the file existed and a task was omitted: the file may hold a graph of that task.
+    """
+    from jurygraph.planner import Planner
+
+    is_new = not os.path.exists(file)
+    planner = Planner(jury)
+    existing = _read_existing_graphs(lines, edges_from, file)
+    results = _run_each(jury, lines, lambda task: planner.aannotate(task, existing.get(task.id)), "annotating")
+    if results.omitted and not is_new:
+        problem = "line {line} was omitted: {why}".format_map(results.omitted[0])
+        raise InputError(f"{file}: not overwritten, because {problem}")
+    graphs = {task.id: graph for task, graph in results.found}
+    content = (annotate_line(raw, graphs[name]) if name in graphs else raw for name, raw in lines.raw_lines())
+    write_output(file, compress_lines(file, (line + b"\n" for line in content)))
+    return results
+
+
+def _print_missing(graphs: Sequence[tuple[Task, Rubric]]) -> int:
+    """Print criteria without a role and pairs without an answer; return how many there are."""
+    missing = 0
+    for task, rubric in graphs:
+        record = rubric.annotation
+        if record is None:
+            continue
+        entries = [f"{name} has no role: {why}" for name, why in record.unassigned.items()]
+        entries += [f"{pair.parent} -> {pair.child} has no answer: {pair.why}" for pair in record.unanswered]
+        missing += len(entries)
+        for entry in entries[:_MAX_REASONS]:
+            print_message(escape_line(f"{task.id}: {entry}", 300))
+        if len(entries) > _MAX_REASONS:
+            print_message(f"{task.id}: and {len(entries) - _MAX_REASONS} more, listed in the file")
+    return missing
+
+
+def profiles(
+    tasks: TasksFile,
+    file: Annotated[str, option("PROFILES", "Output file.", "-o", "--out")],
+    config: ConfigFile = None,
+    model: ModelName = None,
+    json: AsJson = False,
+) -> None:
+    """Read profiles in text as constraints, with a model.
+
+    The constraints and the tensions between stakeholders are written to PROFILES, one task per line. Only profiles of
+    stakeholders without constraints in TASKS are read. Each constraint has a `quote` from the profile; constraints
+    without one are dropped and listed. Edit PROFILES as you like, and pass it to `jurygraph score --profiles-from`. A
+    task with a profile that cannot be read is omitted and named. Running the same command again uses the cache.
+
+    Exit codes: 0 done; 1 done, but some tasks were omitted; 2 invalid config or input; 3 the model could not be
+    reached; 4 budget reached; 130 interrupted. Except with 0 and 1 nothing is written.
+
+    \b
+    Example:
+        jurygraph profiles tasks.jsonl --config jury.yaml --out profiles.jsonl
+        jurygraph score tasks.jsonl --config jury.yaml --profiles-from profiles.jsonl --out run
+    """
+    from jurygraph.planner import Planner
+
+    refuse_unwritable(file, tasks)
+    with (
+        redirect_stdout_to_stderr(),
+        open_jury(config or find_config(tasks), model) as jury,
+        TaskLines(tasks, lambda task: any(map(is_text_only, task.stakeholders)), jury.config.task_defaults) as lines,
+    ):
+        results = _run_each(jury, lines, Planner(jury).aread_profiles, "reading profiles")
+    write_output(file, [profiles_line(task, result) for task, result in results.found])
+    entries = [
+        {"task": task.id, **result.model_dump(mode="json"), "dropped": result.dropped} for task, result in results.found
+    ]
+    results.print_report(json, {"profiles_file": file, "profiles": entries}, _profile_lines(results.found))
+    if not results.found and not results.omitted:
+        print_message("no stakeholder has only a profile in text: there was nothing to read")
+    elif tasks != "-":
+        print_message(f"next: jurygraph score {shell_quote(tasks)} --profiles-from {shell_quote(file)} --out run")
+    raise typer.Exit(ExitCode.SOME_FAILED if results.omitted else ExitCode.DONE)
+
+
+def _profile_lines(found: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:
+    """Return a table of the constraints, and lines on tensions and on constraints that were dropped."""
+    rows = [
+        [task.id, profile.id, f"{one.id}: {one.text}", one.quote, one.kind, one.restrictiveness]
+        for task, result in found
+        for profile in result.stakeholders
+        for one in profile.constraints
+    ]
+    if rows:
+        yield from format_table(["task", "stakeholder", "constraint", "quote", "kind", "α"], rows, left=5)
+    for task, result in found:
+        for tension in result.tensions:
+            between = " and ".join(tension.between)
+            strength = format_number(tension.strength)
+            yield escape_line(f"{task.id}: tension between {between}: {strength}, {tension.reason}", 300)
+        yield from (escape_line(f"{task.id}: dropped of {why}", 300) for why in result.dropped)
+
+
+def _run_each(
+    jury: "Jury", lines: TaskLines, request: Callable[[Task], Awaitable[T | None]], doing: str
+) -> TaskResults[T]:
+    """Return the results for all selected tasks, in the order of the file, with a progress bar labelled `doing`.
+
+    Raises ModelError and BudgetExceeded; Ctrl-C exits with code 130.
+    """
+    results = TaskResults[T]([], [])
+
+    def request_summary() -> str:
+        return "; ".join(request_lines(count_requests(jury)))
+
+    async def request_all(report: Callable[[int], None]) -> None:
+        pending = (
+            asyncio.create_task(_request_one(lines.file_digest.name, line, task, request))
+            for line, task in lines.tasks()
+        )
+        try:
+            async with aclosing(gather_in_order(pending, jury.max_concurrent_groups, _MAX_WAITING)) as outcomes:
+                async for line, task, result, why_omitted in outcomes:
+                    if why_omitted is not None:
+                        results.omitted.append({"task": task.id, "line": line, "why": why_omitted})
+                    elif result is not None:
+                        results.found.append((task, result))
+                    report(1)
+        except (ModelError, BudgetExceeded):
+            await jury.gateways.wait_for_pending()  # replies that were paid for go to the cache, for the next run
+            raise
+        finally:
+            await jury.gateways.close()
+
+    try:
+        with progress(doing, len(lines), "tasks", request_summary) as report, asyncio.Runner() as runner:
+            run_interruptible(runner, request_all(report), jury.context.threads)
+    except KeyboardInterrupt:
+        print_message("interrupted; nothing was written. Run the same command again: it continues from the cache")
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    return results._replace(requests=count_requests(jury))
+
+
+async def _request_one(
+    name: str, line: int, task: Task, request: Callable[[Task], Awaitable[T | None]]
+) -> tuple[int, Task, T | None, str | None]:
+    """Return line, task, result, and the reason if the task is omitted.
+
+    Only an unreachable model or an exhausted budget fails the whole command.
+    """
+    try:
+        return line, task, await request(task), None
+    except PlanError as error:
+        return line, task, None, str(error)
+    except (ModelError, BudgetExceeded) as error:
+        if isinstance(error.__cause__, Fault) and error.__cause__.cause == "response":
+            return line, task, None, str(error)
+        advice = "nothing was written; run the same command again: it continues from the cache"
+        error.args = (f"{name}, line {line}: {error}; {advice}",)
+        raise

@@ -36,12 +36,12 @@ from jurygraph.schema import Response, Task
 from jurygraph.sources.files import require_temporary_space
 from jurygraph.sources.table_rows import folder_of_tasks
 from jurygraph.sources.tasks import TaskLines
-from jurygraph.studies.attack.report import THRESHOLD_NAMES, threshold_figures
+from jurygraph.studies.attack import THRESHOLD_NAMES, threshold_figures
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
-    from jurygraph.studies.attack.study import AttackStudy
+    from jurygraph.studies.attack import AttackStudy
 
 Suite = Literal["all", "master-keys", "null", "injection", "reference"]
 
@@ -65,13 +65,11 @@ def attack(
     They are measured with each defence alone, with all and with none. An attack is a response that does nothing of what
     the task requires, or copies its reference: a model's verdict that passes it (status ok, score 0.5 or more, for
     something good) is a false positive. Honest responses are judged too, because a defence that stops everything is
-    useless; those of TASKS are used as they are. Every share has a 95 % interval over tasks, since verdicts on one
-    task resemble each other; with one task there is none.
+    useless; those of TASKS are used as they are. Every share has a 95 % interval over tasks, none with one task.
 
     --gate takes conditions NAME OP NUMBER, joined by `,` or `and`, on the statistics with the config's own defences:
     rate, low and high of false positives among verdicts, hits, n, n_eff and tasks; the same by response
-    (responses_rate, …) and of honest verdicts that passed (honest_rate, …). A statistic that is missing fails. Replies
-    are cached: an interrupted study continues from the cache.
+    (responses_rate, …) and of honest verdicts that passed (honest_rate, …). A statistic that is missing fails.
 
     Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid config or input; 3 inconclusive: too many failures
     of infrastructure; 4 --max-cost or --max-calls reached; 130 interrupted.
@@ -81,7 +79,7 @@ def attack(
         jurygraph attack --config jury.yaml --dry-run
         jurygraph attack --config jury.yaml --suite injection --gate "rate<=0.02, honest_rate>=0.9"
     """
-    from jurygraph.studies.attack.study import largest_arms
+    from jurygraph.studies.attack import largest_arms
 
     output = ReportOutput(json, markdown, plot)
     thresholds = parse_gate(gate, THRESHOLD_NAMES, '"rate<=0.01" or "rate<=0.02, honest_rate>=0.9"')
@@ -101,7 +99,9 @@ def attack(
             json, {**counts, "model": estimate.to_json()}, [*table, *summary.estimate_lines(estimate)]
         )
         return
-    output.write(report, {"suite": suite, "requests": requests and requests.to_json()}, summary.request_lines(requests))
+    report.figures = {**report.figures, "suite": suite, "requests": requests and requests.to_json()}
+    report.sections = [*report.sections, *summary.request_lines(requests)]
+    output.write(report)
     missed = failed_thresholds(thresholds, threshold_figures(report))
     summary.print_missed_conditions(missed)
     raise typer.Exit(_exit_code(report, jury.config.failure.max_error_rate, bool(missed)))
@@ -111,7 +111,7 @@ def _create_study(
     jury: "Jury", config: Path, model: str | None, suite: Suite, tasks: str | None, files_outside: bool
 ) -> "AttackStudy":
     """Create the study from the tasks and the suite of attacks. Raises ConfigError that names the config."""
-    from jurygraph.studies.attack.study import AttackStudy
+    from jurygraph.studies.attack import AttackStudy
 
     attacked = load_attack_tasks() if tasks is None else _read_tasks(tasks, files_outside)
     with locate_config_errors(config, model):

@@ -1,7 +1,6 @@
 """`jurygraph consensus`: fuse annotators' labels, estimate how each annotator errs, and how stable the ranking is."""
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -66,7 +65,6 @@ def consensus(
     subsets: Subsets = 50,
     fraction: Fraction = 0.7,
     seed: Seed = None,
-    jobs: Annotated[int | None, option("N", "Processes.", show_default="one for each CPU", min=1)] = None,
     artifact: Annotated[Path | None, option("F", "Write the confusions as JSON, for later plans.")] = None,
     plot: PlotFile = None,
     markdown: AsMarkdown = False,
@@ -91,8 +89,7 @@ def consensus(
     columns = named_columns(item=item, annotator=annotator, label=label, agent=agent, group=group)
     ballots = _read_ballots(ratings, columns, dimension, classes, gold)
     credit = _parse_values(values) if values is not None else None
-    processes = jobs or os.cpu_count() or 1
-    settings = Settings(preset, method, credit, subsets, fraction, seed, processes, compare)
+    settings = Settings(preset, method, credit, subsets, fraction, seed, compare)
     _write_fit(fit_consensus(ballots, settings), output, artifact)
 
 

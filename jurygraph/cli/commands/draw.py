@@ -12,15 +12,13 @@ from jurygraph.cli.options import OutFile, argument, option
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.text import print_message, print_result
 from jurygraph.errors import GraphCycleError, InputError
-from jurygraph.messages import did_you_mean, shorten
+from jurygraph.messages import did_you_mean, join_names
 from jurygraph.runs.run import Run
-from jurygraph.schema import ResponseLine, Task, TaskLine, Trace
+from jurygraph.schema import ResponseLine, TaskLine, Trace
 from jurygraph.sources.config import config_schema
 from jurygraph.sources.tasks import TaskLines
 
 Machine = Literal["prepare", "score", "annotate"]
-_SUFFIXES = (".mmd", ".mermaid", ".md", ".txt")
-_MAX_LISTED_IDS = 10  # in an error message
 
 
 def graph(
@@ -47,18 +45,20 @@ def graph(
         jurygraph graph --task tasks.jsonl --id task-1 -o rubric.mmd
         jurygraph graph --run run --response task-1/a -o rubric.mmd
     """
-    _refuse_contradictory(machine, task, task_id, run, response)
+    drawn = {str(machine): machine, "--task": task, "--run": run}
+    named = [name for name, value in drawn.items() if value is not None]
+    if len(named) > 1:
+        raise InputError(f"{' and '.join(named)}: each draws another graph; remove one")
+    if (run is None) != (response is None):
+        raise InputError("--run and --response: a drawing of scores needs both")
+    if task_id is not None and task is None:
+        raise InputError("--id: needs a file of tasks; name it with --task")
     output = None if output == "-" else output
     if output is not None:
         refuse_unwritable(output, *([] if task is None else [task]))
-        _refuse_other_suffix(output)
-    if run is not None:
-        text = _draw_response(run, str(response))
-    elif task is not None:
-        text = _draw_task(task, task_id)
-    else:
-        module = import_module(f"jurygraph.graphs.{machine or 'score'}_graph")  # lazily: LangGraph is slow to import
-        text = str(module.build().get_graph().draw_mermaid())
+        if Path(output).suffix.lower() in (".svg", ".png", ".pdf"):
+            raise InputError(f"-o {output}: graphs are drawn as Mermaid; name a file that ends in .mmd")
+    text = _draw(machine or "score", task, task_id, run, str(response))
     if output is None:
         print_result(text.encode().removesuffix(b"\n"))
         return
@@ -66,35 +66,27 @@ def graph(
     print_message(f"wrote {output}")
 
 
-def _refuse_other_suffix(output: str) -> None:
-    """Raise `InputError` for a suffix that promises another format than Mermaid."""
-    suffix = Path(output).suffix.lower()
-    if suffix and suffix not in _SUFFIXES:
-        raise InputError(f"-o {output}: graphs are drawn as Mermaid; name a file that ends in {', '.join(_SUFFIXES)}")
-
-
-def _refuse_contradictory(
-    machine: Machine | None, task: str | None, chosen: str | None, run: Path | None, response: str | None
-) -> None:
-    """Raise `InputError` if options contradict each other."""
-    drawn = {str(machine): machine, "--task": task, "--run": run}
-    named = [name for name, value in drawn.items() if value is not None]
-    if len(named) > 1:
-        raise InputError(f"{' and '.join(named)}: each draws another graph; remove one")
-    if run is None and response is not None:
-        raise InputError("--response: needs the run; name it with --run")
-    if run is not None and response is None:
-        raise InputError("--run: needs --response with the id of a response")
-    if chosen is not None and task is None:
-        raise InputError("--id: needs a file of tasks; name it with --task")
-    if task == "":
-        raise InputError("--task: expected a file of tasks, or `-` for standard input, got an empty name")
+def _draw(machine: Machine, task: str | None, task_id: str | None, run: Path | None, response: str) -> str:
+    if task is not None:
+        return _draw_task(task, task_id)
+    if run is not None:
+        return _draw_response(run, response)
+    module = import_module(f"jurygraph.graphs.{machine}_graph")  # lazily: LangGraph is slow to import
+    return str(module.build().get_graph().draw_mermaid())
 
 
 def _draw_task(path: str, chosen: str | None) -> str:
+    """Return the drawing of the task with this id, or of the only task. Raises `InputError` if there is none."""
     from jurygraph.studies.rubric_drawing import to_mermaid
 
-    line, task = _find_task(path, chosen)
+    with TaskLines(path, lambda task: chosen in (None, task.id)) as lines:
+        ids = list(lines.ids)
+        if len(lines) > 1:
+            raise InputError(f"{path}: contains {len(ids)} tasks; choose one with --id: {join_names(ids)}")
+        if not len(lines):
+            near = did_you_mean(str(chosen), ids) or f"known: {join_names(ids)}"
+            raise InputError(f"{path}: there is no task {chosen!r}; {near}")
+        line, task = next(lines.tasks())
     if task.rubric is None:
         raise InputError(f"{path}: task {task.id!r} has no rubric; choose another task with --id")
     try:
@@ -111,19 +103,6 @@ def _draw_response(folder: Path, response: str) -> str:
         task, scores = scores_of(stored_run, response)
         assert task.rubric is not None  # scores_of raises InputError for a task without a rubric
         return to_mermaid(task.id, task.rubric, scores)
-
-
-def _find_task(path: str, chosen: str | None) -> tuple[int, Task]:
-    """Return the task with this id, or the only task, and its line number. Raises `InputError` if there is none."""
-    with TaskLines(path, lambda task: chosen in (None, task.id)) as lines:
-        ids = list(lines.ids)
-        listed = ", ".join(map(shorten, ids[:_MAX_LISTED_IDS])) + ", …" * (len(ids) > _MAX_LISTED_IDS)
-        if len(lines) > 1:
-            raise InputError(f"{path}: contains {len(ids)} tasks; choose one with --id: {listed}")
-        if not len(lines):
-            near = did_you_mean(str(chosen), ids) or f"known: {listed}"
-            raise InputError(f"{path}: there is no task {chosen!r}; {near}")
-        return next(lines.tasks())
 
 
 def schema(

@@ -83,7 +83,18 @@ def _render(prompt: Prompt, file: str) -> tuple[Message, ...]:
     """Render a prompt with the variables in a file. Raises `InputError` if they do not fit."""
     from jinja2 import TemplateError
 
-    variables = _load_variables(prompt, file)
+    variables = _load_object(file)
+    needed = f"prompt {prompt.id!r} needs {', '.join(prompt.needs)} (null if there is none)"
+    if missing := [name for name in prompt.needs if name not in variables]:
+        raise InputError(f"{file}: missing variable {missing[0]!r}; {needed}")
+    for name in variables:
+        if name not in prompt.needs:
+            raise InputError(f"{file}: there is no variable {name!r}; {did_you_mean(name, prompt.needs) or needed}")
+    if "kinds" in variables:
+        params = validate(RecordParams, {"records": variables["kinds"]})
+        if isinstance(params, Problem):
+            raise InputError(f"{file}: variable kinds, as the params of extract: {params.field}: {params}")
+        variables["kinds"] = params.records
     try:
         if "examples" in variables:
             variables["examples"] = [Shot(**one) for one in variables["examples"]]
@@ -94,26 +105,6 @@ def _render(prompt: Prompt, file: str) -> tuple[Message, ...]:
         raise InputError(
             f"{file}: prompt {prompt.id!r} cannot be rendered with these variables: {why}; {hint}"
         ) from None
-
-
-def _load_variables(prompt: Prompt, file: str) -> dict[str, Any]:
-    """Return the variables in a file. Raises `InputError` if they are not those of the prompt."""
-    variables = _load_object(file)
-    missing = [name for name in prompt.needs if name not in variables]
-    if missing:
-        needed = f"prompt {prompt.id!r} needs {', '.join(prompt.needs)} (null if there is none)"
-        raise InputError(f"{file}: missing variable {missing[0]!r}; {needed}")
-    for name in variables:
-        if name not in prompt.needs:
-            hint = did_you_mean(name, prompt.needs) or f"known: {', '.join(prompt.needs)}"
-            raise InputError(f"{file}: prompt {prompt.id!r} has no variable {name!r}; {hint}")
-    if "kinds" in variables:
-        params = validate(RecordParams, {"records": variables["kinds"]})
-        if isinstance(params, Problem):
-            variable = f"variable kinds, as the params of extract: {params.field}"
-            raise InputError(f"{file}: prompt {prompt.id!r}, {variable}: {params}")
-        variables["kinds"] = params.records
-    return variables
 
 
 def _load_object(file: str) -> dict[str, Any]:

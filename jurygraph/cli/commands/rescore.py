@@ -1,6 +1,6 @@
 """`jurygraph rescore`: compute rewards from the same verdicts under other settings."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ from jurygraph.cli.render.text import print_message, shell_quote
 from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.rescoring import LearnedPanel, apply_settings, learn_confusions
+from jurygraph.runs.workflows.rescoring import LearnedPanel, RescoringResult, apply_settings, learn_confusions
 from jurygraph.runs.workflows.rescoring import rescore as rescore_run
 from jurygraph.schema import CalibrationMethod, ScoreCalibration
 from jurygraph.sources.ratings import calibrations_to_json, confusions_to_json
@@ -90,26 +90,14 @@ def rescore(
         with progress("re-scoring", stored_run.ledger.count_records("trace"), "responses") as report:
             result = rescore_run(stored_run, folder, config, report)
     if artifact is not None:
-        _write_artifact(artifact, maps, learned.values())
-    panels = {component: _learned_report(component, one) for component, one in learned.items()}
+        confusions = [one.confusions for one in learned.values() if one.confusions is not None]
+        contents = [calibrations_to_json(maps)] if maps else [confusions_to_json(one) for one in confusions]
+        if contents:
+            write_output(str(artifact), contents)
     maps_made = [found for _, found in calibrated.values()]
-    figures: dict[str, Any] = {"run": str(folder), **result._asdict()}
-    figures |= {"learned": {name: one.figures for name, one in panels.items()}} if panels else {}
-    figures |= {"calibrated": [one.figures for one in maps_made]} if maps_made else {}
-    rows = [[name.replace("_", " "), value] for name, value in result._asdict().items()]
-    parts = [*panels.values(), *maps_made]
-    sections = [ReportTable(["rewards", ""], rows), *(section for part in parts for section in part.sections)]
-    ReportOutput(json).write(Report(figures, sections, [note for part in parts for note in part.notes]))
+    ReportOutput(json).write(_report({"run": str(folder)}, result, learned, maps_made))
     if not json:
         print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
-
-
-def _write_artifact(artifact: Path, maps: Mapping[str, ScoreCalibration], learned: Iterable[LearnedPanel]) -> None:
-    """Write the calibrations, or else the confusions of the judges, unless there are none."""
-    confusions = [one.confusions for one in learned if one.confusions is not None]
-    contents = [calibrations_to_json(maps)] if maps else [confusions_to_json(one) for one in confusions]
-    if contents:
-        write_output(str(artifact), contents)
 
 
 def _refuse_artifact(artifact: Path | None, contents: int) -> None:
@@ -127,18 +115,32 @@ def _calibrate(
     """Return, by question, the map to its labels, and the report on it."""
     if not settings:
         return {}
-    from jurygraph.studies import calibration, judge
+    from jurygraph.studies import calibration
+    from jurygraph.studies.judge.study import join_labels, read_judgements, read_labels
 
     calibrated = {}
     with progress("reading", run.tasks_scored, "tasks") as advance:
-        judgements = judge.read_judgements(run, advance)
+        judgements = read_judgements(run, advance)
     for setting in settings:
         question, _, label = setting.partition("=")
         if not question or not label:
             raise InputError(f"--calibrate {setting!r}: expected QUESTION=LABEL, such as criteria@kind=people.csv")
-        studies = judge.join_labels([judgements], judge.read_labels(label, [judgements]))
+        studies = join_labels([judgements], read_labels(label, [judgements]))
         calibrated[question] = calibration.report(calibration.labelled_scores(studies, question), method, seed, rate)
     return calibrated
+
+
+def _report(
+    identity: dict[str, Any], result: RescoringResult, learned: Mapping[str, LearnedPanel], calibrated: Sequence[Report]
+) -> Report:
+    panels = {component: _learned_report(component, one) for component, one in learned.items()}
+    figures = {**identity, **result._asdict()}
+    figures |= {"learned": {name: one.figures for name, one in panels.items()}} if panels else {}
+    figures |= {"calibrated": [one.figures for one in calibrated]} if calibrated else {}
+    rows = [[name.replace("_", " "), value] for name, value in result._asdict().items()]
+    parts = [*panels.values(), *calibrated]
+    sections = [ReportTable(["rewards", ""], rows), *(section for part in parts for section in part.sections)]
+    return Report(figures, sections, [note for part in parts for note in part.notes])
 
 
 def _learned_report(component: str, learned: LearnedPanel) -> Report:

@@ -1,7 +1,10 @@
-"""`jurygraph study`: the measurements of the papers, applied to your own runs and to simulations."""
+"""`jurygraph study`: the measurements of the papers, applied to your own runs and to simulations.
+
+A command here is a function that returns the report of its study; `report_command` adds the options for its forms.
+"""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +38,7 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.progress import progress
-from jurygraph.cli.render.report import ReportOutput, open_run
+from jurygraph.cli.render.report import ReportOutput, open_run, read_runs, report_command
 from jurygraph.cli.render.summary import print_missed_conditions, request_lines
 from jurygraph.cli.render.text import print_message
 from jurygraph.errors import InputError
@@ -43,49 +46,46 @@ from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
 from jurygraph.sources import read_tasks
 from jurygraph.sources.ratings import read_ratings
+from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
     from jurygraph.agents.presentation.families import PresentationSet
     from jurygraph.cli.scoring import ScoreOptions
-    from jurygraph.studies.report import Report
     from jurygraph.studies.stability.generation import Pairs
 
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.", no_args_is_help=True, rich_markup_mode=None
 )
-JudgeConfig = Annotated[Path | None, option("F", "Config of the judge: makes and scores the variants of TASKS.")]
-StudyFolder = Annotated[Path | None, option("FOLDER", "Folder of the runs that --config makes.", "-o", "--out")]
+RunFolders = Annotated[list[Path], argument("RUN", "Folders of runs.")]
+ScoreSources = Annotated[list[Path], argument("RUN", "Runs, or tables of scores; with --config, TASKS.")]
 Writer = Annotated[str | None, option("M", "Model that writes the four other families.")]
-Repeats = Annotated[int, typer.Option(min=1, metavar="N", help="Exact repeats of each response; 1 for none.")]
-SampleVariance = Annotated[bool, typer.Option("--sample-variance", help="Divide by V - 1 instead of the paper's V.")]
 Versions = Annotated[int, typer.Option(min=0, metavar="N", help="Versions of each family; 0 for originals.")]
 _PARTS_HELP = "Sweeps to simulate: labels, gaps, adversarial, strict, lenient, hard; propositions; or decompr."
+_GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
 
 
-@study.command()
+def study_command(function: Callable[..., Report | None]) -> None:
+    """Add a study, which returns its report, to the commands."""
+    study.command()(report_command(function))
+
+
+@study_command
 def preference(
     run: RunFolder,
-    decided_by: Annotated[
+    by: Annotated[
         str | None,
         option(
             "NAME",
             "What decides: reward, or an evaluator of pairs.",
-            "--by",
             show_default="the evaluator of pairs if the reward counts no other, else reward",
         ),
     ] = None,
-    plot: PlotFile = None,
-    markdown: AsMarkdown = False,
-    json: AsJson = False,
-) -> None:
+) -> Report:
     """Measure accuracy by category on a preference set, such as RewardBench or JudgeBench.
 
     A task is right if the response labelled `preferred` has a higher reward than every other response. With verdicts
-    on pairs, each verdict counts for the response that it prefers, and the preferred one needs more of both orders, as
-    JudgeBench counts. `import rewardbench` and `import judgebench` write such tasks. RewardBench has the sections Chat,
-    Chat Hard, Safety and Reasoning, weighted as in its code; JudgeBench has Knowledge, Reasoning, Math and Coding;
-    other tasks are grouped by `subset` or `source` in their metadata. A task with a missing judgement that could change
-    its result has failed, and never counts as right. No request is sent, and nothing is written except the plot.
+    on pairs, each verdict counts for the response that it prefers, and the preferred one needs more of both orders. A
+    task with a missing judgement that could change its result has failed, and never counts as right.
 
     Exit codes: 0 done; 2 invalid input, such as a run whose tasks have no preferred response.
 
@@ -94,15 +94,12 @@ def preference(
         jurygraph study preference run
         jurygraph study preference run --by reward --json
     """
-    from jurygraph.studies import preference as preference_study
+    from jurygraph.studies.preference import read_comparisons, report
 
-    output = ReportOutput(json, markdown, plot)
-    with open_run(run) as (opened, advance):
-        comparisons = preference_study.read_comparisons(opened, decided_by, advance)
-    output.write(preference_study.report(comparisons))
+    return report(*read_runs([run], partial(read_comparisons, decided_by=by)))
 
 
-@study.command()
+@study_command
 def agreement(
     ratings: Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")],
     item: ItemColumn = None,
@@ -110,10 +107,7 @@ def agreement(
     score: ScoreColumn = None,
     agent: AgentColumn = None,
     level: Annotated[AlphaLevel, typer.Option(help="What the difference of two scores means.")] = "ordinal",
-    plot: PlotFile = None,
-    markdown: AsMarkdown = False,
-    json: AsJson = False,
-) -> None:
+) -> Report:
     """Measure how far reviewers agree, for each dimension and domain.
 
     Krippendorff's alpha counts every score, with a 95 % interval over items. The Jaccard similarity compares what two
@@ -128,23 +122,20 @@ def agreement(
         jurygraph study agreement ratings.csv
         jurygraph study agreement votes.csv --item id --reviewer who --score stars --level interval
     """
-    from jurygraph.studies import agreement as agreement_study
+    from jurygraph.studies.agreement import report
 
-    output = ReportOutput(json, markdown, plot, tuple(map(str, ratings)))
     columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-    files = [read_ratings(path, columns) for path in ratings]
-    output.write(agreement_study.report(files, level))
+    return report([read_ratings(path, columns) for path in ratings], level)
 
 
-@study.command()
-def reliability(run: RunFolder, markdown: AsMarkdown = False, json: AsJson = False) -> None:
+@study_command
+def reliability(run: RunFolder) -> Report:
     """Measure how far rewards and scores would repeat.
 
     The variance of the rewards is split into that between tasks and that between responses to a task; that of each
-    question's scores also into that between samples of the judge, where it has several (`samples`). The table gives the
-    correlation of two responses to a task, or of two samples of a response, and how reliable a mean of several is. For
-    the run's mean reward: its interval over tasks, the effective sample size, and the difference that two such runs
-    could detect. No request is sent, and nothing is written.
+    question's scores also into that between samples of the judge, where it has several (`samples`). Beside them stand
+    correlations, how reliable a mean of several is, the mean reward with its interval over tasks, the effective sample
+    size, and the difference that two such runs could detect.
 
     Exit codes: 0 done; 2 invalid input, such as a run with rewards of one task.
 
@@ -153,20 +144,17 @@ def reliability(run: RunFolder, markdown: AsMarkdown = False, json: AsJson = Fal
         jurygraph study reliability run
         jurygraph study reliability run --json
     """
-    from jurygraph.studies import reliability as reliability_study
+    from jurygraph.studies.reliability import read_scores, report
 
-    output = ReportOutput(json, markdown)
-    with open_run(run) as (opened, advance):
-        scores = reliability_study.read_scores(opened, advance)
-    output.write(reliability_study.report(scores))
+    return report(*read_runs([run], read_scores))
 
 
-@study.command()
+@study_command
 def stability(
-    sources: Annotated[list[Path], argument("RUN", "Runs, or tables of scores; with --config, TASKS.")],
-    config: JudgeConfig = None,
-    out: StudyFolder = None,
-    repeats: Repeats = 5,
+    sources: ScoreSources,
+    config: Annotated[Path | None, option("F", "Config of the judge: makes and scores the variants of TASKS.")] = None,
+    out: Annotated[Path | None, option("FOLDER", "Folder of the runs that --config makes.", "-o", "--out")] = None,
+    repeats: Annotated[int, typer.Option(min=1, metavar="N", help="Exact repeats of each response; 1 for none.")] = 5,
     versions: Versions = 5,
     model: ModelName = None,
     writer: Writer = None,
@@ -175,10 +163,11 @@ def stability(
     max_calls: MaxCalls = None,
     quality: Annotated[str | None, option("A,B", "Quality bands that count.", show_default="all")] = None,
     weights: Annotated[Path | None, option("F", "Fixed weights: a table of task, stakeholder and weight.")] = None,
-    sample_variance: SampleVariance = False,
-    markdown: AsMarkdown = False,
+    sample_variance: Annotated[
+        bool, typer.Option("--sample-variance", help="Divide by V - 1 instead of the paper's V.")
+    ] = False,
     json: AsJson = False,
-) -> None:
+) -> Report | None:
     """Measure how much of a score is wording, and whose (DecompR, Tables 1, 2, 3, 5, 9 and 10).
 
     Responses of a run carry the labels `seed` (the id of the response that they say in other words), `family`,
@@ -186,8 +175,7 @@ def stability(
     and `stakeholders`, and may have `repeat`, `protocol`, `judge`, `task`, `weights`, `utilities` and `difficulty`.
     σ²_Sem is the variance over variants, σ²_Rep that over exact repeats of one input, Growth σ²_Sem with the most
     stakeholders over that with the fewest, and S/R σ²_Sem / σ²_Rep. With utilities, scores are recomputed under fixed
-    weights; with the judge's weights, their drift is measured. Intervals are over tasks. No request is sent, and
-    nothing is written, unless there is a --config.
+    weights; with the judge's weights, their drift is measured. Intervals are over tasks.
 
     With --config, responses have structured `data`. FOLDER gets the runs `variants`, as of `study presentations`, and
     `repeats`, the originals with N samples of the same input. Costs come first; the same command continues.
@@ -197,42 +185,35 @@ def stability(
     \b
     Example:
         jurygraph study stability tasks.jsonl --config jury.yaml --out lab --dry-run
-        jurygraph study stability tasks.jsonl --config jury.yaml --out lab --repeats 3
         jurygraph study stability variants repeats --quality medium,high --weights own.csv
     """
     from jurygraph.cli.scoring import ScoreOptions
     from jurygraph.studies.stability.report import StabilityStudy
-    from jurygraph.studies.stability.rows import read_sources
-    from jurygraph.studies.stability.weightings import read_weights
+    from jurygraph.studies.stability.rows import read_sources, read_weights
 
-    output = ReportOutput(json, markdown)
     own = None if weights is None else read_weights(weights)
     measuring = StabilityStudy(split_names(quality or None), own, int(sample_variance))
     if config is None:
         limits = {"--dry-run": dry_run or None, "--max-cost": max_cost, "--max-calls": max_calls}
-        _refuse_without_config({"--out": out, "--model": model, "--writer": writer, **limits})
-        output.write(measuring.report(read_sources(sources, open_run)))
-        return
+        for name, value in {"--out": out, "--model": model, "--writer": writer, **limits}.items():
+            if value is not None:
+                raise InputError(f"{name}: is for the variants of TASKS; name the judge's config with --config")
+        return measuring.report(read_sources(sources, open_run))
     if len(sources) != 1 or out is None:
         raise InputError("--config: expects one file of TASKS, and --out FOLDER for the runs")
     options = ScoreOptions(str(sources[0]), out, config=config, model=model, dry_run=dry_run, max_cost=max_cost)
     options = replace(options, max_calls=max_calls)
     made, runs = _score_presentations(options, config, repeats, versions, writer, json)
-    if runs:
-        report = measuring.report(read_sources(runs, open_run))
-        report.sections = [*report.sections, *made.tables]
-        output.write(report, {"presentations": made.to_json()})
-
-
-def _refuse_without_config(options: Mapping[str, object]) -> None:
-    given = [name for name, value in options.items() if value is not None]
-    if given:
-        raise InputError(f"{given[0]}: is for the variants of TASKS; name the judge's config with --config")
+    if not runs:
+        return None
+    report = measuring.report(read_sources(runs, open_run))
+    figures = {**report.figures, "presentations": made.to_json()}
+    return replace(report, figures=figures, sections=[*report.sections, *made.tables])
 
 
 def _score_presentations(
     options: "ScoreOptions", config: Path, repeats: int, versions: int, writer: str | None, as_json: bool
-) -> tuple["Report", list[Path]]:
+) -> tuple[Report, list[Path]]:
     """Make and score the variants of tasks and exact repeats; return what was made, and the runs, none in a dry run."""
     from jurygraph.cli.jury_loading import open_jury
     from jurygraph.cli.scoring import StudyRun, score_study
@@ -253,22 +234,20 @@ def _score_presentations(
     return made, score_study(options.run, runs, options, as_json)
 
 
-@study.command()
+@study_command
 def signal(
     sources: Annotated[list[Path], argument("RUN", "Folders of runs, or tables of scores.")],
     protocol: Annotated[str | None, option("NAME", "Component to measure.", show_default="the reward")] = None,
     correct: Annotated[float, typer.Option(metavar="P", help="Wanted probability of a correct sign.")] = 0.9,
     cut: Annotated[float | None, option("T", "Threshold of a decision, from 1 to 10.")] = None,
-    markdown: AsMarkdown = False,
-    json: AsJson = False,
-) -> None:
+) -> Report:
     """Measure whether rewards still order a group through the noise of wording (DecompR, section 4).
 
     Reads what `study stability` reads; a group is the responses to a task, and σ²_ξ the variance over their variants.
     SNR is Var[R] between the responses, less the noise in it, over σ²_ξ; P(correct sign) is Proposition 2's, for a
     response one standard deviation off the group's mean. Then: how many variants (not repeats) to average for the
     wanted probability; the terms of Theorem 1, where the judge gives weights and utilities; and with --cut, which
-    decisions flip with the wording. A task needs two responses. No request is sent, and nothing is written.
+    decisions flip with the wording.
 
     Exit codes: 0 done; 2 invalid input, such as a run without variants.
 
@@ -278,17 +257,16 @@ def signal(
         jurygraph study signal variants --protocol direct --cut 7 --json
     """
     from jurygraph.studies.stability.rows import read_sources
-    from jurygraph.studies.stability.signal import SignalStudy
+    from jurygraph.studies.stability.signal import measure_signal
 
     if not 0.5 < correct < 1.0:
         raise InputError(f"--correct: is {correct:g}; write a number between 0.5 and 1")
-    output = ReportOutput(json, markdown)
-    output.write(SignalStudy(protocol, correct, cut).report(read_sources(sources, open_run)))
+    return measure_signal(read_sources(sources, open_run), protocol, correct, cut)
 
 
 @study.command()
 def certify(
-    runs: Annotated[list[Path], argument("RUN", "Folders of runs of one judge.")],
+    runs: RunFolders,
     labels: Annotated[str | None, option("F", "Labels of people, as for `study judge`.")] = None,
     attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
     html: Annotated[str | None, option("F", "Write the page as HTML, too.", "--html")] = None,
@@ -298,7 +276,7 @@ def certify(
 
     It has the noise of wording and of repeats, the drift of weights, signs of advantages, false credit, attacks,
     agreement with people and the corrected mean label, coverage, and the votes of a jury: each figure with its
-    interval and its command. What was not measured says so, with the command that would measure it. No request is sent.
+    interval and its command. What was not measured says so, with the command that would measure it.
 
     Exit codes: 0 done; 2 invalid input, such as a folder that is no run.
 
@@ -318,7 +296,7 @@ def certify(
     output.write(report)
 
 
-@study.command()
+@study_command
 def presentations(
     tasks: TasksFile,
     out: Annotated[str, option("F", "File to write: TASKS with presentations as responses.", "-o", "--out")],
@@ -326,18 +304,14 @@ def presentations(
     model: Writer = None,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
-    markdown: AsMarkdown = False,
-    json: AsJson = False,
-) -> None:
+) -> Report:
     """Write tasks whose responses are presentations: each response in other orders and words (DecompR, Table 7).
 
-    The seven families by rule: the order of stakeholders' sections, of the summary, of trade-offs and of those who
-    share an item; lists, tables and sentences; other headings; other bullets, emphasis and indents. They are made of
-    the response's `data` (docs/stability.md has its form), and every text is read back: what says something else is
-    discarded. With --model, a model writes four more: causal direction, evidence of those under-served, paraphrase and
-    topic position. A text that breaks an invariant (numbers, names, times, prices, status, strength, stakeholders) is
-    discarded, and counted. A family with fewer versions is undefined for that response, and counted. Score the file as
-    any other, and measure the run with `study stability` and `study signal`.
+    Seven families are made by rule of the response's `data` (docs/stability.md has its form), and every text is read
+    back: what says something else is discarded. With --model, a model writes four more; a text that breaks an invariant
+    (numbers, names, times, prices, status, strength, stakeholders) is discarded. What is discarded, and families with
+    fewer versions than wanted, are counted. Score the file as any other, and measure the run with `study stability` and
+    `study signal`.
 
     Exit codes: 0 done; 2 invalid input, such as tasks without a structured response; with --model also 3 and 4, as of
     `annotate`.
@@ -350,14 +324,13 @@ def presentations(
     from jurygraph.cli.scoring import ScoreOptions
     from jurygraph.studies.stability.generation import generate_presentations
 
-    output = ReportOutput(json, markdown)
     refuse_unwritable(out, tasks)
     pairs = list(read_tasks(tasks))
     options = ScoreOptions(tasks, Path(), max_cost=max_cost, max_calls=max_calls)
     written, _ = _write_presentations(pairs, model, versions, options)
     lines, report = generate_presentations(pairs, versions, written=written)
     write_output(out, lines)
-    output.write(report)
+    return report
 
 
 def _write_presentations(
@@ -407,12 +380,9 @@ def _write_presentations(
     return written, reduce_limits(options, sent)
 
 
-_GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
-
-
 @study.command()
 def judge(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs.", show_default=False)],
+    runs: RunFolders,
     labels: Annotated[str, option("F", "Labels of people: a file, or label.NAME of the runs.")],
     split: Annotated[str | None, option("S", "Use the labels of this split only.")] = None,
     consensus: Annotated[
@@ -444,47 +414,37 @@ def judge(
         jurygraph study judge run --labels people.csv
         jurygraph study judge run --labels label.gold --need 0.02 --gate "tpr>=0.9, tnr>=0.9"
     """
-    from jurygraph.studies import judge as judge_study
+    from jurygraph.studies.judge import report as judge_report
+    from jurygraph.studies.judge import study as judge_study
 
     output = ReportOutput(json, markdown)
-    thresholds = parse_gate(gate, judge_study.GATE_NAMES, _GATE_EXAMPLE)
-    judged = []
-    for folder in runs:
-        with open_run(folder) as (run, advance):
-            judged.append(judge_study.read_judgements(run, advance))
+    thresholds = parse_gate(gate, judge_report.GATE_NAMES, _GATE_EXAMPLE)
+    judged = read_runs(runs, judge_study.read_judgements)
     given = judge_study.read_labels(labels, judged)
-    report = judge_study.report(judge_study.join_labels(judged, given, split, consensus), need)
+    report = judge_report.report(judge_study.join_labels(judged, given, split, consensus), need)
     output.write(report)
     is_missed = False
     for one in report.figures["judges"]:
-        missed = failed_thresholds(thresholds, judge_study.gate_values(one))
+        missed = failed_thresholds(thresholds, judge_report.gate_values(one))
         print_missed_conditions(missed, one["judge"])
         is_missed = is_missed or bool(missed)
     raise typer.Exit(ExitCode.SOME_FAILED if is_missed else ExitCode.DONE)
 
 
-@study.command()
+@study_command
 def simulate(
-    parts: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="PART", help=_PARTS_HELP, show_default="all"),
-    ] = None,
+    parts: Annotated[list[str] | None, typer.Argument(metavar="PART", help=_PARTS_HELP, show_default="all")] = None,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Evaluations of each configuration.")] = 100,
     seed: Annotated[int, typer.Option(min=0, metavar="S", help="The first seed; the others follow it.")] = 0,
     jobs: Annotated[int | None, option("N", "Processes.", show_default="one for each CPU", min=1)] = None,
-    plot: PlotFile = None,
-    markdown: AsMarkdown = False,
-    json: AsJson = False,
-) -> None:
-    """Simulate annotators and measure what is recovered (STABLEVAL, Tables 4 to 7, Propositions 1 and 2).
+) -> Report:
+    """Simulate annotators and measure what is recovered (STABLEVAL, Tables 4, 6 and 7, Propositions 1 and 2).
 
-    Six agents with 500 items each are labelled by five of 30 annotators: normal, strict, lenient and guessing ones. A
-    sweep varies one property: labels of an item, gaps between agents, the pool of annotators, or hard items. Majority
+    A sweep varies one property: labels of an item, gaps between agents, the pool of annotators, or hard items. Majority
     vote, hard Dawid-Skene and posterior expected credit are compared with the truth. Each mean has its standard error
     in parentheses, and the paper's number follows. `propositions` compares the scores by all annotators with those by
-    70 % of them, for more and more items, under the paper's own model. `decompr` is DecompR's theory instead: the terms
-    of Theorem 1 and Proposition 1 for a judge whose noise is known, and Proposition 2 beside the paper's numbers. All
-    parts take some minutes at 100 seeds.
+    70 % of them, for more and more items. `decompr` is DecompR's theory instead: the terms of Theorem 1 and Proposition
+    1 for a judge whose noise is known, and Proposition 2 beside the paper's numbers.
 
     Exit codes: 0 done; 2 invalid input, such as an unknown part.
 
@@ -493,22 +453,18 @@ def simulate(
         jurygraph study simulate labels hard --seeds 10
         jurygraph study simulate propositions --seeds 20 --plot propositions.svg
         jurygraph study simulate decompr --seeds 20
-        jurygraph study simulate --json
     """
-    from jurygraph.studies.simulate import PARTS, SimulationStudy
+    from jurygraph.studies.simulate import PARTS, count_evaluations, report
 
-    output = ReportOutput(json, markdown, plot)
-    simulation = SimulationStudy(
-        choose_names("unknown part", parts or PARTS, PARTS), seeds, seed, jobs or os.cpu_count() or 1
-    )
-    with progress("simulating", simulation.size, "evaluations") as advance:
-        report = simulation.run(advance)
-    output.write(report)
+    chosen = choose_names("unknown part", parts or PARTS, PARTS)
+    each = range(seed, seed + seeds)
+    with progress("simulating", count_evaluations(chosen, each), "evaluations") as advance:
+        return report(chosen, each, jobs or os.cpu_count() or 1, advance)
 
 
-@study.command()
+@study_command
 def disagreement(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs.", show_default=False)],
+    runs: RunFolders,
     components: Annotated[
         str | None, option("A,B", "Components to compare.", show_default="accuracy,format,steps, or all that count")
     ] = None,
@@ -518,15 +474,12 @@ def disagreement(
         float, typer.Option(metavar="P", help="Percentile of D_pair above which a response is a conflict.")
     ] = 80.0,
     plot: PlotFile = None,
-    markdown: AsMarkdown = False,
-    json: AsJson = False,
-) -> None:
+) -> Report:
     """Measure where a reward's components disagree (MACRM, 4.5).
 
     D_pair is the mean absolute difference between the components of a response. A response above the 80th percentile
     of its own run is a conflict; the 20 % of responses with the largest D_pair are compared with the rest. With steps,
-    mean reward, mean D_pair and conflict rate are reported by step. No request is sent, and nothing is written except
-    the plot. `--json` prints every statistic.
+    mean reward, mean D_pair and conflict rate are reported by step.
 
     Exit codes: 0 done; 2 invalid input, such as a run with fewer than two components.
 
@@ -535,35 +488,22 @@ def disagreement(
         jurygraph study disagreement run
         jurygraph study disagreement macrm multi-head --step-label step --plot disagreement.svg
     """
-    from jurygraph.studies import disagreement as disagreement_study
+    from jurygraph.studies.disagreement import StepRule, read_samples, report
 
-    cut = disagreement_study.StepRule(step_label, every)
+    cut = StepRule(step_label, every)
     if plot is not None and not cut.has_steps:
         raise InputError("--plot: the plot needs steps; add --step-label or --every")
-    output = ReportOutput(json, markdown, plot)
-    names = split_names(components)
-    samples = []
-    for folder in runs:
-        with open_run(folder) as (run, advance):
-            samples.append(disagreement_study.read_samples(run, cut, names, advance))
-    output.write(disagreement_study.report(samples, percentile))
+    return report(read_runs(runs, partial(read_samples, cut=cut, components=split_names(components))), percentile)
 
 
-@study.command()
-def credit(
-    run: RunFolder,
-    plot: PlotFile = None,
-    markdown: AsMarkdown = False,
-    json: AsJson = False,
-) -> None:
+@study_command
+def credit(run: RunFolder) -> Report:
     """Measure false credit over the edges of rubrics (GEAR).
 
     A criterion that is met while its parent is not is a leakage case; the credit that a rule leaves it, as a share of
     the rubric's total weight, is leakage. If both are met, the remaining share of the child's own score is
     preservation. Flat aggregation, both hard gates and GEAR are compared on the run's verdicts, with 95 % intervals
-    over tasks, and so are GEAR's differences from the other rules; then random and untyped graphs, values of κ, and
-    exact inference. The criteria with the largest losses come last. No request is sent, and nothing is written except
-    the plot. `--json` prints every statistic and every criterion.
+    over tasks; then random and untyped graphs, and values of κ. The criteria with the largest losses come last.
 
     Exit codes: 0 done; 2 invalid input, such as a run without a rubric that has edges.
 
@@ -572,15 +512,11 @@ def credit(
         jurygraph study credit run
         jurygraph study credit run --plot credit.svg
     """
-    from jurygraph.studies.credit import CreditStudy, read_sheets
+    from jurygraph.studies.credit import PASSES, read_sheets, report
 
-    output = ReportOutput(json, markdown, plot)
-    with open_run(run) as (opened, advance):
-        sheets = read_sheets(opened, advance)
-    measuring = CreditStudy(sheets)
-    with progress("measuring", measuring.size, "passes over a task") as advance:
-        report = measuring.run(advance)
-    output.write(report)
+    (sheets,) = read_runs([run], read_sheets)
+    with progress("measuring", PASSES * len(sheets.sheets), "passes over a task") as advance:
+        return report(sheets, advance)
 
 
 study.command()(reviewers)

@@ -1,11 +1,14 @@
 """Output of a study: its report as text, JSON or Markdown, and its plot."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from jurygraph.cli.options import AsJson, AsMarkdown, PlotFile
 from jurygraph.cli.output_files import refuse_unwritable, write_output_with
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import (
@@ -22,6 +25,9 @@ from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.studies.plots import draw_plots, require_drawable
 from jurygraph.studies.report import Plot, Report, ReportTable
+
+T = TypeVar("T")
+_FORMS = {"plot": (PlotFile, None), "markdown": (AsMarkdown, False), "json": (AsJson, False)}
 
 
 @dataclass(frozen=True)
@@ -40,17 +46,14 @@ class ReportOutput:
             require_drawable(self.plot)
             refuse_unwritable(str(self.plot), *self.sources)
 
-    def write(self, report: Report, extra: Mapping[str, Any] | None = None, lines: Iterable[str] = ()) -> None:
-        """Print the report and its notes, and write its plot if there is something to draw.
-
-        `extra` are further fields of the JSON, and `lines` what a person reads instead, below the report.
-        """
+    def write(self, report: Report) -> None:
+        """Print the report and its notes, and write its plot."""
         if self.json:
-            print_report(True, report.to_json() | dict(extra or {}), ())
+            print_report(True, report.to_json(), ())
         elif self.markdown:
             print_result(report.to_markdown(command_line.get()).removesuffix("\n"))
         else:
-            print_result_lines([*report_lines(report.sections), *lines])
+            print_result_lines(report_lines(report.sections))
         if not self.markdown:  # a page has its notes
             for note in report.notes:
                 print_message(note)
@@ -59,9 +62,36 @@ class ReportOutput:
     def draw(self, plots: Iterable[Plot]) -> None:
         """Write the plot if one is wanted and there is something to draw."""
         panels = tuple(plots)
-        if self.plot is not None and panels:
+        if self.plot is not None and not panels:
+            print_message(f"{self.plot}: not written, because there is nothing to draw")
+        elif self.plot is not None:
             suffix = self.plot.suffix
             write_output_with(str(self.plot), lambda draft: draw_plots(panels, draft, suffix))
+
+
+def report_command(study: Callable[..., Report | None]) -> Callable[..., None]:
+    """Return the command of a study: its parameters, and an option for each form of the report that it returns.
+
+    What is impossible is refused before the study begins. A study that itself needs such an option has a parameter for
+    it; one that returns None has printed its result.
+    """
+    own = signature(study).parameters
+    parameters = [one.replace(kind=Parameter.KEYWORD_ONLY) for name, one in own.items() if name not in _FORMS]
+    for name, (annotation, default) in _FORMS.items():
+        parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+
+    @wraps(study)
+    def command(**arguments: Any) -> None:
+        inputs = [one for value in arguments.values() for one in (value if isinstance(value, list) else [value])]
+        sources = tuple(str(one) for one in inputs if isinstance(one, Path) and one != arguments["plot"])
+        output = ReportOutput(arguments["json"], arguments["markdown"], arguments["plot"], sources)
+        report = study(**{name: arguments[name] for name in own})
+        if report is not None:
+            output.write(report)
+
+    command.__dict__["__signature__"] = Signature(parameters)  # which typer reads
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
 
 
 def report_lines(sections: Iterable[str | ReportTable]) -> Iterator[str]:
@@ -84,3 +114,12 @@ def open_run(folder: Path) -> Iterator[tuple[Run, Callable[[int], None]]]:
     """Yield a run that a study reads, and a function to report the number of tasks that were read."""
     with closing(Run.open(folder)) as run, progress("reading", run.tasks_scored, "tasks") as advance:
         yield run, advance
+
+
+def read_runs(folders: Iterable[Path], read: Callable[[Run, Callable[[int], None]], T]) -> list[T]:
+    """Return what a study reads of each run, with a progress bar for each."""
+    results = []
+    for folder in folders:
+        with open_run(folder) as (run, advance):
+            results.append(read(run, advance))
+    return results

@@ -1,10 +1,10 @@
-"""Backend for the user's own langchain-core chat model: an instance, or its name (`package.module.name`)."""
+"""Chat models of langchain-core: the user's own as a backend, and a judge client for graphs that are evaluators."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from contextvars import Context
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -19,11 +19,7 @@ from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import Message
 from jurygraph.sources.user_modules import import_module
 
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import AIMessage
-
-
+_ROLES = {"human": "user", "ai": "assistant", "system": "system"}
 _FINISH_REASONS = {
     "end_turn": "stop",
     "eos": "stop",
@@ -48,9 +44,7 @@ class ChatModel(Backend):
     is_cached = False
     fixed_form = "your own chat model gets the schema as instructions"
 
-    def __init__(self, model: "BaseChatModel | str") -> None:
-        from langchain_core.language_models import BaseChatModel
-
+    def __init__(self, model: BaseChatModel | str) -> None:
         chat, path = (_load_model(model), model) if isinstance(model, str) else (model, type(model).__name__)
         kind = type(chat).__name__
         if not isinstance(chat, BaseChatModel):
@@ -77,7 +71,7 @@ class ChatModel(Backend):
         except Exception as error:  # noqa: BLE001 - the user's class and its client may raise anything
             raise self.fault(_kind(error), f"{type(error).__name__}: {error}", _headers(error)) from None
 
-    async def _invoke(self, request: Request) -> "AIMessage":
+    async def _invoke(self, request: Request) -> AIMessage:
         """Invoke the model in a context of its own, so that it inherits no callbacks of a surrounding graph."""
         from langsmith import tracing_context
 
@@ -100,7 +94,7 @@ def _load_model(path: str) -> Any:
         ) from error
 
 
-def _reply(message: "AIMessage") -> Reply:
+def _reply(message: AIMessage) -> Reply:
     metadata = message.response_metadata
     usage = message.usage_metadata
     finish = _first_text(metadata, "finish_reason", "stop_reason", "done_reason")  # by integration
@@ -142,9 +136,6 @@ def _headers(error: Exception) -> dict[str, str]:
     candidates = (getattr(getattr(cause, "response", None), "headers", None) for cause in exception_chain(error))
     headers = next((headers for headers in candidates if isinstance(headers, Mapping)), {})
     return {str(name): str(value) for name, value in headers.items()}
-
-
-_ROLES = {"human": "user", "ai": "assistant", "system": "system"}
 
 
 class JudgeChatModel(BaseChatModel):

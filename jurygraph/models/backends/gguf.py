@@ -2,9 +2,7 @@
 
 import asyncio
 import hashlib
-import math
 import os
-import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +14,8 @@ from typing import Any
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.request import Fault, Reply, Request, Token
-from jurygraph.models.structured import value_token_indices
+from jurygraph.models.request import Fault, Reply, Request
+from jurygraph.models.structured import read_tokens
 from jurygraph.safety.fence import SHORT_MARK_LENGTH
 
 _MAGIC = b"GGUF"
@@ -65,10 +63,8 @@ class Gguf(Backend):
     def open(self) -> None:
         """Load the model unless it is loaded, which blocks the event loop. Raises `ConfigError` if that fails."""
         if self._server is None:
-            hint = "larger than the memory, or newer than xllamacpp: copy it again, name a smaller model, or update"
             self._server = start_server(
                 self._path,
-                f"{hint} xllamacpp",
                 threads=self._threads,
                 key=self._key,
                 n_parallel=self.slots,
@@ -136,12 +132,6 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _usual_threads() -> int:
-    """Return the number of threads: a core is left to the rest of the process where there are more than two."""
-    cores = available_cores()
-    return cores if cores <= 2 else cores - 1
-
-
 def library() -> Any:
     """Return xllamacpp, imported at the first call. Raises `ConfigError` if it is not installed."""
     try:
@@ -151,16 +141,17 @@ def library() -> Any:
     return xllamacpp
 
 
-def start_server(path: Path, hint: str, *, threads: int | None = None, key: str | None = None, **settings: Any) -> Any:
-    """Return an engine whose loop runs. Raises `ConfigError`, with a `hint`, if it cannot load the model.
+def start_server(path: Path, *, threads: int | None = None, key: str | None = None, **settings: Any) -> Any:
+    """Return an engine whose loop runs, with `settings` of xllamacpp's `CommonParams`.
 
-    It computes in `threads` threads; None means one for every available core, and of more than
-    two all but one. `settings` are those of
-    xllamacpp's `CommonParams`.
+    Raises `ConfigError` if it cannot load the model.
     """
     parameters = library().CommonParams()
     parameters.model.path = str(path)
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads or _usual_threads()
+    cores = available_cores()  # one is left to the rest of the process where there are more than two
+    threads = threads or (cores if cores <= 2 else cores - 1)
+    parameters.cpuparams.n_threads = threads
+    parameters.cpuparams_batch.n_threads = threads
     parameters.api_keys = [key or token_urlsafe()]  # it listens on a local port, even if it is only used in process
     parameters.verbosity = -1  # prints nothing
     parameters.endpoint_metrics = True
@@ -169,7 +160,9 @@ def start_server(path: Path, hint: str, *, threads: int | None = None, key: str 
     try:
         server = library().Server(parameters)
     except RuntimeError:  # its message contains no reason
-        raise ConfigError(f"gguf: {path}: llama.cpp cannot load it; it may be cut short, {hint}") from None
+        causes = "it may be cut short, larger than the memory, or newer than xllamacpp"
+        remedy = "copy it again, name a smaller model, or update xllamacpp"
+        raise ConfigError(f"gguf: {path}: llama.cpp cannot load it; {causes}: {remedy}") from None
     server.handle_metrics()  # the loop answers it: an engine that is unloaded before its loop began waits for ever
     return server
 
@@ -205,16 +198,12 @@ def _body(request: Request) -> dict[str, Any]:
 def bound_values(schema: dict[str, Any], max_tokens: Any) -> dict[str, Any]:
     """Return a JSON schema whose strings together fit into a reply of so many tokens, and whose numbers end.
 
-    A small model may write on and on in a value that the grammar does not end.
+    A small model may write on and on in a value that the grammar does not end. A token is taken for two letters.
     """
-    bound = schema if not isinstance(max_tokens, int) else _bounded(schema, _share(schema, max_tokens))
-    return dict(bound)
-
-
-def _share(schema: dict[str, Any], max_tokens: int) -> int:
-    """Return the letters that each string may have; a token is taken for two."""
-    count = _count_strings(schema, schema.get("$defs", {}))
-    return min(_MOST_LETTERS, max(_LEAST_LETTERS, 2 * max_tokens // max(1, count)))
+    if not isinstance(max_tokens, int):
+        return schema
+    share = 2 * max_tokens // max(1, _count_strings(schema, schema.get("$defs", {})))
+    return dict(_bounded(schema, min(_MOST_LETTERS, max(_LEAST_LETTERS, share))))
 
 
 def _count_strings(part: Any, definitions: dict[str, Any]) -> int:
@@ -225,11 +214,11 @@ def _count_strings(part: Any, definitions: dict[str, Any]) -> int:
     if "$ref" in part:
         return _count_strings(definitions[part["$ref"].rpartition("/")[2]], definitions)
     if part.get("type") == "string":
-        return "enum" not in part and "const" not in part
+        return not part.keys() & {"enum", "const"}
     if part.get("type") == "array":
         return int(part.get("maxItems", 1)) * _count_strings(part.get("items"), definitions)
-    inner = [part.get("properties", {}).values(), part.get("anyOf", ()), part.get("prefixItems", ())]
-    return sum(_count_strings(list(each), definitions) for each in inner)
+    inner = [*part.get("properties", {}).values(), *part.get("anyOf", ())]
+    return _count_strings(inner, definitions)
 
 
 def _bounded(part: Any, letters: int) -> Any:
@@ -238,7 +227,7 @@ def _bounded(part: Any, letters: int) -> Any:
     if not isinstance(part, dict):
         return part
     bounded = {key: _bounded(value, letters) for key, value in part.items()}
-    if part.get("type") == "string" and "enum" not in part and "const" not in part:
+    if part.get("type") == "string" and not part.keys() & {"enum", "const"}:
         bounded["maxLength"] = min(letters, part.get("maxLength", letters))
     if part.get("type") == "number":
         bounded["multipleOf"] = _LEAST_DIGIT
@@ -252,44 +241,21 @@ def _bounded(part: Any, letters: int) -> Any:
 
 def _reply(chunks: Sequence[dict[str, Any]]) -> Reply:
     for chunk in chunks:
-        if "error" in chunk:
-            raise _engine_fault(chunk["error"])
+        if error := chunk.get("error"):
+            is_overflow = error["type"] == "exceed_context_size_error"
+            kind = "overflowed" if is_overflow else "server" if error["code"] >= 500 else "rejected"
+            raise Fault(kind, error["message"])
     choices = [chunk["choices"][0] for chunk in chunks if chunk.get("choices")]
     if not choices or choices[-1]["finish_reason"] is None:
         raise Fault("unreadable", "the engine broke off without a word")
     usage = chunks[-1].get("usage", {})
     text = "".join(choice["delta"].get("content") or "" for choice in choices)
     entries = [token for choice in choices for token in (choice.get("logprobs") or {}).get("content", ())]
-    kept = value_token_indices(text, [token["token"] for token in entries])
     return Reply(
         text=text,
         finish=choices[-1]["finish_reason"],
         served=f"xllamacpp {library().__version__}",
         tokens_in=usage.get("prompt_tokens"),
         tokens_out=usage.get("completion_tokens"),
-        tokens=tuple(_token(entry, index in kept) for index, entry in enumerate(entries)),
-    )
-
-
-def _engine_fault(error: dict[str, Any]) -> Fault:
-    """Return the fault of an error that the engine reports."""
-    if error["type"] == "exceed_context_size_error":
-        return Fault("overflowed", error["message"])
-    return Fault("server" if error["code"] >= 500 else "rejected", error["message"])
-
-
-def _token(entry: dict[str, Any], with_others: bool) -> Token:
-    others = entry.get("top_logprobs") or entry.get("top_probs") or () if with_others else ()
-    alternatives = tuple((other["token"], _logprob(other)) for other in others)
-    return Token(text=entry["token"], logprob=_logprob(entry), others=alternatives)
-
-
-def _logprob(token: dict[str, Any]) -> float:
-    """Return a token's log probability, if need be from its probability. Raises `Fault` if there is neither."""
-    if token.get("logprob") is not None:
-        return float(token["logprob"])
-    if token.get("prob") is not None:
-        return math.log(max(token["prob"], sys.float_info.min))
-    raise Fault(
-        "unreadable", f"the engine gave the token {token['token']!r} no log probability; the model may be damaged"
+        tokens=read_tokens({"content": entries}, text),
     )

@@ -10,10 +10,9 @@ import logging
 import os
 import re
 import tomllib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -99,16 +98,16 @@ _KEPT_BACK = frozenset({"content-encoding", "content-length", "set-cookie", "tra
 """Headers of a reply that httpx must not see: its body is decompressed, and cookies would be sent to others."""
 
 
+@dataclass
 class _Exchange:
     """The outcome of the HTTP requests of one call: the last response, its JSON value if it is no error, or a fault.
 
     After a failure no further request is sent: a call is one attempt.
     """
 
-    def __init__(self) -> None:
-        self.response: httpx.Response | None = None
-        self.reply: Any = None
-        self.fault: Fault | None = None
+    response: httpx.Response | None = None
+    reply: Any = None
+    fault: Fault | None = None
 
     @property
     def error_kind(self) -> str | None:
@@ -144,17 +143,7 @@ class _Exchange:
 
 
 _EXCHANGE: ContextVar[_Exchange | None] = ContextVar("jurygraph_exchange", default=None)
-
-
-@contextmanager
-def _watch_call() -> Iterator[_Exchange]:
-    """Note the HTTP requests of one call of litellm."""
-    exchange = _Exchange()
-    token = _EXCHANGE.set(exchange)
-    try:
-        yield exchange
-    finally:
-        _EXCHANGE.reset(token)
+"""The call of litellm under way, in whose context its HTTP requests are sent."""
 
 
 class _Transport(httpx.AsyncBaseTransport):
@@ -254,7 +243,15 @@ class LiteLLM(Backend):
         self.capabilities = known if form is None else replace(known, form=form)
 
     def list_price(self) -> Price | None:
-        return price(self.model)
+        """Return the price in litellm's own table, under the whole name or under that without the provider."""
+        table = library().model_cost
+        provider, _, name = self.model.partition("/")
+        entry = table.get(self.model)
+        fallback = table.get(name, {})
+        if entry is None and str(fallback.get("litellm_provider")).startswith(provider):
+            entry = fallback
+        costs = [] if entry is None else [entry.get(f"{kind}_cost_per_token") for kind in ("input", "output")]
+        return Price(input=costs[0] * _MILLION, output=costs[1] * _MILLION) if costs and None not in costs else None
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return the reply to one HTTP request, within `timeout` seconds; the first imports litellm.
@@ -268,18 +265,21 @@ class LiteLLM(Backend):
         arguments |= {**_FIXED_ARGUMENTS, "model": self.model}
         call = library().acompletion  # imported before the timeout begins
         _OPEN_BACKENDS.add(self)
-        with _watch_call() as exchange:
-            try:
-                async with asyncio.timeout(timeout):
-                    answer = await self._ask(call, arguments)
-                exchange.require_reply()
-                return _reply(self.model, answer, exchange.reply)
-            except TimeoutError:
-                raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
-            except Fault as fault:
-                raise self.restate(fault) from None
-            except Exception as error:  # noqa: BLE001 - litellm's many transformations may raise anything
-                raise self._fault(error, exchange) from None
+        exchange = _Exchange()
+        token = _EXCHANGE.set(exchange)
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await self._ask(call, arguments)
+            exchange.require_reply()
+            return _reply(self.model, answer, exchange.reply)
+        except TimeoutError:
+            raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
+        except Fault as fault:
+            raise self.restate(fault) from None
+        except Exception as error:  # noqa: BLE001 - litellm's many transformations may raise anything
+            raise self._fault(error, exchange) from None
+        finally:
+            _EXCHANGE.reset(token)
 
     async def _ask(self, call: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any]) -> Any:
         """Call litellm with the kind of client that it takes for this provider."""
@@ -287,7 +287,9 @@ class LiteLLM(Backend):
             try:
                 return await call(**arguments, client=_handler())
             except Exception as error:
-                if not _is_misuse(error, type(_handler()).__name__):
+                causes = exception_chain(error)  # OpenAI's client, which litellm took it for, has other methods
+                name = type(_handler()).__name__
+                if not any(isinstance(one, AttributeError | TypeError) and name in str(one) for one in causes):
                     raise
             self._takes_handler = False
         _SESSION.lend()
@@ -310,25 +312,6 @@ class LiteLLM(Backend):
 
 _OPEN_BACKENDS: WeakSet[LiteLLM] = WeakSet()
 """Backends that may hold connections: the last one to close closes them for all."""
-
-
-def _is_misuse(error: Exception, name: str) -> bool:
-    """Return True if litellm used an object of this class for OpenAI's client, which has other methods."""
-    causes = exception_chain(error)
-    return any(isinstance(cause, AttributeError | TypeError) and name in str(cause) for cause in causes)
-
-
-def price(model: str) -> Price | None:
-    """Return the price of a model in litellm's own table, under its whole name or under that without the provider."""
-    table = library().model_cost
-    provider, _, name = model.partition("/")
-    entry = table.get(model)
-    fallback = table.get(name, {})
-    if entry is None and str(fallback.get("litellm_provider")).startswith(provider):
-        entry = fallback
-    if entry is None or None in (costs := (entry.get("input_cost_per_token"), entry.get("output_cost_per_token"))):
-        return None
-    return Price(input=costs[0] * _MILLION, output=costs[1] * _MILLION)
 
 
 def _find_variable(model: str, table: Mapping[str, Sequence[str]], suffix: str) -> tuple[str, str | None]:

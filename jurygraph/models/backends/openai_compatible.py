@@ -83,7 +83,11 @@ class HttpClient:
         except aiohttp.ClientResponseError as error:
             raise Fault("unreadable", f"the response is not HTTP: {error.message}") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise _connection_fault(error) from None
+            cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None
+            is_refused = isinstance(cause, ConnectionRefusedError)
+            fault = Fault("connection", "connection refused" if is_refused else f"{error}" or type(error).__name__)
+            fault.is_unsent = cause is not None
+            raise fault from None
         if 300 <= response.status < 400:
             problem = f"{response.status}, a redirect; give the URL that it leads to, if you trust that server"
             raise Fault(kind_of_status(response.status), problem)
@@ -111,15 +115,6 @@ class HttpClient:
             for session in ended:
                 await session.close()
         return self._sessions[loop]
-
-
-def _connection_fault(error: Exception) -> Fault:
-    problem = f"{error}" or type(error).__name__
-    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, ConnectionRefusedError):
-        problem = "connection refused"
-    fault = Fault("connection", problem)
-    fault.is_unsent = isinstance(error, aiohttp.ClientConnectorError)
-    return fault
 
 
 T = TypeVar("T")

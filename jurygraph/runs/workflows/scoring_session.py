@@ -42,7 +42,7 @@ from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import Call, Plan, Response, Task, Trace
 from jurygraph.schema.task import ProfilesLine
 from jurygraph.sources import TaskSource
-from jurygraph.sources.profiles import ProfilesFile
+from jurygraph.sources.tasks import ProfilesFile
 
 _MAX_LISTED = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""

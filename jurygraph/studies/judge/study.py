@@ -187,7 +187,7 @@ def _verdicts_by_judge(run: str, trace: Trace) -> dict[Judge, list[RecordedVerdi
 
 
 def _share_unasked(by_judge: dict[Judge, dict[str, Judgement]]) -> None:
-    """Give judgements for which no model was asked, such as those by a gate, to every model of the question."""
+    """Give judgements without a request to a model, such as those by a gate, to every model of the question."""
     for judge in [one for one in by_judge if one.model is None]:
         models = [one for one in by_judge if one.model is not None and one._replace(model=None) == judge]
         if models:

@@ -19,7 +19,7 @@ from jurygraph.schema.rating import Rating
 from jurygraph.sources.importers.votes import item_to_task
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.agreement import ScoredPart
-from jurygraph.studies.judge import JUDGED, status_of
+from jurygraph.studies.judge.study import JUDGED, status_of
 from jurygraph.studies.reviewers.baselines import Predictions
 
 MODEL_JUDGES = ("zero-shot", "aggregate", "personalized")
@@ -165,7 +165,7 @@ def join_runs(
     """Return the predictions for the ratings of each part; those of a judge with equal shots are its seeds.
 
     A rating without a prediction is counted by its reason, that of the first seed. Costs are those of all requests of a
-    judge, as if it had been asked alone: also of replies that came from the cache.
+    judge, as if it had been alone: also of replies that came from the cache.
 
     Raises:
         InputError: two runs with the same judge, shots and seed.

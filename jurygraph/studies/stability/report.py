@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jurygraph.arrays import Floats
-from jurygraph.display import format_interval
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate
 from jurygraph.messages import did_you_mean, quote
-from jurygraph.studies.report import IntervalCell, Report, ReportTable, omission_notes
+from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable, as_interval, format_cell, omission_notes
 from jurygraph.studies.stability.measures import (
     mean_of_units,
     ratio_of_means,
@@ -22,8 +21,13 @@ from jurygraph.studies.stability.measures import (
     variance,
     weight_shift,
 )
-from jurygraph.studies.stability.rows import Presentations, PresentationScore
-from jurygraph.studies.stability.weightings import OwnWeights, check_weights, fixed_weights
+from jurygraph.studies.stability.rows import (
+    OwnWeights,
+    Presentations,
+    PresentationScore,
+    check_weights,
+    fixed_weights,
+)
 
 Figures = dict[str, Any]
 _ALL = "all"
@@ -120,7 +124,10 @@ class StabilityStudy:
         if all(unit.semantic() is None for unit in every_unit):
             hint = "label each response with `seed` and `family`, and give every seed at least two variants"
             raise InputError(f"{', '.join(presentations.sources)}: no response has two scored variants; {hint}")
-        weight_notes = self._weight_notes(rows)
+        notes = list(_notes(presentations, every_unit))
+        if self.own_weights is not None:
+            people = {row.task: row.utilities.keys() for row in rows if row.utilities and row.task is not None}
+            notes += filter(None, [check_weights(self.own_weights, people)])
         figures: Figures = {"sources": presentations.sources, "stakeholders": sizes, "units": []}
         figures |= {name: [] for name in ("noise", "ratios", "protocols", "families", "weightings", "drift", "worst")}
         sections: list[str | ReportTable] = [_headline(rows)]
@@ -138,13 +145,7 @@ class StabilityStudy:
             sections.append(self._table(title, "weightings", common, self._reweighted(units), sizes, figures))
             sections += _drift_sections(protocol, units, sizes, figures)
         figures["left_out"] = presentations.left_out
-        return Report(figures, sections, [*_notes(presentations, every_unit), *weight_notes])
-
-    def _weight_notes(self, rows: Sequence[PresentationScore]) -> list[str]:
-        if self.own_weights is None:
-            return []
-        people = {row.task: row.utilities.keys() for row in rows if row.utilities and row.task is not None}
-        return list(check_weights(self.own_weights, people))
+        return Report(figures, sections, notes, [_plot(figures["noise"], list(by_protocol), len(sizes))])
 
     def _chosen(self, presentations: Presentations) -> list[PresentationScore]:
         known = list(dict.fromkeys(row.quality for row in presentations.rows))
@@ -226,7 +227,7 @@ class StabilityStudy:
             means = {size: mean_of_units(self._by_cluster(units, size, measure)) for size in sizes}
             growth = self._growth(units, sizes, measure)
             figures[name].append({**common, "name": key, "variance": means, "growth": growth})
-            cells.append([key, *map(_cell, means.values()), _ratio_cell(growth)])
+            cells.append([key, *means.values(), _ratio_cell(growth)])
         digits = variance_digits(value for row in cells for value in row[1:-1])
         return ReportTable([title, *(f"n={size}" for size in sizes), "Growth"], cells, digits=digits)
 
@@ -248,7 +249,7 @@ class StabilityStudy:
 
 def variance_digits(cells: Iterable[object], least: int = _DIGITS) -> int:
     """Return the decimals of a table of variances: the paper's two, and more where all are below 0.1."""
-    values = [cell.value if isinstance(cell, IntervalCell) else cell for cell in cells]
+    values = [estimate.value if (estimate := as_interval(cell)) else cell for cell in cells]
     largest = max((abs(value) for value in values if isinstance(value, float)), default=0.0)
     return least if largest == 0.0 or largest >= 0.1 else max(least, 4, 1 - math.floor(math.log10(largest)))
 
@@ -282,7 +283,7 @@ def _drift_sections(
             clusters = [cluster for cluster, _ in found]
             summary = summarize_drift([arrays for _, (_, _, arrays) in found], clusters)
             figures["drift"].append({"protocol": protocol, "stakeholders": size, **summary._asdict()})
-            cells.append([str(size), *summary[:-1], _cell(summary.explained)])
+            cells.append([str(size), *summary[:-1], summary.explained])
         worst += [_worst_variant(*own) for _, own in found]
     header = ("units", "variants", "w CV", "û CV", "σ", "mean |ΔR_w|/σ", "P95 |ΔR_w|/σ", "range/σ", "w Var share")
     yield ReportTable([f"Table 3: {protocol}, n", *header], cells, digits=3)
@@ -312,15 +313,17 @@ def _worst_variant(
     return float(shift[place]), rows[place], breakdown
 
 
-def _cell(found: Estimate | None) -> object:
-    if found is not None and math.isinf(found.value):
-        return "∞"
-    return None if found is None else IntervalCell(found.value, found.low, found.high)
-
-
 def _ratio_cell(found: Estimate | None) -> object:
-    cell = _cell(found)
-    return format_interval(*cell, _DIGITS) if isinstance(cell, IntervalCell) else cell
+    return None if found is None else format_cell(found, _DIGITS)
+
+
+def _plot(noise: Sequence[Figures], protocols: Sequence[str], sizes: int) -> Plot:
+    """Return σ²_Sem over numbers of stakeholders, of all judges and bands of quality: the last rows of a protocol."""
+    series = []
+    for protocol in protocols:
+        rows = [row for row in noise if row["protocol"] == protocol][-sizes:]
+        series.append(PlotSeries.with_intervals(protocol, {str(row["stakeholders"]): row["semantic"] for row in rows}))
+    return Plot("σ²_Sem by stakeholders (95 %)", "points", series, x_label="stakeholders", y_label="σ²_Sem")
 
 
 def _headline(rows: Sequence[PresentationScore]) -> str:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -11,10 +10,8 @@ import numpy as np
 from jurygraph.errors import InputError
 from jurygraph.inference.shares import share_interval
 from jurygraph.messages import did_you_mean, quote
-from jurygraph.studies.report import IntervalCell, Report, ReportTable, omission_notes
-from jurygraph.studies.stability.report import SeedUnit, units_by_protocol, variance_digits
-from jurygraph.studies.stability.rows import REWARD, Presentations
-from jurygraph.studies.stability.theory import (
+from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable, omission_notes
+from jurygraph.studies.stability.measures import (
     VarianceTerms,
     estimate_terms,
     exchangeable_aggregation,
@@ -22,6 +19,8 @@ from jurygraph.studies.stability.theory import (
     observed_snr,
     sign_correctness,
 )
+from jurygraph.studies.stability.report import SeedUnit, units_by_protocol, variance_digits
+from jurygraph.studies.stability.rows import REWARD, Presentations
 
 Figures = dict[str, Any]
 _MOST_ROWS = 20
@@ -45,100 +44,80 @@ class GroupSignal(NamedTuple):
     variants: int | None
 
 
-@dataclass(frozen=True)
-class SignalStudy:
-    """A choice of what is measured.
+def measure_signal(
+    presentations: Presentations, protocol: str | None = None, correct: float = 0.9, cut: float | None = None
+) -> Report:
+    """Return Propositions 1 and 2 and Theorem 1 for the groups of runs.
 
-    Attributes:
-        protocol: component, or `reward`; by default the reward, or the only protocol.
+    The figures are the `groups`, the share of them `below` the wanted probability, `terms` by number of
+    stakeholders where the judge gives weights and utilities, and the `flips` of decisions.
+
+    Args:
+        presentations: scores of variants.
+        protocol: component, or `reward`; by default the reward, or the first protocol.
         correct: the wanted probability of a correct sign, above .5 and below 1.
         cut: threshold of a decision, on the scale from 1 to 10; None for no decisions.
+
+    Raises:
+        InputError: an unknown protocol, no variants, or no task with two responses.
     """
+    source = ", ".join(presentations.sources)
+    units = _choose_units(presentations, protocol, source)
+    noises = [noise for unit in units if (noise := unit.semantic()) is not None]
+    if not noises:
+        raise InputError(f"{source}: no response has two scored variants; label them with `seed` and `family`")
+    groups = list(_groups(units, fmean(noises), correct))
+    if not groups:
+        raise InputError(f"{source}: no task has two responses, so that there is no group to compare")
+    share = share_interval([float(one.sign_correct < correct) for one in groups], [1.0] * len(groups))
+    terms = list(_terms_by_size(units))
+    flips = [flip for unit in units if cut is not None for flip in _flips(unit, cut)]
+    name = units[0].rows[0].protocol
+    figures = {"protocol": name, "correct": correct, "groups": groups, "below": share, "terms": terms, "flips": flips}
+    columns = {"task": "task", "G": "group", "σ²_ξ": "noise", "SNR": "snr", "P(correct sign)": "sign_correct"}
+    cells = [one._asdict() for one in sorted(groups, key=lambda one: one.sign_correct)]
+    digits = variance_digits((one.noise for one in groups), 3)
+    sections: list[str | ReportTable] = [
+        f"{name}: {len(groups)} groups, scores from 1 to 10",
+        ReportTable(["P(correct sign) below", "share of groups"], [(f"{correct:g}", share)]),
+        ReportTable.of({**columns, f"variants for {correct:g}": "variants"}, cells, digits=digits, most=_MOST_ROWS),
+        _terms_table(terms),
+    ]
+    if cut is not None:
+        flipping = sorted((one for one in flips if one["flips"]), key=lambda one: -float(one["flips"]))
+        sections.append(f"decisions at {cut:g}: {len(flipping)} of {len(flips)} responses flip with some wording")
+        columns = {"response that flips": "seed", "mean score": "mean", "share of variants": "flips"}
+        columns[f"variants for {_STABLE:g}"] = "variants"
+        sections.append(ReportTable.of(columns, flipping, digits=3, most=_MOST_ROWS))
+    signs = PlotSeries("groups", [one.sign_correct for one in groups])
+    plot = Plot("P(correct sign) of groups", "histogram", [signs], "P(correct sign)", marks=[(correct, "wanted")])
+    return Report(figures, sections, list(_notes(presentations, groups)), [plot])
 
-    protocol: str | None = None
-    correct: float = 0.9
-    cut: float | None = None
 
-    def report(self, presentations: Presentations) -> Report:
-        """Return Propositions 1 and 2 and Theorem 1 for the groups of runs.
+def _choose_units(presentations: Presentations, protocol: str | None, source: str) -> list[SeedUnit]:
+    by_protocol = units_by_protocol(presentations.rows)
+    name = protocol or (REWARD if REWARD in by_protocol else next(iter(by_protocol), REWARD))
+    if name not in by_protocol:
+        hint = did_you_mean(name, by_protocol) or f"there are {', '.join(by_protocol) or 'none'}"
+        raise InputError(f"{source}: no score is of {quote(name)}; {hint}")
+    return by_protocol[name]
 
-        The figures are the `groups`, the share of them `below` the wanted probability, `terms` by number of
-        stakeholders where the judge gives weights and utilities, and the `flips` of decisions.
 
-        Raises:
-            InputError: an unknown protocol, no variants, or no task with two responses.
-        """
-        source = ", ".join(presentations.sources)
-        units = self._units(presentations, source)
-        noises = [noise for unit in units if (noise := unit.semantic()) is not None]
-        if not noises:
-            raise InputError(f"{source}: no response has two scored variants; label them with `seed` and `family`")
-        groups = list(self._groups(units, fmean(noises)))
-        if not groups:
-            raise InputError(f"{source}: no task has two responses, so that there is no group to compare")
-        below = [group for group in groups if group.sign_correct < self.correct]
-        share = share_interval([float(one in below) for one in groups], [1.0] * len(groups))
-        assert share is not None, "there is a group"
-        terms = list(_terms_by_size(units))
-        flips = [flip for unit in units if self.cut is not None for flip in _flips(unit, self.cut)]
-        figures: Figures = {"protocol": units[0].rows[0].protocol, "correct": self.correct, "groups": groups}
-        figures |= {"below": share, "terms": terms, "flips": flips}
-        cells = [
-            (one.task, one.group, one.noise, "∞" if math.isinf(one.snr) else one.snr, one.sign_correct, one.variants)
-            for one in sorted(groups, key=lambda one: one.sign_correct)
-        ]
-        header = ("task", "G", "σ²_ξ", "SNR", "P(correct sign)", f"variants for {self.correct:g}")
-        within = IntervalCell(share.value, share.low, share.high)
-        sections: list[str | ReportTable] = [
-            f"{figures['protocol']}: {len(groups)} groups, scores from 1 to 10",
-            ReportTable(["P(correct sign) below", "share of groups"], [(f"{self.correct:g}", within)]),
-            ReportTable(header, cells, digits=variance_digits((one.noise for one in groups), 3), most=_MOST_ROWS),
-            _terms_table(terms),
-            *self._flip_sections(flips),
-        ]
-        return Report(figures, sections, list(_notes(presentations, groups)))
-
-    def _units(self, presentations: Presentations, source: str) -> list[SeedUnit]:
-        by_protocol = units_by_protocol(presentations.rows)
-        name = self.protocol or (REWARD if REWARD in by_protocol else next(iter(by_protocol), REWARD))
-        if name not in by_protocol:
-            hint = did_you_mean(name, by_protocol) or f"there are {', '.join(by_protocol) or 'none'}"
-            raise InputError(f"{source}: no score is of {quote(name)}; {hint}")
-        return by_protocol[name]
-
-    def _groups(self, units: Sequence[SeedUnit], pooled: float) -> Iterator[GroupSignal]:
-        by_group: dict[tuple[str, str], list[SeedUnit]] = {}
-        for unit in units:
-            by_group.setdefault((unit.judge, unit.cluster), []).append(unit)
-        for (_, task), own in by_group.items():
-            size = len(own)
-            if size < 2:
-                continue
-            known = [noise for unit in own if (noise := unit.semantic()) is not None]
-            noise = fmean(known) if known else pooled
-            rewards = np.array([_shown_score(unit) for unit in own])
-            snr = observed_snr(rewards, noise)
-            variants = math.ceil(needed_snr(self.correct, size) / snr) if snr > 0.0 else None
-            yield GroupSignal(
-                task,
-                size,
-                float(np.var(rewards)),
-                noise,
-                bool(known),
-                snr,
-                sign_correctness(snr, size),
-                None if variants is None else max(1, variants),
-            )
-
-    def _flip_sections(self, flips: Sequence[Figures]) -> Iterator[str | ReportTable]:
-        if self.cut is None:
-            return
-        flipping = [one for one in flips if one["flips"]]
-        yield f"decisions at {self.cut:g}: {len(flipping)} of {len(flips)} responses flip with some wording"
-        flipping.sort(key=lambda one: -float(one["flips"]))
-        rows = [(one["seed"], one["mean"], one["flips"], one["variants"]) for one in flipping]
-        header = ("response that flips", "mean score", "share of variants", f"variants for {_STABLE:g}")
-        yield ReportTable(header, rows, digits=3, most=_MOST_ROWS)
+def _groups(units: Sequence[SeedUnit], pooled: float, correct: float) -> Iterator[GroupSignal]:
+    by_group: dict[tuple[str, str], list[SeedUnit]] = {}
+    for unit in units:
+        by_group.setdefault((unit.judge, unit.cluster), []).append(unit)
+    for (_, task), own in by_group.items():
+        size = len(own)
+        if size < 2:
+            continue
+        known = [noise for unit in own if (noise := unit.semantic()) is not None]
+        noise = fmean(known) if known else pooled
+        rewards = np.array([_shown_score(unit) for unit in own])
+        snr = observed_snr(rewards, noise)
+        variants = max(1, math.ceil(needed_snr(correct, size) / snr)) if snr > 0.0 else None
+        sign = sign_correctness(snr, size)
+        yield GroupSignal(task, size, float(np.var(rewards)), noise, bool(known), snr, sign, variants)
 
 
 def _shown_score(unit: SeedUnit) -> float:
@@ -165,10 +144,11 @@ def _terms_by_size(units: Sequence[SeedUnit]) -> Iterator[Figures]:
 
 
 def _terms_table(terms: Sequence[Figures]) -> ReportTable:
-    names = ("estimation", "aggregation", "shared", "cross", "sum", "variance", "exchangeable")
-    header = ("Theorem 1: n", "I estimation", "II weights", "III shared", "cross", "sum", "Var[score]", "II by Prop. 1")
-    rows = [(str(one["stakeholders"]), *(one[name] for name in names)) for one in terms]
-    return ReportTable(header, rows, digits=variance_digits((one["variance"] for one in terms), 4))
+    columns = {"Theorem 1: n": "size", "I estimation": "estimation", "II weights": "aggregation"}
+    columns |= {"III shared": "shared", "cross": "cross", "sum": "sum", "Var[score]": "variance"}
+    rows = [{**one, "size": str(one["stakeholders"])} for one in terms]
+    digits = variance_digits((one["variance"] for one in terms), 4)
+    return ReportTable.of({**columns, "II by Prop. 1": "exchangeable"}, rows, digits=digits)
 
 
 def _flips(unit: SeedUnit, cut: float) -> Iterator[Figures]:

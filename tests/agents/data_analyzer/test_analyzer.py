@@ -37,7 +37,7 @@ def test_a_shift_is_reported_once_with_place_size_and_direction(shift: float, di
     assert 98 <= alert.since <= 103
     assert alert.size == pytest.approx(shift, abs=1.0)
     assert alert.after - alert.before == pytest.approx(shift / 8, abs=0.15)
-    assert alert.sentence.startswith(f"step {alert.step}: the mean reward ")
+    assert alert.sentence.startswith(f"step {alert.step}: reward ")
 
 
 def test_failed_rewards_are_excluded_from_means_and_reported_if_many() -> None:

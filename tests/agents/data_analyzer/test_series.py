@@ -64,7 +64,7 @@ def test_a_mean_is_that_of_the_rows_that_are_numbers(values: list[float]) -> Non
 def test_a_share_can_be_read_back_from_its_score_to_one_row(drawn: tuple[int, int]) -> None:
     count, rows = drawn
     measure = measure_mean(np.arange(rows) < count, is_share=True)
-    share = Series("a", True, "up", "a").to_value(float(measure.score))
+    share = Series("a", "up", True).to_value(float(measure.score))
     assert share == pytest.approx(count / rows, abs=1 / rows)
     assert measure.floor > 0.0
 

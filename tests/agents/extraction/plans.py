@@ -19,14 +19,6 @@ LINES = lines()
 EVERY = [(name, layout) for name in LINES for layout in LAYOUTS]
 """Each plan in each layout."""
 
-ESCAPED = ("16", "table")
-"""The one plan that holds a name with a bar in it, which a table in Markdown escapes: who copies it letter by letter
-writes another name than the facts have."""
-
-
-def layout_in_turn(number: int) -> str:
-    return list(LAYOUTS)[number % len(LAYOUTS)]
-
 
 @cache
 def in_words(name: str, layout: str) -> str:

@@ -89,20 +89,7 @@ def test_a_response_without_reasoning_has_no_step(text: str) -> None:
 # Any text
 
 PIECES = ["1. ", "2. ", "Step 1: ", "Step 2: ", "First, ", "\n", " ", ". ", "! ", "3.5", "e.g. ", "p.m. ", "A: 18"]
-PIECES += [
-    "<think>",
-    "</think>",
-    "<answer>",
-    "</answer>",
-    "\\boxed{",
-    "}",
-    "####",
-    "The answer is ",
-    "é",
-    "解",
-    "²",
-    "_",
-]
+PIECES += [*"<think> </think> <answer> </answer> \\boxed{ } #### é 解 ² _".split(), "The answer is "]
 TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=40).map("".join)
 FREE_OF_ANSWERS = st.text("ab3\u00b2é解 .!?_-\n\t\u2028", max_size=80)
 
@@ -133,20 +120,7 @@ def test_the_number_of_steps_is_limited_and_the_last_holds_the_rest() -> None:
     assert re.findall("[0-9]+", steps[-1].text) == [str(MAX_STEPS + more) for more in range(6)]
 
 
-HOSTILE = [
-    "a. ",
-    "1. \n2. \n",
-    "\n",
-    "(",
-    "1. ",
-    "A: ",
-    "a.b. ",
-    ". . ",
-    "\n\\boxed{}",
-    "****1",
-    "<think>",
-    "e.g. ",
-]
+HOSTILE = "a. |1. \n2. \n|\n|(|1. |A: |a.b. |. . |\n\\boxed{}|****1|<think>|e.g. ".split("|")
 
 
 @pytest.mark.landing

@@ -162,7 +162,6 @@ class TestItemsDrawnToo:
         ({"subsets": 1}, "subsets is 1: at least 2 are needed"),
         ({"fraction": 0.0}, "fraction is 0.0: more than 0 and at most 1 is needed"),
         ({"fraction": 0.1}, "a share of 0.1 of 6 annotators is empty; take a larger fraction"),
-        ({"jobs": 0}, "jobs is 0"),
         ({"seed": 2**32}, "seed is 4294967296: a whole number from 0 to 4294967295 is needed"),
     ],
 )

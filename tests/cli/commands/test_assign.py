@@ -44,7 +44,7 @@ def test_from_a_run_to_labels_of_its_judge(run: Command, tmp_path: Path) -> None
         sheet.write_text("\n".join(scored[:-1]), encoding="utf-8")
     ratings = tmp_path / "ratings.jsonl"
     read = run("import", "sheets", out / "key.jsonl", *sheets, "--out", ratings)
-    assert "21 votes, 12 items, 3 annotators" in read.err
+    assert "21 votes, 12 items, 3 annotators, 0 omitted" in read.err
     twice = run("import", "sheets", out / "key.jsonl", sheets[0], sheets[0], "--out", tmp_path / "twice.jsonl")
     assert (twice.code, "keep one of them" in twice.err) == (2, True)
     judged = run("study", "judge", folder, "--labels", ratings, "--json")

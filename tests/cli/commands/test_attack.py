@@ -76,26 +76,6 @@ def test_false_verdicts_before_and_after_the_defences_are_printed_first(
     assert (before, after) == {AlwaysYes: (total, 0), Echo: (31, 25), LastInstruction: (101, 0)}[judge]
 
 
-@pytest.mark.exhaustive
-def test_the_tables_have_every_arm_every_kind_and_the_requests(project: Project, server: Server):
-    ended = project.attack()
-    assert ended.code == 0, ended.err
-    for name in (
-        "none",
-        "fence",
-        "reminder",
-        "whole-reply",
-        "evidence",
-        "preferred",
-        "gates",
-        "all (config)",
-    ):
-        assert any(line.startswith(name) for line in ended.out.splitlines()), name
-    assert "false verdicts by kind, in %" in ended.out
-    assert "with the defences of the config," in ended.out
-    assert f"requests: {server.count} by this command" in ended.out
-
-
 @pytest.mark.landing
 def test_json_has_every_arm_with_every_attack(project: Project):
     found = json.loads(project.attack("--json").out)
@@ -136,19 +116,12 @@ def test_evaluators_without_a_model_are_named(tmp_path: Path, run: Command, serv
     assert "not attacked, because no model judges a single response: maths.length" in ended.err
 
 
-def test_without_tasks_the_built_in_ones_are_used(project: Project, run: Command):
-    ended = run("attack", "--config", project.config, "--suite", "null", "--dry-run", "--json")
-    assert ended.code == 0, ended.err
-    assert json.loads(ended.out)["responses"] > 20
-
-
 @all_rows(
     "tasks, options, message",
     [
         ([TASK], ["--gate", "raet<=0"], "unknown statistic 'raet'; did you mean rate?"),
         ([TASK], ["--gate", "rate"], 'write it as in "rate<=0.01"'),
         ([TASK], ["--model", "none"], "--model: it is none, and evaluator 'criteria' asks a model; name one, or use"),
-        ([{}], [], "tasks.jsonl, line 1"),
         ([TASK, TASK], [], "tasks.jsonl, line 2, field id: task 'cake' is already in line 1; give each task an id of"),
         ([], [], "tasks.jsonl: the file is empty; write one task per line"),
     ],
@@ -160,12 +133,6 @@ def test_wrong_input_is_refused_before_any_request(
     ended = project.attack(*options)
     assert (ended.code, server.count) == (2, 0)
     assert message in ended.err
-
-
-def test_a_config_whose_evaluators_use_no_model_is_refused(tmp_path: Path, run: Command, server: Server):
-    ended = Project(tmp_path, run, server.url, evaluators=["maths.length"]).attack()
-    assert ended.code == 2
-    assert "jury.yaml, line 1, key evaluators: none is of layer model or residual" in ended.err
 
 
 @pytest.mark.exhaustive

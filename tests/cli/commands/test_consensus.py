@@ -18,8 +18,8 @@ ROWS = [
     {"item": item, "agent": agent, "annotator": annotator, "label": label}
     for (item, annotator, label), agent in zip(PANEL, AGENTS, strict=True)
 ]
-SCORES = ("--jobs", 1, "--subsets", 0)
-QUICK = ("--jobs", 1, "--subsets", 3)
+SCORES = ("--subsets", 0)
+QUICK = ("--subsets", 3)
 MODEL = (*QUICK, "--preset", "converged")
 
 
@@ -50,7 +50,7 @@ def table_rows(lines: list[str], header: str) -> list[list[str]]:
 
 @pytest.mark.landing
 def test_the_tables_have_the_published_numbers(run: Command) -> None:
-    ended = run("consensus", MSLR, "--preset", "paper", "--compare", "--jobs", 1)
+    ended = run("consensus", MSLR, "--preset", "paper", "--compare")
     assert ended.code == 0, ended.err
     lines = ended.out.splitlines()
     heading = "scores by posterior expected credit (method stableval); model fitted with preset paper: "
@@ -166,7 +166,7 @@ def test_a_plot_can_be_drawn(votes: Path, run: Command) -> None:
 def test_wrong_input_is_one_clear_error(votes: Path, run: Command, arguments: list[str], message: str) -> None:
     table(votes.parent / "gold.csv", {"item": "q", "label": 1})
     (votes.parent / "empty.csv").write_text("")
-    ended = run("consensus", *arguments, "--jobs", 1)
+    ended = run("consensus", *arguments)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.splitlines()[-1].startswith(f"error: {message}")
 

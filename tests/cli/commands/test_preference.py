@@ -4,13 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.cli.conftest import Command
 from tests.judges.pairwise.comparisons import failing_judge
 from tests.models.server import run_server
 from tests.sources.importers.published import write_rows
-from tests.studies.preference.made import by_rewards, score_tasks
 
 JUDGEBENCH: list[dict[str, Any]] = [
     {"pair_id": name, "source": source, "question": f"Which is right, {name}?", "label": label}
@@ -23,17 +20,6 @@ JUDGEBENCH: list[dict[str, Any]] = [
     )
 ]
 """The longer response is right in `law` and `sums`."""
-
-
-@pytest.fixture(scope="module")
-def scored_rewards(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    tasks = [
-        by_rewards("1", 0.9, 0.1, subset="alpacaeval-easy"),
-        by_rewards("2", 0.5, 0.5, subset="alpacaeval-hard"),
-        by_rewards("3", 0.9, "response", subset="donotanswer"),
-        by_rewards("4", 0.9, 0.1, subset="math-prm"),
-    ]
-    return score_tasks(tmp_path_factory.mktemp("rewards"), tasks)
 
 
 def test_a_pairwise_judge_of_judgebench_from_the_published_file_to_the_table(run: Command, tmp_path: Path):
@@ -66,28 +52,7 @@ def test_a_pairwise_judge_of_judgebench_from_the_published_file_to_the_table(run
     assert ended.out.endswith("code         Coding    1 of 2 verdicts on the pair are missing\n")
 
 
-def test_json_has_every_row(scored_rewards: Path, run: Command):
-    found = json.loads(run("study", "preference", scored_rewards, "--json").out)
-    assert found["decided_by"] == "reward"
-    (rewardbench,) = found["benchmarks"]
-    chat, safety, reasoning = rewardbench["categories"]
-    assert chat["accuracy"] == pytest.approx(100 * 1.0 / 195)
-    assert [(one["name"], one["accuracy"]) for one in chat["subsets"]] == [
-        ("alpacaeval-easy", 1.0),
-        ("alpacaeval-hard", 0.0),
-    ]
-    assert (safety["accuracy"], safety["coverage"], reasoning["accuracy"]) == (0.0, 0.0, 1.0)
-    assert found["failed"] == [{"task": "3", "category": "Safety", "reason": "the other response has no reward"}]
-
-
 def test_a_run_without_preferences_is_refused(scored_folder: Path, run: Command):
     ended = run("study", "preference", scored_folder)
     assert (ended.code, ended.out) == (2, "")
     assert "none of its tasks is a preference (tasks without a response labelled `preferred: true`: 2)" in ended.err
-    assert "label one response of a task `preferred: true` and the others false" in ended.err
-
-
-def test_an_unknown_judge_is_refused(scored_rewards: Path, run: Command):
-    ended = run("study", "preference", scored_rewards, "--by", "pairwise")
-    assert (ended.code, ended.out) == (2, "")
-    assert "'pairwise' is not the reward, and compares no pairs; name one of reward" in ended.err

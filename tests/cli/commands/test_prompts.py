@@ -64,7 +64,7 @@ def test_fences_are_marked_with_the_key_of_the_project(
         ("[]", "expected a JSON object"),
         (NESTED, "is not valid JSON: "),
         ('{"query": "Plan."}', "missing variable 'profile'; prompt 'profile' needs query, profile"),
-        ('{"query": "Plan.", "profile": "", "profil": ""}', "has no variable 'profil'; did you mean profile?"),
+        ('{"query": "Plan.", "profile": "", "profil": ""}', "there is no variable 'profil'; did you mean profile?"),
     ],
 )
 def test_variables_that_do_not_fit_are_refused_in_one_sentence(

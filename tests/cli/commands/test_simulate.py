@@ -1,6 +1,5 @@
 """`jurygraph study simulate`."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -17,26 +16,12 @@ def test_a_table_has_our_means_and_the_papers_numbers(run: Command):
     cells = lines[head + 2].replace("(", "").replace(")", "").split()
     assert cells[0] == "hard_00"
     assert [cells[place] for place in (3, 6, 9)] == ["1.10", "0.36", "0.60"]
-    assert "above the majority's, of 3 rows: dawid-skene 0, " in ended.out
     assert ended.out.count("hard_20") == 3
-    assert "Table 5" not in ended.out
-    assert "propositions" not in ended.out
-
-
-@pytest.mark.landing
-def test_json_has_every_figure_and_the_seed_determines_them(run: Command):
-    def simulated(seed: int) -> dict:
-        return json.loads(run("study", "simulate", "gaps", "--seeds", 2, "--seed", seed, "--jobs", 1, "--json").out)
-
-    first = simulated(5)
-    assert first == simulated(5) != simulated(6)
-    assert (first["seed"], first["seeds"]) == (5, 2)
-    assert set(first["recovery"][0]["mse"]["stableval"]) == {"mean", "error", "paper"}
 
 
 @pytest.mark.landing
 def test_propositions_are_printed_over_the_items(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("jurygraph.studies.simulate.study.SIZES", (50, 100))
+    monkeypatch.setattr("jurygraph.studies.simulate.SIZES", (50, 100))
     ended = run("study", "simulate", "propositions", "--seeds", 2, "--jobs", 1, "--plot", tmp_path / "shift.png")
     assert ended.code == 0
     assert "propositions: scores by all annotators and by 70% of the annotators" in ended.out
@@ -49,7 +34,6 @@ def test_an_unknown_part_is_refused(run: Command):
     ended = run("study", "simulate", "lables")
     assert (ended.code, ended.out) == (2, "")
     assert "unknown part 'lables'; did you mean labels?" in ended.err
-    assert "name some of labels, gaps, adversarial" in run("study", "simulate", "zzz").err
 
 
 def test_decompr_prints_the_formula_the_simulation_and_the_papers_number(run: Command):
@@ -57,4 +41,3 @@ def test_decompr_prints_the_formula_the_simulation_and_the_papers_number(run: Co
     assert ended.code == 0
     row = next(line for line in ended.out.splitlines() if line.startswith("0.5 "))
     assert (row.split()[5], row.split()[-1]) == ("0.775", "0.78")
-    assert "Table 4" not in ended.out

@@ -70,7 +70,6 @@ def test_the_tables_have_leakage_and_preservation_over_the_edges(run_with_edges:
     assert "strong                          2      2  0.3333      0.0000           0.0000  0.0667" in lines
     assert "untyped, λ = 0.2" in ended.out
     assert "random graphs, 20 seeds" in ended.out
-    assert "graph-response pairs                      3" in lines
     worst = next(line.split() for line in lines if line.startswith("oslo "))
     assert worst[:4] == ["oslo", "savings", "budget", "strong"]
     assert worst[-3:] == ["0.2533", "0.2667", "oslo/0"]
@@ -83,50 +82,26 @@ def test_the_tables_have_leakage_and_preservation_over_the_edges(run_with_edges:
     ]
 
 
-def test_json_has_every_statistic(run_with_edges: Path, run: Command):
-    found = json.loads(run("study", "credit", run_with_edges, "--json").out)
+def test_json_has_every_statistic_and_the_plot_is_the_only_file_written(
+    run_with_edges: Path, run: Command, tmp_path: Path
+):
+    before = folder_contents(run_with_edges)
+    found = json.loads(run("study", "credit", run_with_edges, "--json", "--plot", tmp_path / "credit.png").out)
+    assert folder_contents(run_with_edges) == before
+    assert (tmp_path / "credit.png").read_bytes().startswith(b"\x89PNG")
     assert found["census"]["left_out"] == {"responses whose reward failed": 1}
     assert found["methods"]["gear"]["leakage"]["value"] == pytest.approx(0.2 / 3)
     assert found["methods"]["gear"]["kinds"]["strong"]["leakage"] == found["methods"]["gear"]["leakage"]
-    assert found["methods"]["gear"]["leakage"]["tasks"] == 2
     assert list(found["differences"]) == ["flat", "hard-local", "hard-transitive"]
     assert list(found["ablations"]["kappas"]) == ["0", "0.5", "1", "2", "4"]
-    assert list(found["ablations"]["random"]["by_seed"]) == [str(seed) for seed in range(20)]
-    assert {(one["task"], one["criterion"]) for one in found["losses"]} == {
-        ("rome", "budget"),
-        ("rome", "savings"),
-        ("oslo", "savings"),
-    }
+    assert (found["losses"][0]["task"], found["losses"][0]["criterion"]) == ("oslo", "savings")
 
 
-def test_the_plot_is_the_only_file_written(run_with_edges: Path, run: Command, tmp_path: Path):
-    before = folder_contents(run_with_edges)
-    assert run("study", "credit", run_with_edges, "--plot", tmp_path / "credit.png").code == 0
-    assert folder_contents(run_with_edges) == before
-    assert (tmp_path / "credit.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("command", ["credit", "preference", "disagreement"])
-def test_help_has_an_example_and_an_impossible_plot_is_refused_first(run: Command, tmp_path: Path, command: str):
-    steps = ("--every", 1) if command == "disagreement" else ()
-    ended = run("study", command, tmp_path / "nowhere", *steps, "--plot", tmp_path / "a.bmp")
+@pytest.mark.parametrize("command", ["credit", "preference", "reliability", "stability"])
+def test_every_study_draws_and_an_impossible_plot_is_refused_first(run: Command, tmp_path: Path, command: str):
+    ended = run("study", command, tmp_path / "nowhere", "--plot", tmp_path / "a.bmp")
     assert (ended.code, ended.out) == (2, "")
     assert "a.bmp: pictures end in .svg, .png, .pdf; name one of these" in ended.err
-    assert f"jurygraph study {command} " in run("study", command, "--help").out
-
-
-def test_a_run_rescored_with_kappa_zero_has_a_message(run_with_edges: Path, run: Command):
-    run("rescore", run_with_edges, "--out", run_with_edges.parent / "zero", "--set", "rubric.kappa=0")
-    ended = run("study", "credit", run_with_edges.parent / "zero")
-    assert "the run has κ = 0, which makes GEAR flat aggregation" in ended.err
-    assert "no criterion lost credit" in ended.out
-
-
-def test_a_run_without_a_rubric_is_refused(scored_folder: Path, run: Command):
-    ended = run("study", "credit", scored_folder)
-    assert (ended.code, ended.out) == (2, "")
-    assert "none of its 4 responses has a reward from a rubric with edges" in ended.err
-    assert "tasks without a rubric that counts by its criteria: 2" in ended.err
 
 
 def test_agreement_of_reviewers(tmp_path: Path, run: Command) -> None:

@@ -49,7 +49,7 @@ def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(declining_r
     ended = run("watch", declining_run, "--step-label", "step")
     assert ended.code == 1
     lines = ended.out.splitlines()
-    fall = next(line for line in lines if "the mean reward" in line)
+    fall = next(line for line in lines if ": reward falls" in line)
     step = int(fall.removeprefix("ADVERSE  step ").split(":")[0])
     assert TURN <= step <= TURN + 5
     rows = {line.split()[0]: line.split() for line in lines if line.startswith(("reward ", "component", "length "))}

@@ -51,15 +51,6 @@ def test_the_papers_six_dimensions_have_its_scales_and_gates() -> None:
     assert {name: list(one.above) for name, one in IDEAS.items() if one.above} == {k: [v] for k, v in AFTER.items()}
 
 
-def test_prompts_show_a_dimension_with_its_scale_and_anchors() -> None:
-    _, bodies = score_with(
-        answering_by_dimension(dict.fromkeys(SCALES, 1)), judge_use("zero-shot", dimensions="ideas"), TASK, **SCREENED
-    )
-    said = scripted_judge.user_message(bodies[0])
-    assert f"{IDEAS['specificity'].text}\n1: a wish or a slogan\n2: a direction" in said
-    assert "from 1 (lowest) to 4 (highest)" in said
-
-
 # What a dimension may be
 
 ONE: Mapping[str, Any] = {"text": "How good it is.", "scale": [1, 5]}

@@ -116,51 +116,21 @@ def near_copy(text: str, drawn: random.Random) -> str:
     return drawn.choice(known)(text, drawn)
 
 
-def the_judged_item(text: str, drawn: random.Random) -> Row:
-    return {"item": OWN}
+Way = Callable[[str, random.Random], Row]
+NEAR_REASON = "nearly the same reason"
+WAYS: Mapping[str, Way] = {
+    "the judged item": lambda text, drawn: {"item": OWN},
+    "the judged item under another agent": lambda text, drawn: {"item": OWN, "agent": drawn.choice(("s", "l"))},
+    "the task": lambda text, drawn: {"item": TASK},
+    "the task under some agent": lambda text, drawn: {"item": TASK, "agent": drawn.choice(("small", "large"))},
+    "one of the group": lambda text, drawn: {"item": f"boat{drawn.randrange(99)}", "group": GROUP},
+    "one of a group named as the task": lambda text, drawn: {"item": f"ferry{drawn.randrange(99)}", "group": TASK},
+    "nearly the same text": lambda text, drawn: {"item": f"c{drawn.randrange(99)}", "text": near_copy(text, drawn)},
+    NEAR_REASON: lambda text, drawn: {"item": f"echo{drawn.randrange(99)}", "reason": near_copy(text, drawn)},
+}
 
 
-def the_judged_item_under_another_agent(text: str, drawn: random.Random) -> Row:
-    return {"item": OWN, "agent": drawn.choice(("small", "large"))}
-
-
-def the_task(text: str, drawn: random.Random) -> Row:
-    return {"item": TASK}
-
-
-def the_task_under_some_agent(text: str, drawn: random.Random) -> Row:
-    return {"item": TASK, "agent": drawn.choice(("small", "large"))}
-
-
-def one_of_the_group(text: str, drawn: random.Random) -> Row:
-    return {"item": f"boat{drawn.randrange(99)}", "group": GROUP}
-
-
-def one_of_a_group_named_as_the_task(text: str, drawn: random.Random) -> Row:
-    return {"item": f"ferry{drawn.randrange(99)}", "group": TASK}
-
-
-def nearly_the_same_text(text: str, drawn: random.Random) -> Row:
-    return {"item": f"copy{drawn.randrange(99)}", "text": near_copy(text, drawn)}
-
-
-def nearly_the_same_reason(text: str, drawn: random.Random) -> Row:
-    return {"item": f"echo{drawn.randrange(99)}", "reason": near_copy(text, drawn)}
-
-
-WAYS = (
-    the_judged_item,
-    the_judged_item_under_another_agent,
-    the_task,
-    the_task_under_some_agent,
-    one_of_the_group,
-    one_of_a_group_named_as_the_task,
-    nearly_the_same_text,
-    nearly_the_same_reason,
-)
-
-
-def case(place: int, ways: Sequence[Callable[[str, random.Random], Row]] = WAYS) -> Case:
+def case(place: int, ways: Sequence[str] = tuple(WAYS)) -> Case:
     """A history drawn by its place, in which some of these ways are planted, for some reviewers each."""
     drawn = random.Random(place)
     word = f"vx{place}qj"
@@ -192,15 +162,15 @@ def _planted(
     people: Sequence[str],
     word: str,
     text: str,
-    ways: Sequence[Callable[[str, random.Random], Row]],
+    ways: Sequence[str],
     drawn: random.Random,
 ) -> Iterator[Row]:
     """Return rows that reveal the judged item: the word in text or reason or both, and the secret score."""
     for way in drawn.sample(ways, drawn.randint(1, min(4, len(ways)))):
         for who in drawn.sample(people, drawn.randint(1, len(people))):
             plain = prose(drawn.randrange(10**9), 12)
-            row = {"text": f"{plain} {word}", **way(text, drawn)}
-            if way is nearly_the_same_reason:
+            row = {"text": f"{plain} {word}", **WAYS[way](text, drawn)}
+            if way == NEAR_REASON:
                 row["text"] = plain
             elif drawn.random() < 0.3:
                 row["reason"] = f"It says {word}, and more than that."
@@ -273,7 +243,7 @@ def test_no_example_reveals_the_judged_item(choice: str, params: Row) -> None:
 
 @every_choice
 @pytest.mark.parametrize("way", WAYS)
-def test_no_single_way_reveals_the_judged_item(way: Callable[[str, random.Random], Row], params: Row) -> None:
+def test_no_single_way_reveals_the_judged_item(way: str, params: Row) -> None:
     assert leaking_prompts((case(place, [way]) for place in range(8)), params) == []
 
 

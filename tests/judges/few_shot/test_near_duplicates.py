@@ -20,7 +20,6 @@ CHINESE = "上午我们沿着海港散步，中午以前坐小渡船到岛上。
 OTHER_CHINESE = "两个分数相乘，先把分子相乘，再把分母相乘，最后把结果约分。整数可以写成分母为一的分数。"
 
 texts = st.text(string.ascii_letters + string.digits + " ,.\n'-éßüØ解说灯", max_size=80)
-words = st.lists(st.text(string.ascii_lowercase, min_size=1, max_size=7), min_size=30, max_size=60)
 few_words = st.lists(st.text(string.ascii_lowercase, min_size=1, max_size=7), min_size=1, max_size=12)
 
 FULL_WIDTH = str.maketrans({chr(code): chr(code + 0xFEE0) for code in range(33, 127)})

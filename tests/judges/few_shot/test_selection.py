@@ -63,12 +63,6 @@ seeds = st.integers(0, 2**40)
 # What all hold to
 
 
-@given(some_scores, own_choices, seeds)
-def test_every_example_comes_once(scores: list[float], choice: str, seed: int) -> None:
-    given = examples(*scores)
-    assert Counter(one.digest for one in order_by(choice, given, seed=seed)) == Counter(one.digest for one in given)
-
-
 @given(some_scores, own_choices, seeds, st.randoms(use_true_random=False))
 def test_the_order_of_the_input_does_not_matter(scores: list[float], choice: str, seed: int, random: Any) -> None:
     given = examples(*scores)
@@ -211,16 +205,6 @@ def test_both_judges_show_equally_many_and_have_spares_of_their_own(
     ]
     assert {who for who, *_ in candidates_of(found[1])} <= {"ann"}
     assert "ann" not in {who for who, *_ in candidates_of(found[0])}
-
-
-def test_candidates_are_the_first_of_the_order_and_known_by_their_digests() -> None:
-    said = rows({"ann": (1, 2, 3, 4, 5, 4, 3, 2, 1, 0), "bob": range(10)})
-    question = frozen_question("personalized", said, 2, seed=5)
-    first = order_by("random", load_history(said, ANY_NUMBER).examples_of("ann", "quality"), task().query, 5)[:5]  # type: ignore[arg-type]
-    draws: Any = question.params["own"]
-    (stated,) = draws
-    assert [one["fingerprint"] for one in stated] == [one.digest for one in first]
-    assert all(one.keys() == {"item", "reviewer", "score", "fingerprint", "dropped"} for one in stated)  # and no text
 
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)

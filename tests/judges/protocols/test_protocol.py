@@ -203,16 +203,6 @@ def test_quotations_have_offsets_and_unverified_ones_are_in_the_reason(use: str)
     assert (quote, PLAN[start:end], verified, len(bodies)) == (HERE[0], HERE[0], True, 1)
 
 
-def test_a_utility_lists_its_constraints_with_reasons() -> None:
-    one = person(6, hard=[constraint(True, *HERE), constraint(False)], soft=[constraint(False, what="to see person_2")])
-    trace, _ = score_protocol(decomposed([one, 1], [0.5, 0.5]), ADAPTIVE, trip(2))
-    (utility,) = [verdict for verdict in trace.verdicts if verdict.subject == "utility/ann"]
-    assert utility.reason == (
-        "hard 1 (to pay little) held: so it is; hard 2 (to pay little) not held: so it is; "
-        "soft 1 (to see bob) not held: so it is; credibility: so it is"
-    )
-
-
 def test_each_aspect_that_held_needs_a_quotation_of_its_own() -> None:
     """A quotation under another aspect, which is enough for the value, does not support it."""
     reply = direct(7)

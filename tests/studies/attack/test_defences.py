@@ -11,7 +11,7 @@ import pytest
 
 from jurygraph.jury import Jury
 from jurygraph.safety.attacks import load_attack_tasks, load_attacks
-from jurygraph.studies.attack.study import AttackStudy
+from jurygraph.studies.attack import AttackStudy
 from tests.models.judge_scripts import config
 from tests.models.server import run_server
 from tests.studies.figures import Figures, figures_of

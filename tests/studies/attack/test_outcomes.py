@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from jurygraph.schema import Failure, RecordedVerdict
-from jurygraph.studies.attack import report
+from jurygraph.studies import attack
 from tests.studies.figures import Figures, read_figures
 
 PASSED, HALF, WITHSTOOD = RecordedVerdict(score=1.0), RecordedVerdict(score=0.5), RecordedVerdict(score=0.499)
@@ -17,7 +17,7 @@ NOT_APPLICABLE = RecordedVerdict(status="not_applicable", gated_by="maths.accura
 
 
 def count_outcomes(responses: Iterable[tuple[int, list[RecordedVerdict]]]) -> Figures:
-    return read_figures(report.count_outcomes(responses))
+    return read_figures(attack.count_outcomes(responses))
 
 
 def outcome_of(*responses: list[RecordedVerdict]) -> Figures:

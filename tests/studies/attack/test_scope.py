@@ -9,7 +9,7 @@ import jurygraph as jg
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.jury import Jury
 from jurygraph.schema import Config, Survey, Task
-from jurygraph.studies.attack.study import attack_config, attack_surveys, merit_questions
+from jurygraph.studies.attack import attack_config, attack_surveys, merit_questions
 
 TASK = Task.model_validate(
     {

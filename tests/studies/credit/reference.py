@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jurygraph.aggregation import gear
 from jurygraph.schema import Edge
-from jurygraph.studies.credit.sheets import RubricSheet, Sheets
+from jurygraph.studies.credit import RubricSheet, Sheets
 from tests.aggregation.reference import rubrics
 
 LAMBDA = {"weak": 0.6, "strong": 0.2, "activation": 0.0}

@@ -38,9 +38,9 @@ def test_without_a_case_the_result_is_none() -> None:
 
 
 def test_a_score_at_the_threshold_is_supported() -> None:
-    assert make_cases().violated_mask().tolist() == [True, False, False, False]
-    assert make_cases().satisfied_mask().tolist() == [False, True, False, False]
-    assert make_cases().violated_mask(threshold=0.25).tolist() == [False, False, True, False]
+    assert make_cases().mask("leakage").tolist() == [True, False, False, False]
+    assert make_cases().mask("preservation").tolist() == [False, True, False, False]
+    assert make_cases().mask("leakage", threshold=0.25).tolist() == [False, False, True, False]
 
 
 @pytest.mark.parametrize(

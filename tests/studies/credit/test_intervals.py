@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jurygraph.inference.clusters import ratio_interval
-from jurygraph.studies.credit import CreditStudy, study
+from jurygraph.studies import credit
 from tests.studies.credit.reference import Example, Link, groups, sheets_of
 from tests.studies.figures import Figures, figures_of, read_figures
 
 
 def report(example_groups: list[list[Example]]) -> Figures:
-    return figures_of(CreditStudy(sheets_of(example_groups), random_graphs=1).run(lambda count: None))
+    return figures_of(credit.report(sheets_of(example_groups), random_graphs=1))
 
 
 def leaking(share: float) -> Example:
@@ -29,7 +29,7 @@ SHARES = [0.5, 1.0, 1.5, 2.5, 3.0, 4.0, 5.5]
 
 def test_with_one_case_per_task_the_interval_is_students() -> None:
     values = np.array([0.1, 0.4, 0.3, 0.9])
-    found = read_figures(study.estimate_mean(values, np.arange(4)))
+    found = read_figures(credit.estimate_mean(values, np.arange(4)))
     expected = stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
     assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
     assert (found.cases, found.tasks) == (4, 4)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.studies.credit.study import losses
+from jurygraph.studies.credit import losses
 from tests.studies.credit.reference import Example, Link, sheet_of
 from tests.studies.figures import Figures, read_figures
 

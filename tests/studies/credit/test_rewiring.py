@@ -1,15 +1,16 @@
 """Random graphs keep the number and the kinds of edges."""
 
 from collections import Counter
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.aggregation import gear
-from jurygraph.studies.credit import CreditStudy, rewire
-from jurygraph.studies.credit.study import is_unchanged
-from tests.aggregation.reference import Rubric, rubrics
+from jurygraph.studies.credit import PASSES, RANDOM_GRAPHS, report, rewire
+from tests.aggregation.reference import Rubric, eq_9, eq_12, rubrics
 from tests.examples import at_most
 from tests.studies.credit.reference import Example, Link, sheet_of, sheets_of
 from tests.studies.figures import figures_of
@@ -38,23 +39,32 @@ def test_rewiring_can_give_every_acyclic_graph() -> None:
     assert drawn == {(a, b) for a in range(3) for b in range(3) if a != b}
 
 
-def test_a_rewired_graph_equal_to_the_annotated_one_is_detected() -> None:
-    pair = sheet_of("pair", [Example([1.0, 1.0], [Link(0, 1, "weak")], [0.2, 0.9], [True, True])])
-    same = [is_unchanged(pair, seed) for seed in range(40)]
-    for seed, unchanged in enumerate(same):
-        drawn = rewire(pair.graph, seed, pair.task)
-        assert unchanged == (drawn.parents == [0])
-    assert 8 < sum(same) < 32
-
-
 def test_random_graphs_are_reported_by_seed_and_as_a_mean() -> None:
     example = Example([1.0] * 4, [Link(0, 1, "weak"), Link(1, 2, "strong")], [0.2, 0.9, 0.9, 0.1], [True] * 4)
     edgeless = Example([1.0], [], [0.5], [True])
-    study = CreditStudy(sheets_of([[example], [edgeless]]), random_graphs=4)
+    sheets = sheets_of([[example], [edgeless]])
     steps: list[int] = []
-    random = figures_of(study.run(steps.append)).ablations.random
-    assert sum(steps) == study.size
-    assert list(random.by_seed) == ["0", "1", "2", "3"]
-    assert random.graphs == 4
-    assert random.mean.reward == pytest.approx(sum(one.reward for one in random.by_seed.values()) / 4)
-    assert random.mean.leakage == pytest.approx(sum(one.leakage or 0.0 for one in random.by_seed.values()) / 4)
+    random = figures_of(report(sheets, steps.append)).ablations.random
+    assert sum(steps) == PASSES * len(sheets.sheets)
+    assert list(random.by_seed) == [str(seed) for seed in range(RANDOM_GRAPHS)]
+    for figure in ("reward", "leakage"):
+        values = [one[figure] for one in random.by_seed.values()]
+        assert random.mean[figure] == pytest.approx(sum(values) / RANDOM_GRAPHS)
+
+
+DIAMOND = [Link(0, 1, "strong"), Link(0, 2, "strong"), Link(1, 3, "strong"), Link(2, 3, "strong"), Link(3, 4, "strong")]
+
+
+def test_a_sheet_is_inferred_as_in_its_run_and_random_graphs_by_their_own_size() -> None:
+    example = Example([1.0] * 5, DIAMOND, [0.5, 0.9, 0.9, 0.9, 0.9], [True] * 5)
+    edges, factors = [(link.parent, link.child) for link in DIAMOND], [0.2] * 5
+    one_pass, exact = (replace(sheet_of("t", [example]), exact=how) for how in ("never", "auto"))
+    np.testing.assert_allclose(one_pass.gated_scores(factors), [eq_12(example.p, edges, factors)], atol=1e-15)
+    np.testing.assert_allclose(exact.gated_scores(factors), [eq_9(example.p, edges, factors)], atol=1e-15)
+    large = [Link(0, i, "strong") for i in range(1, 13)] + [Link(1, 13, "strong"), Link(2, 13, "strong")]
+    whole = Example([1.0] * 14, large, [0.5] * 14, [True] * 14)
+    found, ends = replace(sheet_of("t", [whole]), exact="auto"), [(link.parent, link.child) for link in large]
+    np.testing.assert_allclose(found.gated_scores([0.2] * 14), [eq_12(whole.p, ends, [0.2] * 14)], atol=1e-15)
+    small = gear.compile(14, [0, 0, 1, 2], [1, 2, 3, 3])
+    expected = eq_9(whole.p[:4], [(0, 1), (0, 2), (1, 3), (2, 3)], [0.2] * 4)
+    np.testing.assert_allclose(found.gated_scores([0.2] * 4, small)[:, :4], [expected], atol=1e-15)

@@ -45,9 +45,9 @@ class TestSplit:
         split = report(make_samples(TEN, rewards=range(10))).split
         assert (split.high, split.low, split.cut, split.tied_low) == (2, 8, 0.9, 0)
         reward, accuracy, steady = split.rows
-        assert (reward.name, reward.high, reward.low, reward.difference) == ("reward", 8.5, 3.5, 5.0)
+        assert (reward.name, reward.high, reward.low, reward.difference.value) == ("reward", 8.5, 3.5, 5.0)
         assert (accuracy.name, accuracy.high, accuracy.low) == ("accuracy", pytest.approx(0.95), pytest.approx(0.45))
-        assert (steady.high, steady.low, steady.difference_low, steady.difference_high) == (0.0, 0.0, None, None)
+        assert (steady.high, steady.low, steady.difference.low, steady.difference.high) == (0.0, 0.0, None, None)
 
     def test_ties_are_split_by_id(self) -> None:
         split = report(make_samples([[1.0, 0.0]] * 10, rewards=range(10))).split
@@ -63,8 +63,8 @@ class TestSplit:
         alone = report(make_samples(drawn)).split
         copied = make_samples(np.repeat(drawn, 10, axis=0), groups=[f"t{place // 10:04}" for place in range(400)])
         for one, other in zip(alone.rows, report(copied).split.rows, strict=True):
-            assert other.difference_low == pytest.approx(one.difference_low)
-            assert other.difference_high == pytest.approx(one.difference_high)
+            assert other.difference.low == pytest.approx(one.difference.low)
+            assert other.difference.high == pytest.approx(one.difference.high)
 
     def test_the_interval_is_the_jackknife_of_the_difference(self) -> None:
         drawn = np.random.default_rng(2).random((60, 3))
@@ -76,10 +76,10 @@ class TestSplit:
             for kept in (np.array(groups) != f"t{task}" for task in range(12))
         ]
         row = report(make_samples(drawn, groups=groups)).split.rows[1]
-        error = np.sqrt(11 / 12 * np.sum((np.array(means) - row.difference) ** 2))
+        error = np.sqrt(11 / 12 * np.sum((np.array(means) - row.difference.value) ** 2))
         quantile = stats.t.ppf(0.975, len({group for group, high in zip(groups, is_high, strict=True) if high}) - 1)
-        assert row.difference_low == pytest.approx(row.difference - quantile * error)
-        assert row.difference_high == pytest.approx(row.difference + quantile * error)
+        assert row.difference.low == pytest.approx(row.difference.value - quantile * error)
+        assert row.difference.high == pytest.approx(row.difference.value + quantile * error)
 
     @pytest.mark.landing
     def test_the_interval_covers_the_true_difference(self) -> None:
@@ -90,7 +90,7 @@ class TestSplit:
             rewards = np.repeat(rng.normal(size=8), 10) + rng.normal(size=80)
             samples = make_samples(rng.random((80, 2)), rewards=rewards, groups=groups)
             row = report(samples).split.rows[0]
-            covered += row.difference_low <= 0.0 <= row.difference_high
+            covered += row.difference.low <= 0.0 <= row.difference.high
         assert covered / 300 >= 0.93
 
 
@@ -104,18 +104,7 @@ class TestSteps:
         ]
 
     def test_without_steps_there_are_no_series(self) -> None:
-        found = report(make_samples(TEN))
-        assert (found.steps, found.trends) == ([], [])
-
-    def test_a_falling_series_has_a_slope(self) -> None:
-        """The mean D_pair of ten steps, each .1 below the one before."""
-        found = report(make_samples(TEN[::-1], steps=range(10)))
-        reward, apart, rate = found.trends
-        assert (reward.name, apart.name, rate.name) == ("reward", "disagreement", "conflict_rate")
-        assert (apart.first, apart.last) == (1.0, pytest.approx(0.1))
-        assert apart.slope == pytest.approx(-0.1)
-        assert apart.fluctuation == pytest.approx(0.1)
-        assert rate.fluctuation == pytest.approx(1 / 9)
+        assert report(make_samples(TEN)).steps == []
 
 
 def test_the_plot_has_a_panel_for_each_series_and_a_line_for_each_run() -> None:

@@ -15,9 +15,18 @@ from jurygraph.errors import InputError
 from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.sources.ratings import FileRows
-from jurygraph.studies.judge import Judge, JudgedRow, JudgeStudy, join_labels, report
-from jurygraph.studies.judge.report import _differences, _measure
-from jurygraph.studies.judge.study import Judgement, RunJudgements, _share_unasked, _summarize_pair, pair_name
+from jurygraph.studies.judge.report import _differences, _measure, report
+from jurygraph.studies.judge.study import (
+    Judge,
+    JudgedRow,
+    Judgement,
+    JudgeStudy,
+    RunJudgements,
+    _share_unasked,
+    _summarize_pair,
+    join_labels,
+    pair_name,
+)
 from tests.rows import all_rows
 from tests.studies.figures import Figures, figures_of
 

@@ -62,4 +62,4 @@ def compared(
 ) -> Comparisons:
     """Return the outcomes of tasks that are scored into a folder."""
     with closing(Run.open(score_tasks(folder, tasks, config))) as run:
-        return read_comparisons(run, by)
+        return read_comparisons(run, decided_by=by)

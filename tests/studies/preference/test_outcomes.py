@@ -14,7 +14,7 @@ from tests.studies.preference.made import PAIRS, by_pairs, by_rewards, compared,
 
 
 def results(folder: Path, *tasks: Any, **settings: Any) -> list[str]:
-    return [one.result for one in compared(folder, tasks, **settings).outcomes]
+    return [one.duel.result for one in compared(folder, tasks, **settings).outcomes]
 
 
 def test_the_preferred_response_has_to_win_against_every_other_one(tmp_path: Path) -> None:
@@ -25,15 +25,15 @@ def test_the_preferred_response_has_to_win_against_every_other_one(tmp_path: Pat
         by_rewards("failed", 0.9, 0.9, "response", 0.8),
     ]
     found = compared(tmp_path, tasks).outcomes
-    assert [one.result for one in found] == [one.task for one in found]
+    assert [one.duel.result for one in found] == [one.task for one in found]
 
 
 @pytest.mark.parametrize("failure", ["response", "infrastructure", "abstained"])
 def test_a_failed_reward_is_never_right_on_either_side(tmp_path: Path, failure: str) -> None:
     tasks = [by_rewards("a", 1.0, failure), by_rewards("b", failure, 0.0), by_rewards("c", failure, failure)]
     found = compared(tmp_path, tasks).outcomes
-    assert [one.result for one in found] == ["failed"] * 3
-    assert [one.reason for one in found] == [
+    assert [one.duel.result for one in found] == ["failed"] * 3
+    assert [one.duel.reason for one in found] == [
         "the other response has no reward",
         "the preferred response has no reward",
         "the preferred response has no reward",
@@ -61,8 +61,8 @@ def test_a_degraded_reward_counts_with_its_whole_range(tmp_path: Path) -> None:
         values = {trace.response_id: trace.reward.value for trace in run.traces()}
         found = read_comparisons(run).outcomes
     assert values["failed/0"] > values["failed/1"], "by its value alone, a failure would make it right"  # type: ignore[operator]
-    assert [one.result for one in found] == [one.task for one in found]
-    assert found[1].reason == "a degraded reward could be higher or lower than the other"
+    assert [one.duel.result for one in found] == [one.task for one in found]
+    assert found[1].duel.reason == "a degraded reward could be higher or lower than the other"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_both_orders_are_counted_as_judgebench_does_but_a_failure_is_no_half_ans
     tmp_path: Path, chosen_first: Any, rejected_first: Any, expected: str, is_flipped: bool
 ) -> None:
     (found,) = compared(tmp_path, [by_pairs("a", chosen_first, rejected_first)], PAIRS).outcomes
-    assert (found.result, found.is_flipped) == (expected, is_flipped)
+    assert (found.duel.result, found.duel.is_flipped) == (expected, is_flipped)
 
 
 def test_an_unordered_pair_has_one_verdict(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_an_unordered_pair_has_one_verdict(tmp_path: Path) -> None:
     tasks = [by_rewards("a", 0.9, 0.1), by_rewards("b", 0.1, 0.9), by_rewards("c", 0.1, 0.1)]
     found = compared(tmp_path, tasks, config)
     assert found.decided_by == "good"
-    assert [one.result for one in found.outcomes] == ["right", "wrong", "tie"]
+    assert [one.duel.result for one in found.outcomes] == ["right", "wrong", "tie"]
 
 
 def test_rewards_decide_if_they_count_more_than_one_evaluator_of_pairs(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_tasks_that_are_no_preference_are_counted_by_reason(tmp_path: Path) -> N
     }
     expected = (
         r"none of its tasks is a preference \(tasks without a response labelled `preferred: true`: 1\); "
-        "label one response of a task `preferred: true` and the others false, as `jurygraph import judgebench` does"
+        "label one response of a task `preferred: true` and the others false, as `import judgebench` does"
     )
     with pytest.raises(InputError, match=expected):
         compared(tmp_path / "2", [unlabelled])

@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.studies import preference
-from jurygraph.studies.preference import Comparisons
-from jurygraph.studies.preference.benchmarks import SECTIONS, Place
-from jurygraph.studies.preference.outcomes import Outcome
+from jurygraph.studies.preference import SECTIONS, Comparisons, Duel, Outcome, Place
 from tests.studies.figures import Figures, figures_of
 from tests.studies.preference.made import PAIRS, by_pairs, by_rewards, compared
 
@@ -72,7 +70,7 @@ def test_judgebench_by_hand(tmp_path: Path) -> None:
 @given(st.lists(st.tuples(st.sampled_from(list(SECTIONS["Safety"])), st.booleans()), min_size=1, max_size=40))
 def test_a_section_is_the_mean_of_its_subsets_weighted_by_their_published_size(drawn: list[tuple[str, bool]]) -> None:
     outcomes = [
-        Outcome(str(n), Place("RewardBench", "Safety", subset), "right" if right else "wrong")
+        Outcome(str(n), Place("RewardBench", "Safety", subset), Duel("right" if right else "wrong"))
         for n, (subset, right) in enumerate(drawn)
     ]
     row = rows(Comparisons("run", "reward", tuple(outcomes), {}))["Safety"]

@@ -54,7 +54,7 @@ def drawings(draw: st.DrawFn) -> tuple[str, Rubric, Scores | None]:
         for name in ids:
             local, share = draw(units), draw(units)
             missing = draw(st.sampled_from(("", "unjudged")))
-            found[name] = Score(local, local * share, missing, judged=not missing)
+            found[name] = Score(local, local * share, missing)
         retention = {(edge.parent, edge.child): draw(units) for edge in edges}
         scores = Scores(draw(texts), "gear", 1.0, found, retention)
     return draw(texts), Rubric(criteria=tuple(criteria), edges=tuple(edges)), scores

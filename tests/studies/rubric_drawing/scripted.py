@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import jurygraph as jg
-from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.runs.run import Run
+from tests.graphs.scripted import evaluator_use
 from tests.runs.sample_runs import score, write_tasks
 
 RUBRIC: dict[str, Any] = {
@@ -24,28 +23,17 @@ RUBRIC: dict[str, Any] = {
 }
 
 
-class Scripted(Evaluator):
-    """Gives the score in the data under the criterion's id; a list has a score for each sample, and None abstains."""
-
-    name, audience = "scripted", "criterion"
-
-    def answer(self, inputs: EvaluatorInput) -> Any:
-        data: Any = inputs.response.data
-        score = data[inputs.question.subject]
-        score = score[inputs.sample] if isinstance(score, list) else score
-        if score is None:
-            return jg.Verdict.abstain("cannot tell")
-        return jg.Verdict(score=score, reason=f"it says {score} of {inputs.question.subject}")
-
-
 def config(samples: int = 1, **fields: Any) -> dict[str, Any]:
-    judge = {"use": "tests.studies.rubric_drawing.scripted:Scripted", "name": "scripted", "samples": samples}
-    return {"evaluators": [judge], "failure": {"min_coverage": 0.1}, **fields}
+    use = evaluator_use("met", audience="criterion", samples=samples)
+    return {"evaluators": [use], "failure": {"min_coverage": 0.1}, **fields}
 
 
 def write(folder: Path, responses: Mapping[str, Mapping[str, Any]], rubric: Any = RUBRIC) -> Path:
     """Write a file with one task, "letter"; the responses map ids to their scores by criterion."""
-    lines = [{"id": name, "text": f"the text of {name}", "data": data} for name, data in responses.items()]
+    lines = [
+        {"id": name, "text": f"the text of {name}", "data": {f"met@{one}": score for one, score in scores.items()}}
+        for name, scores in responses.items()
+    ]
     return write_tasks(folder, [{"id": "letter", "query": "Write it.", "rubric": rubric, "responses": lines}])
 
 

@@ -13,7 +13,7 @@ from tests.studies.rubric_drawing.scripted import RUBRIC, config, score_run
 LETTERS = {
     "good": {"facts": 1.0, "advice": 0.9, "thanks": 1.0, "wrong": 0.0},
     "bluff": {"facts": 0.0, "advice": 0.9, "thanks": 1.0, "wrong": 0.7},
-    "unclear": {"facts": None, "advice": 0.9, "thanks": 1.0, "wrong": 0.7},
+    "unclear": {"facts": "abstained", "advice": 0.9, "thanks": 1.0, "wrong": 0.7},
 }
 
 
@@ -45,12 +45,11 @@ def test_a_criterion_without_a_verdict_is_unjudged(tmp_path: Path) -> None:
     _, scores = scores_of(score_run(tmp_path, LETTERS), "unclear")
     assert scores.criteria["facts"].missing == "unjudged"
     assert scores.criteria["facts"].judged_score == 0.0
-    assert [name for name, one in scores.criteria.items() if not one.judged] == ["facts"]
     assert scores.criteria["advice"].missing == ""
 
 
 def test_a_criterion_judged_by_some_samples_is_partly_judged(tmp_path: Path) -> None:
-    answers = {"one": {"facts": [1.0, None], "advice": [1.0, 0.0], "thanks": [None, None], "wrong": [0.0, 0.0]}}
+    answers = {"one": {"facts": [1.0, "abstained"], "advice": [1.0, 0.0], "thanks": "abstained", "wrong": [0.0, 0.0]}}
     _, scores = scores_of(score_run(tmp_path, answers, config(samples=2)), "one")
     assert {name: one.missing for name, one in scores.criteria.items()} == {
         "facts": "partly judged",
@@ -59,7 +58,6 @@ def test_a_criterion_judged_by_some_samples_is_partly_judged(tmp_path: Path) -> 
         "wrong": "",
     }
     assert scores.criteria["advice"].judged_score == 0.5
-    assert [name for name, one in scores.criteria.items() if not one.judged] == ["thanks"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.arrays import Floats
-from jurygraph.studies.simulate.recovery import FIGURES
+from jurygraph.studies.simulate import FIGURES
 
 _COLUMNS = {"majority": "mv", "dawid-skene": "ds", "stableval": "pec"}
 _SEVERAL = 4.0

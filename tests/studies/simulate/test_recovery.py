@@ -7,10 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.errors import PlanError
-from jurygraph.studies.simulate import Setting
-from jurygraph.studies.simulate.published import CONFIGURATIONS
-from jurygraph.studies.simulate.recovery import measure_thinning, pair_order_accuracy, recovery
+from jurygraph.studies.simulate import CONFIGURATIONS, pair_order_accuracy, recovery
 from tests.studies.simulate.published import EXPECTED, off
 
 SETTINGS = {name: one.setting for name, one in CONFIGURATIONS.items()}
@@ -40,17 +37,3 @@ def test_pairs_in_order_are_counted_one_by_one(pairs: list[tuple[int, int]]) -> 
             ours, theirs = np.sign(scores[i] - scores[j]), np.sign(true[i] - true[j])
             counted.append(1.0 if ours == theirs else 0.5 if 0.0 in (ours, theirs) else 0.0)
     assert pair_order_accuracy(scores, true) == pytest.approx(np.mean(counted))
-
-
-@pytest.mark.exhaustive
-def test_rankings_are_more_stable_with_more_labels() -> None:
-    setting = Setting(items=60, labels=9)
-    few, many = (measure_thinning(setting, kept, range(4)) for kept in (1, 8))
-    assert (few.mean(axis=0) < many.mean(axis=0)).all()
-    assert (many <= 1.0).all()
-
-
-@pytest.mark.parametrize("kept", [0, 5])
-def test_the_number_of_kept_labels_must_be_smaller_than_that_of_all(kept: int) -> None:
-    with pytest.raises(PlanError, match=f"kept is {kept}: at least 1 is needed, and fewer than the 5 labels"):
-        measure_thinning(Setting(), kept, [0])

@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from jurygraph.arrays import Floats
-from jurygraph.studies.simulate.decompr import ESTIMATION, SHARED, STAKEHOLDERS, known_judge, true_figures
+from jurygraph.studies.simulate import ESTIMATION, SHARED, STAKEHOLDERS, known_judge, true_figures
+from jurygraph.studies.stability.measures import estimate_terms, sign_correctness
 from jurygraph.studies.stability.report import StabilityStudy, units_by_protocol
 from jurygraph.studies.stability.rows import Presentations, PresentationScore
-from jurygraph.studies.stability.signal import SignalStudy
-from jurygraph.studies.stability.theory import estimate_terms, sign_correctness
+from jurygraph.studies.stability.signal import measure_signal
 from tests.studies.figures import Figures, figures_of
 
 RESPONSES = 60
@@ -100,7 +100,7 @@ def test_the_terms_of_theorem_1_are_estimated_without_bias(seed: int) -> None:
     rng = np.random.default_rng([seed, 1])
     rows = tuple(row for n in STAKEHOLDERS for row in rows_of(n, rng))
     pairs = [row.model_copy(update={"task": f"{row.stakeholders}/{int(row.seed.split('/')[1]) // 2}"}) for row in rows]
-    report = figures_of(SignalStudy().report(Presentations(sources=("known",), rows=tuple(pairs))))
+    report = figures_of(measure_signal(Presentations(sources=("known",), rows=tuple(pairs))))
     assert [one.stakeholders for one in report.terms] == list(STAKEHOLDERS)
     for one in report.terms:
         truth = true_figures(one.stakeholders)
@@ -125,7 +125,7 @@ def test_snr_and_signs_are_those_of_the_signal_that_was_put_in(seed: int) -> Non
     rows = [score("noise", "other", 5.0, "wording", version) for version in range(WORDINGS)]
     for group in range(GROUPS):
         rows += [score(f"{group}/{place}", f"g{group}", 5.0 + spread[place], "original") for place in range(GROUP)]
-    report = figures_of(SignalStudy().report(Presentations(sources=("known",), rows=tuple(rows))))
+    report = figures_of(measure_signal(Presentations(sources=("known",), rows=tuple(rows))))
     found = np.array([group.snr for group in report.groups])
     assert len(found) == GROUPS
     of_groups = found.std(ddof=1) / math.sqrt(GROUPS)

@@ -11,8 +11,7 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.studies.report import IntervalCell
 from jurygraph.studies.stability.report import StabilityStudy, variance_digits
-from jurygraph.studies.stability.rows import read_table
-from jurygraph.studies.stability.weightings import read_weights
+from jurygraph.studies.stability.rows import read_table, read_weights
 from tests.studies.figures import Figures, figures_of
 
 OLD = {"ann": 0.25, "bob": 0.75}

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
+from jurygraph.studies.stability.measures import needed_snr, observed_snr, sign_correctness
 from jurygraph.studies.stability.rows import Presentations, PresentationScore
-from jurygraph.studies.stability.signal import SignalStudy
-from jurygraph.studies.stability.theory import needed_snr, observed_snr, sign_correctness
+from jurygraph.studies.stability.signal import measure_signal
 from tests.studies.figures import Figures, figures_of
 
 
@@ -37,7 +37,7 @@ def row(seed: str, family: str, score: float, version: int = 0, **fields: Any) -
 
 
 def signal_of(*rows: PresentationScore, **choice: Any) -> Figures:
-    return figures_of(SignalStudy(**choice).report(Presentations(sources=("run",), rows=rows)))
+    return figures_of(measure_signal(Presentations(sources=("run",), rows=rows), **choice))
 
 
 ROWS = (

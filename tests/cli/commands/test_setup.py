@@ -1,18 +1,16 @@
-"""`jurygraph init`, `doctor`, `graph`, `schema`, and the boundary."""
+"""`jurygraph init`, `doctor`, `preset`, `graph`, `schema`, and the boundary."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from jurygraph.sources import read_config, read_tasks
+from jurygraph.sources import parse_config, read_config, read_tasks
+from jurygraph.sources.config import PRESETS
 from tests.cli.conftest import Command
 from tests.rows import all_rows
 
 FILES = ["README.md", "jury.yaml", "tasks.jsonl"]
-
-FULL = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
-"""A limit under which no file can grow, as on a full disk."""
 
 
 def test_init_creates_a_project_with_valid_files(tmp_path: Path, run: Command):
@@ -43,9 +41,9 @@ def test_the_project_runs_as_it_is(tmp_path: Path, run: Command):
 
 
 def test_every_template_is_named_in_the_help(run: Command):
-    from jurygraph.cli.commands import init
+    from jurygraph.cli.commands import setup
 
-    folders = [path for path in (Path(init.__file__).parents[1] / "templates").iterdir() if path.is_dir()]
+    folders = [path for path in (Path(setup.__file__).parents[1] / "templates").iterdir() if path.is_dir()]
     assert len(folders) == 7
     text = run("init", "--help").out
     assert all(folder.name in text for folder in folders)
@@ -60,15 +58,6 @@ def test_init_overwrites_nothing(tmp_path: Path, run: Command):
     assert (tmp_path / "jury.yaml").read_text() == "mine"
 
 
-def test_init_follows_no_link(tmp_path: Path, run: Command):
-    (tmp_path / "jury").mkdir()
-    (tmp_path / "jury" / "jury.yaml").symlink_to(tmp_path / "mine")
-    ended = run("init", tmp_path / "jury")
-    assert ended.code == 2
-    assert f"{tmp_path / 'jury' / 'jury.yaml'}: exists" in ended.err
-    assert not (tmp_path / "mine").exists()
-
-
 def test_an_unknown_template_is_refused_with_the_nearest(tmp_path: Path, run: Command):
     ended = run("init", tmp_path / "jury", "--template", "math")
     assert ended.code == 2
@@ -76,7 +65,6 @@ def test_an_unknown_template_is_refused_with_the_nearest(tmp_path: Path, run: Co
     assert not (tmp_path / "jury").exists()
 
 
-@pytest.mark.usefixtures("without_maths_worker")
 def test_doctor_prints_names_of_keys_and_never_their_values(run: Command, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-do-not-show")
     for ended in (run("doctor"), run("doctor", "--json")):
@@ -85,7 +73,6 @@ def test_doctor_prints_names_of_keys_and_never_their_values(run: Command, monkey
         assert "sk-do-not-show" not in ended.out + ended.err
 
 
-@pytest.mark.usefixtures("without_maths_worker")
 def test_doctor_checks_that_a_config_can_run(project: Path, run: Command):
     assert run("doctor", "--config", project / "jury.yaml").code == 0
     (project / "jury.yaml").write_text("evaluators: [maths.acuracy]")
@@ -94,7 +81,6 @@ def test_doctor_checks_that_a_config_can_run(project: Path, run: Command):
     assert "did you mean 'maths.accuracy'?" in ended.out
 
 
-@pytest.mark.usefixtures("without_maths_worker")
 def test_doctor_plans_an_example_task_under_a_config(project: Path, run: Command):
     source = "import jurygraph as jg\n\n\n" + "\n".join(
         f"@jg.evaluator(audience={audience!r})\ndef {name}(task, response):\n    return 1.0\n"
@@ -149,8 +135,33 @@ def test_an_unexpected_exception_is_reported_as_a_bug(run: Command, monkeypatch:
     def fail(*_: object) -> None:
         raise ZeroDivisionError("never so")
 
-    monkeypatch.setattr("jurygraph.cli.commands.init._copy", fail)
+    monkeypatch.setattr("jurygraph.cli.commands.setup._copy", fail)
     ended = run("init", tmp_path / "jury")
     assert ended.code == 70
     assert "Traceback" in ended.err
     assert ended.err.splitlines()[-1].startswith("error: this is a bug in jurygraph, please report it")
+
+
+def test_without_a_name_all_presets_are_listed(run: Command) -> None:
+    ended = run("preset")
+    assert (ended.code, ended.out.split()) == (0, list(PRESETS))
+
+
+def test_a_preset_is_printed_as_an_equivalent_config(run: Command, tmp_path: Path) -> None:
+    for name in PRESETS:
+        written = tmp_path / "jury.yaml"
+        written.write_text(run("preset", name).out, encoding="utf-8")
+        assert read_config(written) == parse_config({"preset": name})
+
+
+def test_json_has_the_same_config(run: Command) -> None:
+    assert parse_config(json.loads(run("preset", "macrm-emb-4", "--json").out)) == parse_config(
+        {"preset": "macrm-emb-4"}
+    )
+    assert json.loads(run("preset", "--json").out) == list(PRESETS)
+
+
+def test_an_unknown_preset_is_refused_with_the_nearest(run: Command) -> None:
+    ended = run("preset", "macrm-vanilla-5")
+    assert ended.code == 2
+    assert "did you mean macrm-vanilla-" in ended.err

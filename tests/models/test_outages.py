@@ -1,4 +1,4 @@
-"""The circuit breaker: requests wait for a server that is down, one at a time probes it, and limits are kept."""
+"""Outages: requests wait for a server that is down, one at a time probes it, and limits are kept."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.gateway import Gateway, RequestLimits
-from jurygraph.models.limits import FIRST_PAUSE, CircuitBreaker, Limiter
+from jurygraph.models.limits import FIRST_PAUSE, Limiter, LimiterTurn
 from jurygraph.models.request import RETRYABLE, AnsweredCall, Fault, Reply, Request
 from jurygraph.schema import Message
 from tests.examples import at_most
@@ -62,8 +62,8 @@ def make_request(number: int) -> Request:
     return Request(provider="p", model="m", messages=(Message(role="user", content=f"Is {number} a prime?"),))
 
 
-def gateway_to(server: Backend, concurrency: int = 32, **parts: Any) -> Gateway:
-    return Gateway(server, Limiter(concurrency), RequestLimits(), **parts)
+def gateway_to(server: Server, concurrency: int = 32, **outage: Any) -> Gateway:
+    return Gateway(server, Limiter(concurrency, **outage), RequestLimits())
 
 
 async def ask_all(gateway: Gateway, number: int, until: float | None = None) -> list[AnsweredCall | Fault]:
@@ -80,26 +80,39 @@ def kinds(results: Sequence[AnsweredCall | Fault]) -> set[str]:
 FOREVER = 1e9
 
 
-async def fail(breaker: CircuitBreaker, kind: str = "connection", times: int = 1) -> None:
-    """Make calls that end in a fault, each unless it waits for more than a second."""
+async def send_by(limiter: Limiter, send: Callable[[], Awaitable[str]], until: float | None = None) -> str | None:
+    """Send a request in a turn, and return its result; None if the server is away."""
+    async with limiter.turn(0, until) as turn:
+        try:
+            result = await send()
+        except Fault as fault:
+            if limiter.report_fault(turn, fault):
+                return None
+            raise
+        limiter.report_success(turn)
+        return result
 
-    async def send() -> None:
+
+async def fail(limiter: Limiter, kind: str = "connection", times: int = 1) -> None:
+    """Send requests that end in a fault, each unless it waits for more than a second."""
+
+    async def send() -> str:
         raise Fault(kind, "planted")
 
     for _ in range(times):
         with contextlib.suppress(Fault, TimeoutError):
-            await asyncio.wait_for(breaker.call(send), 1.0)
+            await asyncio.wait_for(send_by(limiter, send), 1.0)
 
 
 async def answer() -> str:
     return "yes"
 
 
-async def repeat(breaker: CircuitBreaker, send: Callable[[], Awaitable[str]], until: float | None = None) -> str:
-    """Call until the server answers."""
+async def repeat(limiter: Limiter, send: Callable[[], Awaitable[str]], until: float | None = None) -> str:
+    """Send until the server answers."""
     result = None
     while result is None:
-        result = await breaker.call(send, until)
+        result = await send_by(limiter, send, until)
     return result
 
 
@@ -122,35 +135,19 @@ class TestWaiting:
 
     def test_attempts_during_an_outage_do_not_count_as_attempts_of_a_request(self) -> None:
         async def alone() -> AnsweredCall:
-            gateway = gateway_to(Server((0.0, 100.0)), breaker=CircuitBreaker(after=1))
+            gateway = gateway_to(Server((0.0, 100.0)), after=1)
             return await gateway.ask(make_request(1))
 
         assert run(alone()).call.attempts > 4
 
     def test_a_request_is_repeated_in_outages_as_often_as_it_may_be_tried(self) -> None:
-        class Overloaded(CircuitBreaker):
-            """Answers who may not be repeated."""
+        class Away(Limiter):
+            def report_fault(self, turn: LimiterTurn, fault: Fault) -> bool:
+                return True
 
-            async def call(self, send: Any, until: float | None = None, *, may_repeat: bool = True) -> Any:
-                allowed.append(may_repeat)
-                return None if may_repeat else await send()
-
-        allowed: list[bool] = []
-        run(ask_all(gateway_to(Server(), breaker=Overloaded()), 1))
-        assert allowed == [True] * RequestLimits().retries.attempts + [False]
-
-    def test_a_failed_probe_queues_behind_waiting_requests(self) -> None:
-        class Poison(Server):
-            """Fail at one request for ever."""
-
-            async def complete(self, request: Request, timeout: float) -> Reply:
-                await super().complete(request, timeout)
-                if "Is 0 " in request.messages[0].content:
-                    raise Fault("server", "500")
-                return Reply(text="yes")
-
-        results = run(ask_all(gateway_to(Poison(), concurrency=1, breaker=CircuitBreaker(after=1, wait=100.0)), 3))
-        assert [isinstance(result, AnsweredCall) for result in results] == [False, True, True]
+        server = Server((0.0, FOREVER))
+        run(ask_all(Gateway(server, Away(1), RequestLimits()), 1))
+        assert len(server.sent) == 2 * RequestLimits().retries.attempts
 
     def test_requests_to_a_server_that_answers_only_probes_end(self) -> None:
         class Overloaded(Server):
@@ -164,7 +161,7 @@ class TestWaiting:
                 raise Fault("timeout", "no whole reply in time")
 
         server = Overloaded()
-        results = run(ask_all(gateway_to(server, breaker=CircuitBreaker(after=2)), 200))
+        results = run(ask_all(gateway_to(server, after=2), 200))
         assert len(results) == 200
         assert len(server.sent) <= 200 * (2 * RequestLimits().retries.attempts + 1)
 
@@ -207,67 +204,52 @@ class TestRefusal:
 class TestOpening:
     def test_only_consecutive_failures_open_the_circuit(self) -> None:
         async def alternate() -> int:
-            breaker = CircuitBreaker(after=3)
+            limiter = Limiter(9, after=3)
             for _ in range(5):
-                await fail(breaker, times=2)
-                await breaker.call(answer)
-            return breaker.outages
+                await fail(limiter, times=2)
+                await send_by(limiter, answer)
+            return limiter.outages
 
         assert run(alternate()) == 0
 
     @pytest.mark.parametrize("kind", sorted(RETRYABLE | {"rejected", "too-large"}))
     def test_only_faults_of_an_unreachable_server_open_the_circuit(self, kind: str) -> None:
         async def outages() -> int:
-            breaker = CircuitBreaker(after=3)
-            await fail(breaker, kind, times=3)
-            return breaker.outages
+            limiter = Limiter(9, after=3)
+            await fail(limiter, kind, times=3)
+            return limiter.outages
 
         assert run(outages()) == (kind in {"connection", "timeout", "server", "unreadable"})
 
     def test_a_timeout_at_the_deadline_is_no_evidence_of_an_outage(self) -> None:
         async def impatient() -> int:
-            breaker = CircuitBreaker(after=2)
-            await ask_all(gateway_to(Server(), breaker=breaker), 20, until=now() + LATENCY / 2)
-            return breaker.outages
+            limiter = Limiter(9, after=2)
+            await ask_all(Gateway(Server(), limiter, RequestLimits()), 20, until=now() + LATENCY / 2)
+            return limiter.outages
 
         assert run(impatient()) == 0
 
     def test_a_request_from_before_an_outage_is_no_evidence_of_another_one(self) -> None:
         async def late() -> int:
-            breaker = CircuitBreaker(after=1)
-            sent_before = asyncio.create_task(breaker.call(fail_late))
+            limiter = Limiter(9, after=1)
+            sent_before = asyncio.create_task(send_by(limiter, fail_late))
             await asyncio.sleep(0)
-            await fail(breaker)
-            await repeat(breaker, answer)
+            await fail(limiter)
+            await repeat(limiter, answer)
             await sent_before
-            return breaker.outages
+            return limiter.outages
 
-        async def fail_late() -> None:
+        async def fail_late() -> str:
             await asyncio.sleep(10.0)
             raise Fault("connection", "planted")
 
         assert run(late()) == 1
 
-    @pytest.mark.parametrize(("settings", "found"), [({}, None), ({"may_repeat": False}, "connection")])
-    def test_a_call_that_an_outage_ends_is_repeated_unless_it_may_not_be(
-        self, settings: dict[str, bool], found: str | None
-    ) -> None:
-        async def send() -> None:
-            raise Fault("connection", "planted")
-
-        async def call() -> str | None:
-            try:
-                return await CircuitBreaker(after=1).call(send, **settings)
-            except Fault as fault:
-                return fault.kind
-
-        assert run(call()) == found
-
 
 class TestGivingUp:
     def test_after_the_limit_all_requests_fail_and_few_are_sent(self) -> None:
         server = Server((0.0, FOREVER))
-        results = run(ask_all(gateway_to(server, breaker=CircuitBreaker(wait=20.0)), 1000))
+        results = run(ask_all(gateway_to(server, wait=20.0), 1000))
         assert kinds(results) <= {"outage", "connection"}
         assert len(results) == sum(isinstance(result, Fault) for result in results)
         assert len(server.sent) <= 32 + 10
@@ -277,7 +259,7 @@ class TestGivingUp:
         server = Server((0.0, 100.0))
 
         async def early_and_late() -> tuple[list[AnsweredCall | Fault], list[AnsweredCall | Fault]]:
-            gateway = gateway_to(server, breaker=CircuitBreaker(wait=5.0))
+            gateway = gateway_to(server, wait=5.0)
             early = await ask_all(gateway, 40)
             await asyncio.sleep(200.0)
             return early, await ask_all(gateway, 40)
@@ -300,7 +282,7 @@ class TestGivingUp:
     ) -> None:
         async def late() -> list[AnsweredCall | Fault]:
             await asyncio.sleep(1000.0)
-            return await ask_all(gateway_to(Server((1000.0, 1060.0)), breaker=CircuitBreaker(wait=wait)), 40)
+            return await ask_all(gateway_to(Server((1000.0, 1060.0)), wait=wait), 40)
 
         with caplog.at_level(logging.WARNING):
             faults = [result for result in run(late()) if isinstance(result, Fault) and result.kind == "outage"]
@@ -319,11 +301,11 @@ class TestLimits:
             return "never"
 
         async def leave() -> tuple[list[str], float]:
-            breaker = CircuitBreaker(after=1)
-            await fail(breaker)
-            probing = asyncio.create_task(repeat(breaker, hang))
-            late = asyncio.create_task(repeat(breaker, answer, until=now() + moment))
-            waiting = [asyncio.create_task(repeat(breaker, answer)) for _ in range(3)]
+            limiter = Limiter(9, after=1)
+            await fail(limiter)
+            probing = asyncio.create_task(repeat(limiter, hang))
+            late = asyncio.create_task(repeat(limiter, answer, until=now() + moment))
+            waiting = [asyncio.create_task(repeat(limiter, answer)) for _ in range(3)]
             await asyncio.sleep(moment)
             probing.cancel()
             await asyncio.wait([probing, late])
@@ -332,14 +314,6 @@ class TestLimits:
         answers, ended = run(leave())
         assert answers == ["yes"] * 3
         assert ended < 3.0
-
-    def test_a_deadline_ends_the_wait_in_an_outage(self) -> None:
-        async def impatient() -> tuple[list[AnsweredCall | Fault], float]:
-            return await ask_all(gateway_to(Server((0.0, FOREVER))), 240, until=now() + 10.0), now()
-
-        results, ended = run(impatient())
-        assert kinds(results) == {"deadline"}
-        assert ended == pytest.approx(10.0)
 
 
 spans = st.lists(st.tuples(st.floats(0.01, 5.0), st.floats(0.01, 50.0)), max_size=5)
@@ -362,7 +336,7 @@ def test_every_request_ends_and_nothing_leaks_over_repeated_outages(
     server = Server(*outages(lengths))
 
     async def whole() -> tuple[list[AnsweredCall | Fault], list[AnsweredCall | Fault]]:
-        gateway = gateway_to(server, concurrency, breaker=CircuitBreaker(after))
+        gateway = gateway_to(server, concurrency, after=after)
         results = await ask_all(gateway, number)
         await asyncio.sleep(1000.0)
         return results, await ask_all(gateway, 100)  # equal ones are asked again: nothing keeps them here

@@ -1,0 +1,223 @@
+"""`jurygraph init`, `doctor` and `preset`: a first project, what works on this machine, and ready-made configs."""
+
+import keyword
+import os
+import platform
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
+from importlib.metadata import Distribution, distribution, version
+from importlib.resources import as_file, files
+from importlib.util import find_spec
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.jury_loading import jury_notes, locate_config_errors, open_jury
+from jurygraph.cli.options import AsJson, argument, choose_names, option
+from jurygraph.cli.render.text import escape_line, print_message, print_report, print_result
+from jurygraph.errors import InputError, JurygraphError
+from jurygraph.schema import Constraint, Criterion, Rubric, Stakeholder, Task, TaskDefaults
+
+if TYPE_CHECKING:
+    from jurygraph.jury import Jury
+
+_KEY_PATTERN = re.compile(r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|AWS_ACCESS_KEY_ID|JURYGRAPH_FENCE_KEY")
+
+
+def init(
+    folder: Annotated[Path, argument("DIR", "Folder to create.")],
+    template: Annotated[str, typer.Option(help="maths, judge, trip, rubric, reviewers, ideas or evaluator.")] = "maths",
+) -> None:
+    """Create a small project that runs as it is.
+
+    It has tasks.jsonl, jury.yaml, README.md, and the files that these need. The template judge has a table of answers
+    and a rubric, and needs a model. The package of the template evaluator is named after the folder: my-letters gives
+    the package my_letters.
+
+    \b
+    Example:
+        jurygraph init my-jury
+        jurygraph score my-jury/tasks.jsonl --out my-jury/run
+        jurygraph init my-judge --template judge
+    """
+    source = files("jurygraph.cli") / "templates"
+    choose_names("unknown template", [template], sorted(entry.name for entry in source.iterdir() if entry.is_dir()))
+    if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: exists and was not overwritten; name another folder")
+    with as_file(source / template) as content:
+        _copy(content, folder, _package_names(folder.resolve().name) if template == "evaluator" else {})
+    for path in sorted(folder.iterdir()):
+        print_result(str(path))
+    tasks = f"{folder / 'tasks.jsonl'}"
+    if template == "judge":
+        columns = "--prompt-column question --response-column answer --agent-column who --group-by question"
+        tasks = f"{folder / 'answers.csv'} {columns} --model openai/gpt-5-mini"
+    print_message(f"next: jurygraph score {tasks} --config {folder / 'jury.yaml'} --out {folder / 'run'}")
+
+
+def _package_names(folder: str) -> dict[str, str]:
+    """Return the replacements for the names of the template's package: as a module, and in pyproject.toml.
+
+    Raises InputError if the folder's name cannot be a package's.
+    """
+    module = folder.lower().replace("-", "_")
+    if not re.fullmatch("[a-z]([a-z0-9_]*[a-z0-9])?", module) or keyword.iskeyword(module):
+        raise InputError(f"{module!r} is not a valid package name; use letters, digits and hyphens, such as my-letters")
+    if module == "tests" or module in sys.stdlib_module_names or find_spec(module):
+        raise InputError(f"a module named {module!r} exists already; name another folder")
+    return {"plain_letters": module, "plain-letters": module.replace("_", "-")}
+
+
+def _copy(content: Path, folder: Path, names: Mapping[str, str]) -> None:
+    """Copy all files into a new folder; `names` are replaced in paths and texts."""
+
+    def replace_names(text: str) -> str:
+        for old, new in names.items():
+            text = text.replace(old, new)
+        return text
+
+    for path in content.rglob("*"):
+        if path.is_file() and path.parent.name != "__pycache__":
+            target = folder / replace_names(str(path.relative_to(content)))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(replace_names(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+class SetupCheck(NamedTuple):
+    """The result of one check. `works` is None for an optional part that is missing."""
+
+    name: str
+    works: bool | None
+    detail: str
+
+
+def doctor(
+    config: Annotated[Path | None, option("F", "Check that this config can run.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Check models, keys, extras and write access.
+
+    Keys are listed by name only. With --config, the config is loaded, its evaluators are opened, and an example task
+    with all fields is planned, with the config's `task_defaults`. Nothing is sent to a model.
+
+    Exit codes: 0 done; 2 the config cannot run.
+
+    \b
+    Example:
+        jurygraph doctor --config jury.yaml
+    """
+    with redirect_stdout(sys.stderr):  # output of user code must not mix with the result
+        checks = list(_run_checks(config))
+    marks = {True: "ok", False: "FAILED", None: "-"}
+    lines = (f"{check.name:<14}{marks[check.works]:<8}{escape_line(check.detail)}" for check in checks)
+    print_report(json, {"checks": [check._asdict() for check in checks]}, lines)
+    if any(check.name == "config" and not check.works for check in checks):
+        raise typer.Exit(ExitCode.WRONG_INPUT)
+
+
+def _run_checks(config: Path | None) -> Iterator[SetupCheck]:
+    from jurygraph.models.factory import model_forms
+
+    yield SetupCheck("python", True, platform.python_version())
+    yield SetupCheck("jurygraph", True, version("jurygraph"))
+    yield SetupCheck("models", True, f"{model_forms('and')} (litellm)")
+    keys = sorted(name for name, value in os.environ.items() if value and _KEY_PATTERN.fullmatch(name))
+    none = "no API key in the environment; none is required"
+    yield SetupCheck("keys", True if keys else None, ", ".join(keys) or none)
+    this = distribution("jurygraph")
+    for extra in this.metadata.get_all("Provides-Extra") or []:
+        needed = [r for r in this.requires or [] if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", r)]
+        names = [re.split(r"[^\w.-]", r, maxsplit=1)[0] for r in needed]
+        missing = [name for name in names if not any(Distribution.discover(name=name))]
+        detail = f"{extra}: missing {', '.join(missing)}" if missing else f"{extra}: installed"
+        yield SetupCheck("extra", None if missing else True, detail)
+    try:
+        with tempfile.TemporaryFile(dir=Path.cwd()):
+            yield SetupCheck("write access", True, str(Path.cwd()))
+    except OSError as error:
+        yield SetupCheck("write access", False, f"{Path.cwd()}: {error.strerror}")
+    if config is not None:
+        yield from _check_config(config)
+
+
+def _check_config(path: Path) -> Iterator[SetupCheck]:
+    from jurygraph.planner import Planner  # imported lazily: only needed with a config
+
+    try:
+        with open_jury(path) as jury, locate_config_errors(path):
+            for evaluator in jury.evaluators.values():
+                evaluator.open()
+            jury.run(Planner(jury).aestimate_plan(_example_task(jury)))
+            names = ", ".join(f"{e.name} {e.version}" for e in jury.evaluators.values())
+            notes = jury_notes(jury)
+    except (JurygraphError, OSError) as error:
+        yield SetupCheck("config", False, str(error))
+        return
+    yield SetupCheck("config", True, f"{path.name}: {names}")
+    yield from (SetupCheck("history", None, note) for note in notes)
+
+
+def _example_task(jury: "Jury") -> Task:
+    """Return an example task that has everything a recipe may use: the config's `task_defaults`, or else an example.
+
+    Without default reviewers, it has one whom all histories have. Its criteria and people include those that inputs of
+    components name.
+    """
+    known = [set(one.known_reviewers) for one in jury.evaluators.values() if one.known_reviewers]
+    reviewers = sorted(set.intersection(*known)) if known else ["reviewer"]
+    constraint = Constraint(id="brief", text="The answer is brief.", kind="hard")
+    inputs = (one for component in jury.config.components.values() for one in component.inputs.values())
+    members = {one.verdicts_of.partition("@")[2] for one in inputs} - {""}  # of questions such as criteria@polite
+    names = sorted(members | {"one", "two"})
+    criteria = tuple(Criterion(id=name, text=f"The answer is correct ({name}).", weight=1.0) for name in names)
+    people = tuple(jury.config.weights.fixed) or names
+    example = Task(
+        id="example",
+        query="What is one half?",
+        reference="1/2",
+        stakeholders=tuple(Stakeholder(id=name, constraints=(constraint,)) for name in people),
+        rubric=Rubric(criteria=criteria),
+        reviewers=tuple(reviewers[:1]),
+    )
+    defaults = jury.config.task_defaults
+    parts = {name: part for name in TaskDefaults.model_fields if (part := getattr(defaults, name))}
+    return example.model_copy(update=parts)
+
+
+def preset(
+    name: Annotated[str | None, argument("NAME", "Preset to print.")] = None,
+    model: Annotated[str, typer.Option(metavar="M", help="Model of the config.")] = "none",
+    json: AsJson = False,
+) -> None:
+    """List the presets, or print one as a config.
+
+    A config can also use `preset: NAME`. The presets are MACRM with two, three and four agents, without a global signal
+    (vanilla), with a ranker (rerank) or with the similarity of embeddings (emb), and its two baselines.
+
+    \b
+    Example:
+        jurygraph preset
+        jurygraph preset macrm-vanilla-3 > jury.yaml
+    """
+    from ruamel.yaml import YAML
+
+    from jurygraph.sources.config import PRESETS, PresetUse, expand_preset, parse_config
+
+    if name is None:
+        print_report(json, list(PRESETS), PRESETS)
+        return
+    choose_names("unknown preset", [name], list(PRESETS))
+    parse_config({"preset": name, "model": model})  # raises ConfigError if the model is invalid
+    config = {"model": model, **expand_preset(PresetUse(name=name), {"model": model})}
+    text = StringIO()
+    yaml = YAML()
+    yaml.default_flow_style = None
+    yaml.width = 110
+    yaml.dump({key: value for key, value in config.items() if value not in ([], {})}, text)
+    print_report(json, config, [text.getvalue().rstrip("\n")])

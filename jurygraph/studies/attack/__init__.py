@@ -1,1 +1,0 @@
-"""A jury's judge under attack, with its defences and with each of them disabled."""

@@ -1,0 +1,607 @@
+"""False credit that propagates over a rubric's graph, measured from a stored run (GEAR, sections 4.3 to 4.6).
+
+An example is one response with the graph of its task's rubric. Its edge is a leakage case if the child is locally
+supported and the parent is not (p_child >= t, p_parent < t), and a satisfied case if both are. Scores, decisions and
+weights are computed from the stored verdicts by the code that computed the rewards.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jurygraph import aggregation
+from jurygraph.aggregation import gear
+from jurygraph.arrays import Bools, Floats, Ints, as_nonnegative, as_unit_interval, check_shape
+from jurygraph.decision.combiners import (
+    Combiner,
+    Flat,
+    Gear,
+    HardLocal,
+    HardTransitive,
+    input_means,
+    is_inferred_exactly,
+    judged_criteria,
+    marginals,
+    signed_weights,
+)
+from jurygraph.decision.recipe import RUBRIC
+from jurygraph.errors import GraphCycleError, GraphError, InputError
+from jurygraph.inference.clusters import ratio_interval
+from jurygraph.messages import shorten
+from jurygraph.runs.integrity.recomputation import group_table
+from jurygraph.runs.run import Run, ScoredResponse
+from jurygraph.schema import ComponentSpec, Edge, Rubric, digest_of
+from jurygraph.schema.config import ExactInference
+from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable, omission_notes
+
+EDGE_KINDS = ("weak", "strong", "activation")
+THRESHOLD = 0.5
+"""t of GEAR, section 4.3: the lowest local score that counts as supported."""
+KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
+"""Strengths of suppression in the sweep (GEAR, appendix I)."""
+RANDOM_GRAPHS = 20
+"""Random graphs of each rubric; their seeds are 0, 1, …"""
+PASSES = 4 + RANDOM_GRAPHS + 1 + len(KAPPAS)
+"""How often a report passes over a sheet: for four rules, and the variants of GEAR."""
+_HARD: Mapping[str, Combiner] = {one.name: one for one in (HardLocal(), HardTransitive())}
+_FIGURES = ("leakage", "preservation")
+_MAX_LOSSES = 10
+_MAX_REASON = 120
+_MANY_TASKS = 20
+"""Number of tasks from which intervals over tasks hold for skewed figures too."""
+
+Figures = dict[str, Any]
+Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Cases:
+    """E edges, of all examples: one entry for each edge and response.
+
+    Attributes:
+        p_parent, p_child: local event scores of the ends, in [0, 1], [E].
+        share: |w_child| / Σ_{w>0} w, at least 0, [E].
+        kind: "weak", "strong" or "activation", [E].
+        task: index of the task of each edge, at least 0, [E].
+
+    Raises:
+        GraphError: lengths that differ, or a value that is NaN, out of range or of an unknown kind; it is named.
+    """
+
+    p_parent: Floats
+    p_child: Floats
+    share: Floats
+    kind: NDArray[np.str_]
+    task: Ints
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            check_shape(name, getattr(self, name), (len(self.p_child),), error=GraphError)
+        for name in ("p_parent", "p_child"):
+            as_unit_interval(name, getattr(self, name), GraphError)
+        for name in ("share", "task"):
+            as_nonnegative(name, getattr(self, name), GraphError)
+        unknown = sorted(set(np.unique(self.kind).tolist()) - set(EDGE_KINDS))
+        if unknown:
+            raise GraphError(f"{unknown[0]!r} is not a kind of edge; use {', '.join(EDGE_KINDS)}")
+
+    def mask(self, figure: str, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD) -> Bools:
+        """Return a mask of the leakage cases, or of the satisfied ones for `preservation`, of these kinds, [E]."""
+        is_supported = self.p_parent >= threshold
+        if figure == "leakage":
+            is_supported = ~is_supported
+        return np.isin(self.kind, list(kinds)) & (self.p_child >= threshold) & is_supported
+
+    def values(self, figure: str, scores: ArrayLike) -> Floats:
+        """Return (|w| / Σ_{w>0} w) · s of each child for `leakage`, and s / p for `preservation`, 0 where p is 0; [E].
+
+        Raises `GraphError` for scores that are NaN, outside [0, 1] or not one for each edge.
+        """
+        values = as_unit_interval("scores", scores, GraphError)
+        check_shape("scores", values, self.p_child.shape, error=GraphError)
+        if figure == "leakage":
+            return self.share * values
+        return values / np.where(self.p_child > 0.0, self.p_child, 1.0)
+
+
+def leakage(
+    cases: Cases, scores: ArrayLike, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD
+) -> float | None:
+    """Return the mean of (|w_child| / Σ_{w>0} w) · s_child over the leakage cases of all examples: Eq. 15 of GEAR.
+
+    At least 0, lower is better; None without a case. `scores` are each child's under a rule, in [0, 1], [E].
+    """
+    return _mean_of_cases(cases, "leakage", scores, kinds, threshold)
+
+
+def preservation(
+    cases: Cases, scores: ArrayLike, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD
+) -> float | None:
+    """Return the mean of s_child / p_child over the satisfied cases of all examples: Eq. 16 of GEAR.
+
+    In [0, 1] if s <= p, higher is better; None without a case. Arguments are those of `leakage`.
+    """
+    return _mean_of_cases(cases, "preservation", scores, kinds, threshold)
+
+
+def _mean_of_cases(
+    cases: Cases, figure: str, scores: ArrayLike, kinds: Collection[str], threshold: float
+) -> float | None:
+    values = cases.values(figure, scores)[cases.mask(figure, kinds, threshold)]
+    return fmean(values) if len(values) else None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RubricSheet:
+    """One task: R responses, C criteria, E edges.
+
+    Attributes:
+        responses: ids of the responses that have a reward, sorted [R].
+        criteria: ids, sorted [C].
+        edges: the rubric's edges in the order of their ends [E].
+        parents, children: indices of the ends of each edge [E].
+        graph: the same graph, compiled.
+        base: λ of each edge at κ = 1 [E].
+        p: local event scores [R, C]; missing ones are filled by the run's failure rule.
+        is_judged: True where a score was judged [R, C].
+        exact: the run's setting of exact inference, which decides by the size of a graph.
+        weights, applied_weights: signed weights [C], and per response [R, C]: 0 where a criterion does not apply.
+        hard: scores under hard gating [R, C], by the name of the rule.
+    """
+
+    task: str
+    responses: tuple[str, ...]
+    criteria: tuple[str, ...]
+    edges: tuple[Edge, ...]
+    parents: tuple[int, ...]
+    children: tuple[int, ...]
+    graph: gear.Graph
+    base: tuple[float, ...]
+    p: Floats
+    is_judged: Bools
+    exact: ExactInference
+    weights: Floats
+    applied_weights: Floats
+    hard: Mapping[str, Floats]
+
+    def retention(self, kappa: float) -> list[float]:
+        """Return λ = base^κ of each edge, [E] (GEAR Eq. 17, our reading)."""
+        return [float(base**kappa) for base in self.base]
+
+    def gated_scores(self, retention: ArrayLike, graph: gear.Graph | None = None) -> Floats:
+        """Return q [R, C] over a graph of these criteria, as the combiner `gear` computes it."""
+        graph = graph or self.graph
+        is_exact = is_inferred_exactly(graph, self.exact)
+        return marginals(graph, self.p, retention, self.is_judged, self.weights > 0, is_exact)
+
+    def judged_edges(self) -> Bools:
+        """Return a mask of the edges whose ends were both judged, [R, E]; others have no score to be supported."""
+        return self.is_judged[:, self.parents] & self.is_judged[:, self.children]
+
+    def shares(self) -> Floats:
+        """Return |w| / Σ_{w>0} w over the criteria that apply, [R, C]."""
+        return np.asarray(np.abs(self.applied_weights) / self._positive_weight()[:, None])
+
+    def rewards(self, q: Floats) -> Floats:
+        """Return Eq. 14 of GEAR over the criteria that apply, [R]: the rubric's component under q."""
+        return np.asarray(aggregation.total(self.applied_weights * q) / self._positive_weight())
+
+    def _positive_weight(self) -> Floats:
+        return np.asarray(aggregation.total(np.maximum(self.applied_weights, 0.0)))
+
+
+@dataclass
+class Sheets:
+    """The sheets of a run with its κ, and the number of tasks and responses left out of them, by reason."""
+
+    kappa: float
+    tasks: int
+    responses: int = 0
+    sheets: list[RubricSheet] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def read_sheets(run: Run, advance: Advance) -> Sheets:
+    """Return the sheets of a run, re-scored ones by their own decisions; `advance` is called with 1 for each task.
+
+    The edges are the task's own, also under flat aggregation; κ and inference are the run's. Left out and counted are
+    tasks whose texts were erased, because their edges are no longer known; tasks without a rubric, or with one whose
+    edges form a cycle or are not those that counted; responses whose reward failed; and those to which no criterion of
+    positive weight applies.
+
+    Raises `InputError` if no rubric of the run has an edge, or no response to such a task has a reward.
+    """
+    sheets = Sheets(kappa=run.config.rubric.kappa, tasks=run.tasks_scored)
+    for group in run.group_records():
+        scored = sorted(run.group(group), key=lambda one: one.trace.response_id)
+        sheets.responses += len(scored)
+        found = _find_rubric(run, group.key)
+        if isinstance(found, str):
+            sheets.left_out[found] += 1
+        else:
+            _add_sheet(sheets, run, group.key, scored, *found)
+        advance(1)
+    sheets.sheets.sort(key=lambda sheet: sheet.task)  # sums are added in this order, whatever the file's
+    if not any(sheet.edges for sheet in sheets.sheets):
+        reasons = "; ".join(f"{reason}: {count}" for reason, count in sheets.left_out.items())
+        problem = f"none of its {sheets.responses} responses has a reward from a rubric with edges"
+        advice = "score tasks whose `rubric` has `edges`, such as `jurygraph annotate` finds"
+        raise InputError(f"{run.folder}: {problem}{f' ({reasons})' if reasons else ''}; {advice}")
+    return sheets
+
+
+def _find_rubric(run: Run, task_id: str) -> tuple[ComponentSpec, Rubric] | str:
+    """Return the rubric's component and the rubric, or the reason why the task is left out."""
+    task = run.planned_task(task_id)
+    if task is None:
+        return "tasks that were erased"
+    rules = (Flat.name, Gear.name, *_HARD)
+    specs = run.decision_of(task_id).specs
+    spec = next((one for one in specs if one.name == RUBRIC and one.combiner in rules), None)
+    if spec is None or task.rubric is None or set(spec.inputs) != {one.id for one in task.rubric.criteria}:
+        return "tasks without a rubric that counts by its criteria"
+    try:
+        settings = run.config.rubric.model_dump(include={"kappa", "exact"})
+        params = Gear().freeze(spec.inputs, {"edges": task.rubric.edges, **settings})
+    except GraphCycleError:  # possible under `flat`, which ignores edges
+        return "tasks whose edges form a cycle"
+    if spec.combiner != Flat.name and any(value != params[name] for name, value in spec.params.items()):
+        return "tasks of which the config states other edges, κ or inference than their rubric and the run"
+    return spec, task.rubric
+
+
+def _add_sheet(
+    sheets: Sheets, run: Run, task_id: str, scored: list[ScoredResponse], spec: ComponentSpec, rubric: Rubric
+) -> None:
+    """Add the sheet of a task, with the responses that have a reward from its rubric."""
+    table = group_table(run, task_id, [one.trace for one in scored])
+    rule = run.decision_of(task_id).rule
+    matrices = {name: table.score_matrix(one, rule, spec.direction, "counted") for name, one in spec.inputs.items()}
+    p, applies = input_means(matrices)
+    weights = signed_weights(matrices)
+    has_reward = np.array([one.trace.reward.value is not None for one in scored])
+    has_gain = (applies & (weights > 0.0)).any(axis=1)
+    for reason, mask in (
+        ("responses whose reward failed", ~has_reward),
+        ("responses to which no criterion of positive weight applies", has_reward & ~has_gain),
+    ):
+        if mask.any():
+            sheets.left_out[reason] += int(mask.sum())
+    kept = np.flatnonzero(has_reward & has_gain)
+    if not len(kept):
+        return
+    params = Gear().freeze(spec.inputs, {"edges": rubric.edges})
+    hard = {name: np.stack(list(one.combine(matrices, params).parts.values()), axis=1) for name, one in _HARD.items()}
+    sheet = RubricSheet(
+        task=task_id,
+        responses=tuple(scored[row].trace.response_id for row in kept),
+        criteria=tuple(matrices),
+        edges=tuple(sorted(rubric.edges, key=lambda edge: (edge.parent, edge.child))),  # as `freeze` sorts them
+        parents=tuple(params["parents"]),
+        children=tuple(params["children"]),
+        graph=gear.compile(len(matrices), params["parents"], params["children"]),
+        base=tuple(params["retention"]),
+        p=p[kept],
+        is_judged=judged_criteria(matrices)[kept],
+        exact=run.config.rubric.exact,
+        weights=weights,
+        applied_weights=np.where(applies, weights, 0.0)[kept],
+        hard={name: scores[kept] for name, scores in hard.items()},
+    )
+    sheets.sheets.append(sheet)
+
+
+Scoring = Callable[[RubricSheet], Floats]
+"""A function that returns the scores [R, C] of a sheet under a rule."""
+
+
+class RuleScores(NamedTuple):
+    """Scores under a rule: of the child of each case [E], and the rubric's reward of each example [n]."""
+
+    children: Floats
+    rewards: Floats
+
+
+def report(sheets: Sheets, advance: Advance = lambda passes: None, random_graphs: int = RANDOM_GRAPHS) -> Report:
+    """Return all figures. `advance` is called with 1 for each of `PASSES` over each sheet.
+
+    - `kappa` is the run's, used for `gear` and for the untyped and random graphs.
+    - `census`: `examples` are the responses with a reward from a rubric, of `rubrics` tasks, `graphs` of which have
+      an edge; of these, `exact` are inferred exactly. Of the `edges` (counted once for each example), `unjudged`
+      are no cases, because an end was not judged or does not apply.
+    - `methods`, by rule: leakage and preservation over all edges, by kind of edge, the mean reward of the rubric,
+      and its mean change against flat aggregation.
+    - `differences`: GEAR less another rule, on the same cases, and on the same examples for the reward.
+    - `ablations`, without intervals: random graphs, one λ for all edges, and GEAR by κ.
+    - `losses`: the criteria that lost credit.
+    """
+    rows = sheets.sheets
+    rules: dict[str, Scoring] = {
+        "flat": lambda sheet: sheet.p,
+        "hard-local": lambda sheet: sheet.hard["hard-local"],
+        "hard-transitive": lambda sheet: sheet.hard["hard-transitive"],
+        "gear": _soft_rule(sheets.kappa),
+    }
+    cases = collect_cases(rows)
+    scores = {name: score_sheets(rows, rule, advance) for name, rule in rules.items()}
+    edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in rows)
+    graphs = [sheet for sheet in rows if sheet.edges]
+    tasks = np.repeat(np.arange(len(rows)), [len(sheet.responses) for sheet in rows])
+    figures: Figures = {
+        "kappa": sheets.kappa,
+        "threshold": THRESHOLD,
+        "census": {
+            "tasks": sheets.tasks,
+            "responses": sheets.responses,
+            "rubrics": len(rows),
+            "graphs": len(graphs),
+            "exact": sum(is_inferred_exactly(sheet.graph, sheet.exact) for sheet in graphs),
+            "examples": len(tasks),
+            "edges": edges,
+            "unjudged": edges - len(cases.p_child),
+            "left_out": sheets.left_out,
+        },
+        "methods": {name: _diagnose_rule(cases, one, scores["flat"]) for name, one in scores.items()},
+        "differences": {
+            name: {
+                **diagnose(cases, EDGE_KINDS, scores["gear"].children, one.children),
+                "reward": estimate_mean(scores["gear"].rewards - one.rewards, tasks),
+            }
+            for name, one in scores.items()
+            if name != "gear"
+        },
+        "ablations": _ablations(sheets, cases, scores["flat"].rewards, range(random_graphs), advance),
+        "losses": losses(rows, sheets.kappa),
+    }
+    return Report(figures, list(_sections(figures)), list(_notes(figures)), list(_plots(figures)))
+
+
+def collect_cases(sheets: Sequence[RubricSheet]) -> Cases:
+    """Return the edges of all examples, sheet by sheet and response by response, if both ends were judged."""
+    masks = [sheet.judged_edges() for sheet in sheets]
+    kinds = [np.array([edge.kind for edge in sheet.edges], dtype=np.str_) for sheet in sheets]
+    return Cases(
+        p_parent=np.concatenate([one.p[:, one.parents][mask] for one, mask in zip(sheets, masks, strict=True)]),
+        p_child=_child_values(sheets, [sheet.p for sheet in sheets]),
+        share=_child_values(sheets, [sheet.shares() for sheet in sheets]),
+        kind=np.concatenate([np.broadcast_to(k, mask.shape)[mask] for k, mask in zip(kinds, masks, strict=True)]),
+        task=np.repeat(np.arange(len(sheets)), [mask.sum() for mask in masks]),
+    )
+
+
+def score_sheets(sheets: Sequence[RubricSheet], scoring: Scoring, advance: Advance) -> RuleScores:
+    """Return the scores under a rule, in the order of `collect_cases`. `advance` is called with 1 for each sheet."""
+    scores = []
+    for sheet in sheets:
+        scores.append(scoring(sheet))
+        advance(1)
+    rewards = [sheet.rewards(q) for sheet, q in zip(sheets, scores, strict=True)]
+    return RuleScores(_child_values(sheets, scores), np.concatenate(rewards))
+
+
+def _child_values(sheets: Sequence[RubricSheet], values: Sequence[Floats]) -> Floats:
+    """Return from values [R, C] of each sheet those of the children of its cases, concatenated."""
+    pairs = zip(sheets, values, strict=True)
+    return np.concatenate([value[:, sheet.children][sheet.judged_edges()] for sheet, value in pairs])
+
+
+def _soft_rule(kappa: float) -> Scoring:
+    """Return the rule s = q at this κ, inferred as in the run."""
+    return lambda sheet: sheet.gated_scores(sheet.retention(kappa))
+
+
+def _diagnose_rule(cases: Cases, scores: RuleScores, flat: RuleScores) -> Figures:
+    kinds = [kind for kind in EDGE_KINDS if kind in cases.kind]
+    return {
+        **diagnose(cases, EDGE_KINDS, scores.children),
+        "kinds": {kind: diagnose(cases, (kind,), scores.children) for kind in kinds},
+        "reward": fmean(scores.rewards),
+        "change": fmean(scores.rewards - flat.rewards),
+    }
+
+
+def diagnose(cases: Cases, kinds: Collection[str], scores: Floats, baseline: Floats | None = None) -> Figures:
+    """Return leakage and preservation over the edges of these kinds, or their differences from the scores `baseline`.
+
+    Scores are of the children of all cases under a rule, from 0 to each child's own score, [E].
+    """
+    found = {}
+    for figure, least, most in (("leakage", 0.0, math.inf), ("preservation", 0.0, 1.0)):
+        values = cases.values(figure, scores)
+        if baseline is not None:
+            values = values - cases.values(figure, baseline)
+            least = -most
+        mask = cases.mask(figure, kinds)
+        found[figure] = estimate_mean(values[mask], cases.task[mask], least, most)
+    return found
+
+
+def estimate_mean(values: Floats, tasks: Ints, least: float = -math.inf, most: float = math.inf) -> Figures:
+    """Return the mean of values [n] with its 95 % interval over the tasks [n] to which they belong (CR3).
+
+    [least, most] are the bounds of the true mean, at which the interval is cut off. `value` is None without a case, the
+    ends also where the tasks cannot tell: fewer than two, or fewer than six with equal means.
+    """
+    found = ratio_interval(np.bincount(tasks, values), np.bincount(tasks))
+    if found is None:
+        return {"value": None, "low": None, "high": None, "cases": 0, "tasks": 0}
+    low, high = (None if end is None else min(most, max(least, end)) for end in (found.low, found.high))
+    return {"value": fmean(values), "low": low, "high": high, "cases": len(values), "tasks": found.clusters}
+
+
+def _ablations(sheets: Sheets, cases: Cases, flat_rewards: Floats, seeds: range, advance: Advance) -> Figures:
+    """Return the variants of GEAR. Their cases are those of the annotated graph, whatever graph the scores use."""
+
+    def variant(rule: Scoring) -> Figures:
+        scores = score_sheets(sheets.sheets, rule, advance)
+        return {
+            "leakage": leakage(cases, scores.children),
+            "preservation": preservation(cases, scores.children),
+            "reward": fmean(scores.rewards),
+            "change": fmean(scores.rewards - flat_rewards),
+        }
+
+    by_seed = {seed: variant(random_rule(seed, sheets.kappa)) for seed in seeds}
+    mean = {}
+    for name in by_seed[0]:
+        values = [one[name] for one in by_seed.values()]
+        mean[name] = None if None in values else fmean(values)
+    # The λ of the untyped graph is the mean over all edges of all rubrics, each once (our reading).
+    retention = fmean(factor for sheet in sheets.sheets for factor in sheet.retention(sheets.kappa))
+    untyped = variant(lambda sheet: sheet.gated_scores([retention] * len(sheet.edges)))
+    return {
+        "random": {"mean": mean, "by_seed": by_seed},
+        "untyped": {**untyped, "retention": retention},
+        "kappas": {f"{kappa:g}": variant(_soft_rule(kappa)) for kappa in KAPPAS},
+    }
+
+
+class Wiring(NamedTuple):
+    """A graph over C criteria: ends of its edges [E], and the index of the edge whose kind and λ each takes [E]."""
+
+    parents: list[int]
+    children: list[int]
+    source_edges: list[int]
+
+
+def random_rule(seed: int, kappa: float) -> Scoring:
+    """Return the rule s = q over a randomly rewired graph, each edge with the kind and λ of another one."""
+
+    def scores(sheet: RubricSheet) -> Floats:
+        if not sheet.edges:
+            return sheet.p
+        wiring = rewire(sheet.graph, seed, sheet.task)
+        retention = np.take(sheet.retention(kappa), wiring.source_edges)
+        return sheet.gated_scores(retention, gear.compile(sheet.graph.n, wiring.parents, wiring.children))
+
+    return scores
+
+
+def rewire(graph: gear.Graph, seed: int, task: str) -> Wiring:
+    """Return a random acyclic graph over the same criteria with as many edges, each with the kind and λ of another.
+
+    The draws are an order of the criteria, then as many of its forward pairs as there are edges, then the edge whose
+    kind and λ each pair takes: no self-loops, no duplicate edges and no cycles. Roles are ignored (GEAR, 4.6: "rewires
+    dependencies between criteria"). The draw depends on the seed, at least 0, and on the id of the task only.
+    """
+    rng = np.random.Generator(np.random.PCG64([seed, int(digest_of(task), 16)]))
+    order = rng.permutation(graph.n)
+    first, second = np.triu_indices(graph.n, k=1)
+    pairs = rng.choice(len(first), size=graph.edge_count, replace=False)
+    kept = rng.permutation(graph.edge_count)
+    return Wiring(order[first[pairs]].tolist(), order[second[pairs]].tolist(), kept.tolist())
+
+
+def losses(sheets: Sequence[RubricSheet], kappa: float) -> list[Figures]:
+    """Return every criterion that lost anything at this κ, the greatest mean loss first, then by task and id.
+
+    A loss is (|w| / Σ_{w>0} w) · (p - q), a share of the total reward; for a penalty, the deduction avoided.
+    `mean_loss` is the mean over the `responses` in which the criterion was judged, `most` the greatest loss, of
+    response `max_loss_response`. `parent` is the one that takes most over these responses: the mean of
+    (|w| / Σ_{w>0} w) · p · (1 - f) is greatest for its factor f alone; `kind`, `retention` (λ at this κ) and `reason`
+    are those of its edge.
+    """
+    found = [loss for sheet in sheets for loss in _sheet_losses(sheet, kappa)]
+    return sorted(found, key=lambda one: (-one["mean_loss"], one["task"], one["criterion"]))
+
+
+def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Figures]:
+    retention = sheet.retention(kappa)
+    shares = sheet.shares()
+    q = sheet.gated_scores(retention)
+    # 1 - f of each edge, [R, E]: an unjudged parent supports no gain, and every penalty
+    fill = np.where(sheet.weights[list(sheet.children)] > 0, 0.0, 1.0)
+    parent_scores = np.where(sheet.is_judged[:, sheet.parents], q[:, sheet.parents], fill)
+    reductions = (1.0 - parent_scores) * (1.0 - np.asarray(retention))
+    for child in sorted(set(sheet.children)):
+        rows = np.flatnonzero(sheet.is_judged[:, child])
+        share = shares[rows, child]
+        p = sheet.p[rows, child]
+        lost = share * (p - q[rows, child])
+        if not (lost > 0.0).any():
+            continue
+        incoming = [edge for edge, end in enumerate(sheet.children) if end == child]
+        edge = max(incoming, key=lambda edge: fmean(share * p * reductions[rows, edge]))
+        yield {
+            "task": sheet.task,
+            "criterion": sheet.criteria[child],
+            "weight": float(sheet.weights[child]),
+            "responses": len(rows),
+            "mean_loss": fmean(lost),
+            "most": float(lost.max()),
+            "max_loss_response": sheet.responses[int(rows[lost.argmax()])],
+            "parent": sheet.edges[edge].parent,
+            "kind": sheet.edges[edge].kind,
+            "retention": retention[edge],
+            "reason": sheet.edges[edge].reason,
+        }
+
+
+def _sections(figures: Figures) -> Iterator[str | ReportTable]:
+    census = figures["census"]
+    methods = figures["methods"]
+    totals = f"{census['examples']} responses to {census['rubrics']} rubrics, {census['graphs']} of them with edges"
+    yield f"{totals}, {census['exact']} inferred exactly; κ = {figures['kappa']:g}"
+    yield f"cases: edges with a child that is met: {', '.join(EDGE_KINDS)}; 95 % intervals over tasks"
+    intervals = {f"{name} (95 %)": name for name in _FIGURES}
+    means = {"mean reward": "reward", "change from flat": "change"}
+    yield ReportTable.of({"rule": "name", **intervals, **means}, _named(methods))
+    yield ReportTable.of(
+        {"gear less": "name", **intervals, "mean reward (95 %)": "reward"}, _named(figures["differences"])
+    )
+    for figure, cases in (("leakage", "violated"), ("preservation", "satisfied")):
+        by_rule = [{**one["kinds"], "all kinds": one} for one in methods.values()]
+        rows = []
+        for kind in by_rule[0]:
+            estimates = [one[kind][figure] for one in by_rule]
+            rows.append([kind, estimates[0]["cases"], estimates[0]["tasks"], *(one["value"] for one in estimates)])
+        yield ReportTable((f"{figure} by kind of edge", cases, "tasks", *methods), rows)
+    random = figures["ablations"]["random"]
+    untyped = figures["ablations"]["untyped"]
+    variants = {f"random graphs, {len(random['by_seed'])} seeds": random["mean"]}
+    variants[f"untyped, λ = {untyped['retention']:.4g}"] = untyped
+    variants |= {f"κ = {kappa}": one for kappa, one in figures["ablations"]["kappas"].items()}
+    yield ReportTable.of({"variant of gear": "name", **{name: name for name in _FIGURES}, **means}, _named(variants))
+    if not figures["losses"]:
+        yield "no criterion lost credit"
+    edge = {"needs": "parent", "kind": "kind", "reason": "reason"}
+    amounts = {"mean loss": "mean_loss", "maximum": "most", "of response": "max_loss_response"}
+    losers = [{**one, "reason": shorten(one["reason"], _MAX_REASON)} for one in figures["losses"]]
+    columns = {"largest losses: task": "task", "criterion": "criterion", **edge, **amounts}
+    yield ReportTable.of(columns, losers, left=5, most=_MAX_LOSSES)
+
+
+def _named(figures: Mapping[str, Figures]) -> list[Figures]:
+    return [{"name": name, **one} for name, one in figures.items()]
+
+
+def _notes(figures: Figures) -> Iterator[str]:
+    census = figures["census"]
+    yield from omission_notes(census["left_out"])
+    if census["unjudged"]:
+        edges = f"{census['unjudged']} of {census['edges']} edges"
+        yield f"no cases: {edges} with an end that was not judged or does not apply"
+    if figures["kappa"] == 0:
+        yield "the run has κ = 0, which makes GEAR flat aggregation"
+    tasks = {name: figures["methods"]["gear"][name]["tasks"] for name in _FIGURES}
+    few = [f"{name} {count}" for name, count in tasks.items() if count < _MANY_TASKS]
+    if few:
+        limit = f"fewer than {_MANY_TASKS}, intervals are approximate, and with one there is none"
+        yield f"tasks with a case: {', '.join(few)}; with {limit}"
+
+
+def _plots(figures: Figures) -> Iterator[Plot]:
+    variants = figures["ablations"]["kappas"].values()
+    marks = [(figures["kappa"], "the run's κ")]
+    for names in (("leakage",), ("preservation", "reward")):
+        series = [PlotSeries(name, [one[name] for one in variants], KAPPAS) for name in names]
+        yield Plot(f"{' and '.join(names)} by κ", "line", series, x_label="κ", marks=marks)
+    for name in _FIGURES:
+        estimates = {rule: one[name] for rule, one in figures["methods"].items()}
+        yield Plot(f"{name} (95 %)", "bars", [PlotSeries.with_intervals(name, estimates)])

@@ -1,0 +1,584 @@
+"""Simulated evaluations with known truth: STABLEVAL's (5.1, Tables 4, 6 and 7, Propositions), and DecompR's theory.
+
+Items have a known ambiguity, agents a known quality, and annotators known confusions. Seeds are explicit.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from jurygraph.aggregation import consensus, stakeholders
+from jurygraph.aggregation.consensus.resampling import METHODS, Method, run_each, tau_b
+from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.display import format_number
+from jurygraph.errors import PlanError
+from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.stability.measures import (
+    estimate_terms,
+    exchangeable_aggregation,
+    sign_correctness,
+    variance,
+    variance_terms,
+    weight_shift,
+)
+
+Kind = Literal["normal", "strict", "lenient", "adversarial"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+CONFUSION: Mapping[Kind, tuple[tuple[float, ...], ...]] = MappingProxyType(
+    {
+        "normal": ((0.85, 0.14, 0.01), (0.10, 0.80, 0.10), (0.01, 0.14, 0.85)),
+        "strict": ((0.92, 0.08, 0.00), (0.35, 0.60, 0.05), (0.10, 0.55, 0.35)),
+        "lenient": ((0.35, 0.55, 0.10), (0.05, 0.60, 0.35), (0.00, 0.08, 0.92)),
+        "adversarial": ((1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3)),
+    }
+)
+"""Label probabilities of each kind for a clear item, a row for each true class; adversarial annotators guess."""
+CLASSES = 3
+VALUES = (0.0, 0.5, 1.0)
+PARTIAL = 0.35
+"""Share of the responses that are not right which are partly right."""
+CLEAR = (2.0, 12.0)
+HARD = (6.0, 3.0)
+"""Parameters of the beta distributions of the ambiguity of clear and of hard items."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Setting of a simulation (STABLEVAL, section 5.1). The default is the paper's base configuration.
+
+    Attributes:
+        qualities: for each agent, the probability that its response is right.
+        items: number of items of each agent.
+        pool: number of annotators of each kind, in the order of `KINDS`.
+        annotators: number of annotators drawn from the pool, again for each seed; None: all of them.
+        labels: number of labels of each item, by different annotators.
+        hard: the probability that an item is hard.
+        ambiguous: False if no item is ambiguous, so that labels follow the confusions alone, as in STABLEVAL's model
+            (3.2); `hard` then has no effect.
+    """
+
+    qualities: tuple[float, ...] = (0.85, 0.80, 0.70, 0.55, 0.35, 0.20)
+    items: int = 500
+    pool: tuple[int, int, int, int] = (18, 6, 4, 2)
+    annotators: int | None = None
+    labels: int = 5
+    hard: float = 0.2
+    ambiguous: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.labels <= self.annotator_count <= sum(self.pool):
+            counts = f"{self.labels} labels, {self.annotator_count} annotators and a pool of {sum(self.pool)}"
+            raise PlanError(f"{counts}: expected a smaller number, or the same, before each other one")
+
+    @property
+    def annotator_count(self) -> int:
+        """Return the number of annotators that take part."""
+        return sum(self.pool) if self.annotators is None else self.annotators
+
+    @property
+    def shares(self) -> Floats:
+        """Return P(z) of each agent's items, [agents, 3]."""
+        right = np.array(self.qualities)
+        return np.column_stack([(1.0 - PARTIAL) * (1.0 - right), PARTIAL * (1.0 - right), right])
+
+
+@dataclass(frozen=True)
+class SimulatedEvaluation:
+    """A simulated evaluation with its true values.
+
+    Attributes:
+        item, agent, annotator, label: codes, row by row, [N·labels]; the rows of an item are contiguous, and so are the
+            items of an agent.
+        kinds: kind of each annotator, [A].
+        confusions: how each labels a clear item, [A,3,3].
+        truth: the class z of each item, [N].
+        ambiguity: d of each item, [N], in [0, 1]: its labels are drawn from (1-d)·π + d/3.
+    """
+
+    setting: Setting
+    item: Ints
+    agent: Ints
+    annotator: Ints
+    label: Ints
+    kinds: tuple[Kind, ...]
+    confusions: Floats
+    truth: Ints
+    ambiguity: Floats
+
+    @property
+    def true_scores(self) -> Floats:
+        """Return the mean credit of each agent's items by their true classes, [agents]."""
+        return self.scores(np.eye(CLASSES)[self.truth])
+
+    def scores(self, posterior: Floats) -> Floats:
+        """Return the mean credit of each agent's items by a posterior of the items [N,3], [agents]."""
+        return np.asarray((posterior @ VALUES).reshape(len(self.setting.qualities), -1).mean(axis=1))
+
+
+def stableval(setting: Setting, seed: int) -> SimulatedEvaluation:
+    """Simulate an evaluation; the same setting and seed (of `numpy.random.default_rng`) give the same labels."""
+    generator = np.random.default_rng(seed)
+    pool = np.repeat(np.arange(len(KINDS)), setting.pool)
+    return simulate_with(setting, generator.permutation(pool)[: setting.annotator_count], generator)
+
+
+def simulate_with(setting: Setting, kinds: Ints, generator: np.random.Generator) -> SimulatedEvaluation:
+    """Simulate an evaluation by annotators of these kinds, as indices of `KINDS`, [A]."""
+    agents = len(setting.qualities)
+    labels = setting.labels
+    total = agents * setting.items
+    agent = np.repeat(np.arange(agents), setting.items)
+    truth = _draw_classes(setting.shares.cumsum(axis=1)[agent], generator)
+    hard = generator.random(total) < setting.hard
+    ambiguity = np.where(hard, generator.beta(*HARD, total), generator.beta(*CLEAR, total)) * setting.ambiguous
+    item = np.repeat(np.arange(total), labels)
+    annotator = generator.random((total, len(kinds))).argsort(axis=1)[:, :labels].ravel()
+    confusions = np.array([CONFUSION[kind] for kind in KINDS])[kinds]
+    blurred = ambiguity[item, None]
+    probabilities = (1.0 - blurred) * confusions[annotator, truth[item]] + blurred / CLASSES
+    return SimulatedEvaluation(
+        setting=setting,
+        item=item,
+        agent=agent[item],
+        annotator=annotator,
+        label=_draw_classes(probabilities.cumsum(axis=1), generator),
+        kinds=tuple(KINDS[kind] for kind in kinds.tolist()),
+        confusions=confusions,
+        truth=truth,
+        ambiguity=ambiguity,
+    )
+
+
+def _draw_classes(cumulative: Floats, generator: np.random.Generator) -> Ints:
+    """Draw a class for each row of cumulated probabilities, [rows, 3]."""
+    return np.asarray((generator.random(len(cumulative))[:, None] >= cumulative[:, :-1]).sum(axis=1))
+
+
+Sweep = Literal["labels", "gaps", "adversarial", "strict", "lenient", "hard"]
+Cells = tuple[float, float, float]
+"""Majority, hard Dawid-Skene, and posterior expected credit."""
+
+
+class Configuration(NamedTuple):
+    """A row of the paper's tables: its sweep, its setting, and the numbers printed for the three methods.
+
+    `mse` is in 10⁻³ (Table 4), `accuracy` in % (Table 6), `tau_b` is that with the true order (Table 7).
+    """
+
+    sweep: Sweep
+    setting: Setting
+    mse: Cells
+    accuracy: Cells
+    tau_b: Cells
+
+
+_Row = tuple[Setting, Cells, Cells, Cells]
+
+
+def _pool(normal: int, strict: int, lenient: int, adversarial: int) -> Setting:
+    return Setting(pool=(normal, strict, lenient, adversarial))
+
+
+_TIGHT = Setting(qualities=(0.75, 0.70, 0.65, 0.60, 0.55, 0.50))
+_BASE = ((2.62, 1.56, 2.36), (99.8, 99.9, 99.9), (0.996, 0.997, 0.997))
+_MILD = ((2.02, 1.38, 2.05), (99.8, 99.8, 99.9), (0.996, 0.997, 0.997))
+
+_ROWS: Mapping[Sweep, Mapping[str, _Row]] = {
+    "labels": {
+        "labels_3": (Setting(labels=3), (4.78, 3.59, 5.71), (99.2, 99.2, 99.6), (0.985, 0.984, 0.992)),
+        "labels_5": (Setting(), *_BASE),
+        "labels_7": (Setting(labels=7), (1.73, 1.02, 1.44), (99.8, 99.7, 99.7), (0.996, 0.993, 0.995)),
+        "labels_9": (Setting(labels=9), (1.09, 0.70, 0.96), (100.0, 99.8, 99.9), (1.000, 0.997, 0.997)),
+    },
+    "gaps": {
+        "gaps_tight": (_TIGHT, (0.59, 0.46, 0.72), (96.9, 97.6, 97.6), (0.939, 0.952, 0.953)),
+        "gaps_wide": (Setting(), *_BASE),
+    },
+    "adversarial": {
+        "adv_00": (_pool(20, 6, 4, 0), *_MILD),
+        "adv_10": (_pool(17, 5, 5, 3), (3.14, 1.69, 2.58), (99.9, 99.9, 99.9), (0.997, 0.997, 0.999)),
+        "adv_20": (_pool(15, 5, 4, 6), (4.29, 2.04, 3.21), (99.6, 99.5, 99.7), (0.993, 0.991, 0.995)),
+        "adv_30": (_pool(13, 4, 4, 9), (6.31, 2.57, 4.11), (99.2, 99.6, 99.8), (0.984, 0.992, 0.996)),
+        "adv_40": (_pool(11, 4, 3, 12), (8.42, 3.47, 5.54), (98.8, 99.7, 99.8), (0.977, 0.993, 0.996)),
+    },
+    "strict": {
+        "strict_00": (_pool(26, 0, 4, 0), (1.93, 1.31, 1.79), (99.9, 99.8, 99.9), (0.997, 0.997, 0.997)),
+        "strict_10": (_pool(23, 3, 4, 0), (1.85, 1.32, 1.90), (99.9, 99.6, 99.9), (0.997, 0.992, 0.997)),
+        "strict_20": (_pool(20, 6, 4, 0), *_MILD),
+        "strict_30": (_pool(17, 9, 4, 0), (2.53, 1.51, 2.29), (99.7, 99.9, 99.9), (0.993, 0.997, 0.997)),
+        "strict_40": (_pool(14, 12, 4, 0), (3.65, 1.69, 2.60), (99.7, 99.8, 99.8), (0.994, 0.996, 0.996)),
+    },
+    "lenient": {
+        "lenient_00": (_pool(24, 6, 0, 0), (1.77, 1.23, 1.77), (99.8, 99.8, 99.9), (0.996, 0.996, 0.997)),
+        "lenient_10": (_pool(21, 6, 3, 0), (1.89, 1.33, 1.97), (99.9, 99.8, 99.9), (0.997, 0.996, 0.997)),
+        "lenient_20": (_pool(18, 6, 6, 0), (2.33, 1.51, 2.23), (99.8, 99.9, 99.9), (0.997, 0.997, 0.997)),
+        "lenient_30": (_pool(15, 6, 9, 0), (3.14, 1.65, 2.51), (99.7, 99.8, 99.7), (0.993, 0.996, 0.995)),
+        "lenient_40": (_pool(12, 6, 12, 0), (4.44, 1.87, 2.86), (99.5, 99.7, 99.7), (0.991, 0.995, 0.995)),
+    },
+    "hard": {
+        "hard_00": (Setting(hard=0.0), (1.10, 0.36, 0.60), (99.9, 100.0, 100.0), (0.997, 1.000, 1.000)),
+        "hard_10": (Setting(hard=0.1), (1.78, 0.83, 1.29), (99.6, 99.8, 99.9), (0.992, 0.996, 0.997)),
+        "hard_20": (Setting(), *_BASE),
+    },
+}
+
+CONFIGURATIONS: Mapping[str, Configuration] = MappingProxyType(
+    {name: Configuration(sweep, *row) for sweep, rows in _ROWS.items() for name, row in rows.items()}
+)
+"""The rows of Tables 4, 6 and 7, by the names that the authors' files use. Equal settings have equal numbers."""
+
+
+FIGURES = ("mse", "accuracy", "tau_b")
+Advance = Callable[[int], None]
+
+
+def recovery(
+    settings: Mapping[str, Setting], seeds: Sequence[int], jobs: int = 1, advance: Advance | None = None
+) -> dict[str, Floats]:
+    """Return the recovery by majority vote (ties to the highest class), hard Dawid-Skene and STABLEVAL, by setting.
+
+    The axes are seeds, methods and `FIGURES`, [S,M,F]: the mean squared error of the agents' scores (`mse`), the share
+    of pairs of agents in their true order (`accuracy`), and `tau_b` with the true order. The latter two methods share
+    one estimate by preset `paper-synthetic`, as in the paper.
+
+    Args:
+        settings: by name; equal settings are simulated once.
+        seeds: one evaluation for each.
+        jobs: number of processes.
+        advance: called with 1 after each evaluation.
+    """
+    runs = [(setting, seed) for setting in dict.fromkeys(settings.values()) for seed in seeds]
+    figures_by_run = dict(zip(runs, run_each(_measure_recovery, runs, jobs, advance), strict=True))
+    return {name: np.array([figures_by_run[setting, seed] for seed in seeds]) for name, setting in settings.items()}
+
+
+def _measure_recovery(run: tuple[Setting, int]) -> Floats:
+    simulated = stableval(*run)
+    true = simulated.true_scores
+    rows = np.ones(len(simulated.item), dtype=np.bool_)
+    figures = []
+    for estimated in scores_by_method(simulated, rows, preset="paper-synthetic"):
+        error = np.mean((estimated - true) ** 2)
+        figures.append([error, pair_order_accuracy(estimated, true), tau_b(true, estimated)])
+    return np.array(figures)
+
+
+def scores_by_method(simulated: SimulatedEvaluation, rows: Bools, **model: Any) -> list[Floats]:
+    """Return the mean credit of each agent's items by these rows: [agents], by method, with a model of `fit`.
+
+    Majority vote breaks ties towards the highest class. Each agent needs an item.
+    """
+    columns = simulated.item[rows], simulated.annotator[rows], simulated.label[rows]
+    fitted = consensus.fit(*columns, n_classes=CLASSES, **model)
+    majority = consensus.majority_vote(*columns, ties="highest", classes=range(CLASSES))
+    agents = len(simulated.setting.qualities)
+    scores = []
+    for estimate in (majority, fitted.hard_labels(), fitted):
+        agent = np.array(estimate.items) // simulated.setting.items
+        credit = np.bincount(agent, weights=estimate.posterior @ VALUES, minlength=agents)
+        scores.append(np.asarray(credit / np.bincount(agent, minlength=agents)))
+    return scores
+
+
+def pair_order_accuracy(scores: Floats, true: Floats) -> float:
+    """Return the share of pairs that are in the true order; a tie on one side only counts half."""
+    one, other = (np.sign(np.subtract.outer(each, each))[np.triu_indices(len(each), 1)] for each in (scores, true))
+    return float(np.where(one == other, 1.0, np.where(one * other == 0.0, 0.5, 0.0)).mean())
+
+
+SIZES = (100, 400, 1600, 6400)
+"""Items of each agent."""
+FRACTION = 0.7
+"""Share of the annotators in a subset."""
+SUBSETS = 2
+"""Subsets of each evaluation."""
+MODEL = Setting(ambiguous=False)
+"""The paper's base configuration without ambiguity: STABLEVAL's model is then correctly specified."""
+
+
+class SubsetShifts(NamedTuple):
+    """Comparison of R with subsets R' over simulated evaluations: the axes are seeds, subsets and methods, [S,B,M].
+
+    Attributes:
+        shift: max_a |S_R(a) - S_R'(a)|, which Proposition 2 lets go to 0 with the number of items. It goes to the
+            difference of the limits, which depend on who labels.
+        tau_b: between the two rankings; Proposition 1 says E[τ_b] < 1 of majorities decided by one vote.
+        decided_by_one: share of the items whose majority by R leads by one vote, [S].
+    """
+
+    shift: Floats
+    tau_b: Floats
+    decided_by_one: Floats
+
+
+def measure_shifts(
+    setting: Setting, seeds: Sequence[int], jobs: int = 1, advance: Advance | None = None
+) -> SubsetShifts:
+    """Return how scores and rankings change when 70 % of the annotators remain (STABLEVAL, Propositions 1 and 2).
+
+    The model's parameters are the maximum likelihood estimates, computed until they converge, as Proposition 2 assumes.
+    Each seed is one evaluation, with `SUBSETS` subsets.
+    """
+    results = run_each(_measure_shift, [(setting, seed) for seed in seeds], jobs, advance)
+    return SubsetShifts(*(np.array(column) for column in zip(*results, strict=True)))
+
+
+def _measure_shift(run: tuple[Setting, int]) -> tuple[Floats, Floats, float]:
+    setting, seed = run
+    simulated = stableval(setting, seed)
+    generator = np.random.default_rng([seed, SUBSETS])
+    count = len(simulated.kinds)
+    kept = [np.ones(count, dtype=np.bool_)]
+    for _ in range(SUBSETS):
+        kept.append(np.isin(np.arange(count), generator.permutation(count)[: int(FRACTION * count)]))
+    whole, *parts = (
+        scores_by_method(simulated, one[simulated.annotator], prior_confusion=1.0, prior_mu=1.0) for one in kept
+    )
+    shifts = [np.abs(np.subtract(scores, whole)).max(axis=1) for scores in parts]
+    taus = [[tau_b(*pair) for pair in zip(whole, scores, strict=True)] for scores in parts]
+    majority = consensus.majority_vote(simulated.item, simulated.annotator, simulated.label, classes=range(CLASSES))
+    return np.array(shifts), np.array(taus), float((majority.margin == 1).mean())
+
+
+STAKEHOLDERS = (2, 3, 5, 8)
+GROUPS = (2, 4, 8, 16)
+"""Numbers of responses in a group, all even; the paper's is 8."""
+PAPER = {0.5: 0.78, 1.0: 0.86, 1.5: 0.90, 2.0: 0.93, 3.0: 0.97, 4.0: 0.98}
+"""P(correct sign) by SNR at G = 8 (B.4.3)."""
+VARIANTS = 1000
+"""Scores of one response in an evaluation, and groups for each SNR."""
+DRIFT = 0.03
+ESTIMATION = 0.08
+SHARED = 0.05
+"""Standard deviations of η_i, δ_i and ε, for utilities from 0 to 1."""
+_TITLES = {
+    "estimation": "I, estimation",
+    "aggregation": "II, weights",
+    "shared": "III, shared",
+    "cross": "cross",
+    "semantic": "σ²_Sem",
+    "exchangeable": "II by Prop. 1",
+    "shift": "Var[ΔR_w]",
+}
+
+
+def known_judge(n: int) -> tuple[Floats, Floats, Floats]:
+    """Return w* (Eq. 10 with d_i from 1 to 5 and τ = 5), u* from 0.2 to 0.9, and Cov(η): exchangeable, zero-sum."""
+    covariance = DRIFT**2 * n / (n - 1) * (np.eye(n) - 1.0 / n)
+    return stakeholders.weights(np.linspace(1.0, 5.0, n)), np.linspace(0.2, 0.9, n), covariance
+
+
+def true_figures(n: int) -> dict[str, float]:
+    """Return Theorem 1's terms of `known_judge`, Term II by Proposition 1, σ²_Sem, and Var[ΔR_w], by their names."""
+    weights, utilities, covariance = known_judge(n)
+    terms = variance_terms(weights, utilities, covariance, np.full(n, ESTIMATION**2), SHARED**2)
+    exchangeable = exchangeable_aggregation(utilities, DRIFT**2)
+    shift = terms.aggregation + terms.cross
+    return {**terms._asdict(), "semantic": terms.total, "exchangeable": exchangeable, "shift": shift}
+
+
+def measure_judge(n: int, seed: int) -> dict[str, float]:
+    """Return what the studies measure on variants that `known_judge` scored, by the names of `true_figures`."""
+    rng = np.random.default_rng([seed, n])
+    target, true_utilities, _ = known_judge(n)
+    drawn = rng.normal(size=(VARIANTS, n))
+    weights = target + DRIFT * math.sqrt(n / (n - 1)) * (drawn - drawn.mean(axis=1, keepdims=True))
+    utilities = true_utilities + ESTIMATION * rng.normal(size=(VARIANTS, n))
+    scores = np.sum(weights * utilities, axis=1) + SHARED * rng.normal(size=VARIANTS)
+    drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
+    return {
+        **estimate_terms(weights, utilities, scores)._asdict(),
+        "semantic": variance(scores, ddof=1),
+        "exchangeable": exchangeable_aggregation(utilities.mean(axis=0), drift),
+        "shift": variance(weight_shift(weights, weights.mean(axis=0), utilities), ddof=1),
+    }
+
+
+def measure_signs(snr: float, group: int, seed: int) -> float:
+    """Return the share of groups in which a response one standard deviation above the mean has an advantage above 0.
+
+    Half of the group is as far above the mean as the other half is below it; the noise has the variance 1.
+    """
+    rng = np.random.default_rng([seed, group, round(10 * snr)])
+    rewards = math.sqrt(snr) * np.resize([1.0, -1.0], group) + rng.normal(size=(VARIANTS, group))
+    return float(np.mean(rewards[:, 0] > rewards.mean(axis=1)))
+
+
+def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of `terms` and `signs`: the `formula`, and what is `simulated` by each seed."""
+    terms = []
+    for n in STAKEHOLDERS:
+        found = [measure_judge(n, seed) for seed in seeds]
+        for name, value in true_figures(n).items():
+            simulated = [one[name] for one in found]
+            terms.append({"name": name, "stakeholders": n, "formula": value, "simulated": simulated})
+    signs = []
+    for snr in PAPER:
+        for group in GROUPS:
+            shares = [measure_signs(snr, group, seed) for seed in seeds]
+            formula = sign_correctness(snr, group)
+            signs.append({"name": snr, "group": group, "formula": formula, "simulated": shares})
+    return {"terms": terms, "signs": signs}
+
+
+def decompr_sections(found: dict[str, list[dict[str, Any]]]) -> Iterator[str | ReportTable]:
+    """Yield the tables of `simulate_decompr`: formulas and simulated means, and the paper's numbers."""
+    if not found:
+        return
+    yield f"DecompR: sd of η {DRIFT:g}, of δ {ESTIMATION:g}, of ε {SHARED:g}; {VARIANTS} variants for each seed"
+    header = [title for n in STAKEHOLDERS for title in (f"n={n}", "simulated")]
+    rows = [[title, *_cells(found["terms"], name)] for name, title in _TITLES.items()]
+    yield ReportTable(["Theorem 1, Proposition 1", *header], rows, digits=5)
+    header = [title for group in GROUPS for title in (f"G={group}", "simulated")]
+    rows = [[f"{snr:g}", *_cells(found["signs"], snr), f"{paper:.2f}"] for snr, paper in PAPER.items()]
+    yield ReportTable(["Proposition 2: SNR", *header, "paper, G=8"], rows, digits=3)
+
+
+def _cells(rows: Sequence[dict[str, Any]], name: object) -> list[object]:
+    own = [row for row in rows if row["name"] == name]
+    return [cell for row in own for cell in (row["formula"], float(np.mean(row["simulated"])))]
+
+
+Part = Sweep | Literal["propositions", "decompr"]
+PARTS: tuple[Part, ...] = (*get_args(Sweep), "propositions", "decompr")
+_SCALED = {"mse": 1000.0, "accuracy": 100.0, "tau_b": 1.0}
+_NORMAL = 1.959963984540054
+_TABLES = (("mse", "Table 4: MSE, 10⁻³", 2), ("accuracy", "Table 6: in order, %", 1), ("tau_b", "Table 7: τ_b", 3))
+
+
+class SimulatedMean(NamedTuple):
+    """The mean of a figure over the seeds, its standard error (None with one seed), and the paper's number."""
+
+    mean: float
+    error: float | None
+    paper: float | None = None
+
+    def text(self, digits: int) -> str:
+        """Return the mean, with its standard error in parentheses."""
+        mean = format_number(self.mean, digits)
+        return mean if self.error is None else f"{mean} ({format_number(self.error, digits)})"
+
+
+ByMethod = dict[Method, SimulatedMean]
+Row = dict[str, Any]
+
+
+def configurations_of(parts: Sequence[Part]) -> dict[str, Configuration]:
+    """Return the configurations of the sweeps among these parts, by name."""
+    return {name: one for name, one in CONFIGURATIONS.items() if one.sweep in parts}
+
+
+def count_evaluations(parts: Sequence[Part], seeds: Sequence[int]) -> int:
+    """Return the number of evaluations that `report` simulates, without those of DecompR's theory."""
+    distinct = len({one.setting for one in configurations_of(parts).values()})
+    return len(seeds) * (distinct + len(SIZES) * ("propositions" in parts))
+
+
+def report(
+    parts: Sequence[Part], seeds: Sequence[int], jobs: int = 1, advance: Advance = lambda evaluations: None
+) -> Report:
+    """Simulate and measure; `advance` is called with 1 after each evaluation. A part that was not chosen is empty.
+
+    - `recovery` (Tables 4, 6 and 7), by configuration: MSE of the agents' scores in 10⁻³, pairs of agents in order
+      in %, τ_b.
+    - `propositions`: scores by all annotators compared with those by a random subset, a `fraction` of them in
+      `subsets` subsets of each evaluation, for numbers of `items` of each agent: the fields of `SubsetShifts` by
+      method, and `same_order`, the share of subsets that change none of the order.
+    - `decompr`: Theorem 1's `terms` and the `signs` of Proposition 2, each by formula and for each seed.
+
+    The results do not depend on `jobs`, the number of processes.
+    """
+    rows = _recovery_rows(configurations_of(parts), seeds, jobs, advance)
+    propositions = list(_shift_rows(seeds, jobs, advance)) if "propositions" in parts else []
+    decompr = simulate_decompr(seeds) if "decompr" in parts else {}
+    figures = {
+        "seed": seeds[0],
+        "seeds": len(seeds),
+        "recovery": rows,
+        "propositions": propositions,
+        "decompr": decompr,
+        "fraction": FRACTION,
+        "subsets": SUBSETS,
+    }
+    several = f"means over seeds {seeds[0]} to {seeds[-1]} (standard error)"
+    sections: list[str | ReportTable] = [f"{several if len(seeds) > 1 else f'seed {seeds[0]}'}, and the paper's number"]
+    for name, title, digits in _TABLES:
+        columns = [title, *(title for method in METHODS for title in (method, "paper"))]
+        cells = [[row["name"], *_beside_paper(row[name], digits)] for row in rows]
+        sections.append(ReportTable(columns, cells, digits=digits))
+    sections += [*_proposition_sections(propositions), *decompr_sections(decompr)]
+    return Report(figures, sections, plots=list(_plots(rows, propositions)))
+
+
+def _recovery_rows(
+    configurations: Mapping[str, Configuration], seeds: Sequence[int], jobs: int, advance: Advance
+) -> list[Row]:
+    rows = []
+    settings = {name: one.setting for name, one in configurations.items()}
+    for name, found in recovery(settings, seeds, jobs, advance).items():
+        row: Row = {"name": name, "sweep": configurations[name].sweep}
+        for place, figure in enumerate(FIGURES):
+            papers = getattr(configurations[name], figure)
+            columns = zip(METHODS, (_SCALED[figure] * found[:, :, place]).T, papers, strict=True)
+            row[figure] = {method: _mean(by_seed, paper) for method, by_seed, paper in columns}
+        rows.append(row)
+    return rows
+
+
+def _shift_rows(seeds: Sequence[int], jobs: int, advance: Advance) -> Iterator[Row]:
+    for items in SIZES:
+        found = measure_shifts(replace(MODEL, items=items), seeds, jobs, advance)
+        row: Row = {"items": items, "decided_by_one": float(found.decided_by_one.mean())}
+        for name, values in (("shift", found.shift), ("tau_b", found.tau_b)):
+            by_method = zip(METHODS, values.mean(axis=1).T, strict=True)
+            row[name] = {method: _mean(by_seed) for method, by_seed in by_method}
+        same = (found.tau_b > 1.0 - 1e-9).mean(axis=(0, 1)).tolist()
+        yield row | {"same_order": dict(zip(METHODS, same, strict=True))}
+
+
+def _mean(by_seed: Floats, paper: float | None = None) -> SimulatedMean:
+    error = float(by_seed.std(ddof=1) / np.sqrt(len(by_seed))) if len(by_seed) > 1 else None
+    return SimulatedMean(float(by_seed.mean()), error, paper)
+
+
+def _beside_paper(means: ByMethod, digits: int) -> Iterator[object]:
+    for one in means.values():
+        yield one.text(digits)
+        yield one.paper
+
+
+def _proposition_sections(rows: Sequence[Row]) -> Iterator[str | ReportTable]:
+    if not rows:
+        return
+    subset = f"{FRACTION:.0%} of the annotators, {SUBSETS} subsets for each seed"
+    yield f"propositions: scores by all annotators and by {subset}; no item is ambiguous"
+    changes = [[row["items"], *(one.text(4) for one in row["shift"].values())] for row in rows]
+    yield ReportTable(["largest change of a score, by items of an agent", *METHODS], changes)
+    orders = []
+    for row in rows:
+        ranks = [cell for name in METHODS for cell in (row["tau_b"][name].text(4), f"{row['same_order'][name]:.1%}")]
+        orders.append([row["items"], row["decided_by_one"], *ranks])
+    unchanged = [title for method in METHODS for title in (f"τ_b {method}", "unchanged")]
+    yield ReportTable(["order, by items of an agent", "decided by one", *unchanged], orders)
+
+
+def _plots(recovered: Sequence[Row], propositions: Sequence[Row]) -> Iterator[Plot]:
+    if recovered:
+        names = [row["name"] for row in recovered]
+        series = []
+        for method in METHODS:
+            means = [row["mse"][method] for row in recovered]
+            low = [one.mean - _NORMAL * (one.error or 0.0) for one in means]
+            high = [one.mean + _NORMAL * (one.error or 0.0) for one in means]
+            series.append(PlotSeries(method, [one.mean for one in means], names, low, high))
+            series.append(PlotSeries(f"{method}, paper", [one.paper for one in means], names))
+        yield Plot("error of agents' scores", "points", series, y_label="MSE, 10⁻³")
+    if propositions:
+        items = [row["items"] for row in propositions]
+        series = [PlotSeries(name, [row["shift"][name].mean for row in propositions], items) for name in METHODS]
+        title = f"largest change by {FRACTION:.0%} of the annotators"
+        yield Plot(title, "line", series, x_label="items of an agent", has_log_scale=True)

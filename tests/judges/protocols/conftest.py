@@ -1,8 +1,0 @@
-"""Each test has a cache of its own, so that no reply is shared."""
-
-import pytest
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path_factory.mktemp("cache")))
