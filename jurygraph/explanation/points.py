@@ -154,7 +154,6 @@ def _part_lines(one: ExplainedTerm, parts: Sequence[_Part]) -> tuple[PointsLine,
 
 
 def _merge(lines: Sequence[PointsLine]) -> PointsLine:
-    """Return lines that are alike but for their names as one."""
     names = tuple(sorted(line.names[0] for line in lines))
     sums = {"points": fsum(line.points for line in lines), "lost": fsum(line.lost for line in lines)}
     return lines[0].model_copy(update={"names": names, **sums})

@@ -278,7 +278,6 @@ def profiles(
 
 
 def _profile_lines(found: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:
-    """Return a table of the constraints, and lines on tensions and on constraints that were dropped."""
     rows = [
         [task.id, profile.id, f"{one.id}: {one.text}", one.quote, one.kind, one.restrictiveness]
         for task, result in found

@@ -78,7 +78,6 @@ def show(
 
 
 def _show_response(run: Run, response: str, texts: bool) -> None:
-    """Print a trace in full, with query and text of the response whole or as one line."""
     from jurygraph.cli.render.trace import text_lines, trace_lines  # lazily: they load NumPy
 
     explained = run.explain(response).explained
@@ -88,7 +87,6 @@ def _show_response(run: Run, response: str, texts: bool) -> None:
 
 
 def _print_if_unfinished(run: Run) -> None:
-    """Print how many tasks are scored in a run that is not closed."""
     if not run.is_closed:
         state = f"{run.tasks_scored} of {run.header.extent.tasks} tasks are scored so far"
         print_message(f"{state}; the same score command continues, without --limit if it has one")

@@ -100,7 +100,6 @@ def _name_components(run: Run) -> dict[str, str]:
 
 
 def _find_column(run: Run, option: str, name: str) -> _Column:
-    """Return the column with this name. Raises `InputError` for an unknown one."""
     if name in _FIXED:
         return _FIXED[name]
     if name == "gates":

@@ -67,7 +67,6 @@ def possible_reward_line(run: "Run", combiners: "Mapping[str, Combiner]") -> str
 
 
 def _format_mean(row: "AgentRow") -> float | str | None:
-    """Return the mean reward, with the number of rewards that failed and are not part of it."""
     left_out = row.responses - row.scored
     return row.mean if left_out == 0 else f"{format_number(row.mean)} ({left_out} left out)"
 

@@ -184,7 +184,6 @@ def omission_line(total: int, most: int | None) -> list[str]:
 
 
 def _visible_cells(cells: Sequence[str]) -> Sequence[str]:
-    """Return the cells of a column as they are printed."""
     text = "".join(cells)
     if text.isascii() and text.isprintable():  # one check for the whole column
         return cells
@@ -192,7 +191,6 @@ def _visible_cells(cells: Sequence[str]) -> Sequence[str]:
 
 
 def _width(cells: Sequence[str]) -> int:
-    """Return the number of terminal cells that the widest of the cells takes."""
     return max(map(_length_function(cells), cells))
 
 

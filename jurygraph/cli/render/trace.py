@@ -234,7 +234,6 @@ def _describe_majority(columns: ScoreArrays) -> str:
 
 
 def _judge_lines(trace: Trace) -> Iterator[str]:
-    """Return a line for each question that several judges answered: their answers."""
     answers: dict[str, list[str]] = {}
     for one in trace.verdicts:
         if one.judge is not None and one.about == trace.response_id:
@@ -340,7 +339,6 @@ def _format(value: Any) -> str:
 
 
 def _explain_no_call(verdict: RecordedVerdict) -> str:
-    """Explain why there is no call behind a verdict."""
     evaluator = escape_line(verdict.evaluator)
     if verdict.gated_by is not None:
         return f"no call: the question was not put to {evaluator}, because of {escape_line(verdict.gated_by)}"
