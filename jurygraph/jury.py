@@ -33,11 +33,12 @@ from jurygraph.graphs.state import (
     GroupLike,
     PlannedGroup,
     RunContext,
+    call_within_limit,
+    may_take_long,
     plan_group,
     read_groups,
     split_into_batches,
 )
-from jurygraph.graphs.time_limits import call_within_limit, may_take_long
 from jurygraph.messages import require_type
 from jurygraph.models.gateway import NO_GATEWAYS, Gateways
 from jurygraph.safety.redaction import redacted_errors, refuse_secrets_in_config

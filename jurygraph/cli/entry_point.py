@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         _run(argv)
     except SystemExit as end:
-        limits = sys.modules.get("jurygraph.graphs.time_limits")
+        limits = sys.modules.get("jurygraph.graphs.state")
         if argv is None and limits is not None and limits.LEFT_ALONE:  # the interpreter could not destroy these tasks
             sys.stdout.flush()
             sys.stderr.flush()

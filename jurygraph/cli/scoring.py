@@ -26,7 +26,7 @@ from jurygraph.messages import quote
 if TYPE_CHECKING:
     import asyncio
 
-    from jurygraph.runs.reports.estimate import CallCosts, Forecast
+    from jurygraph.runs.reports.summary import CallCosts, Forecast
     from jurygraph.runs.workflows.scoring_session import ScoringSession
     from jurygraph.schema import Config
     from jurygraph.sources import TableColumns
@@ -172,7 +172,7 @@ def print_plan_notes(session: "ScoringSession") -> None:
 
 
 def _print_interrupted(session: "ScoringSession", is_planned: bool) -> None:
-    from jurygraph.runs.reports.estimate import count_requests
+    from jurygraph.runs.reports.summary import count_requests
 
     if is_planned:
         kept = f"finished tasks are kept in {session.folder}. Run the same command again to continue"
@@ -241,7 +241,7 @@ def _write_job(place: Path, folder: Path, run: StudyRun, options: ScoreOptions) 
 
 def _cost_table(forecasts: "Mapping[str, Forecast]") -> tuple[dict[str, object], list[str]]:
     """Return what the runs of a study take, as JSON and as lines."""
-    from jurygraph.runs.reports.estimate import ASSUMPTIONS, CallEstimate
+    from jurygraph.runs.reports.summary import ASSUMPTIONS, CallEstimate
 
     rows: list[list[object]] = []
     for name, one in forecasts.items():
@@ -258,7 +258,7 @@ def _cost_table(forecasts: "Mapping[str, Forecast]") -> tuple[dict[str, object],
 
 def _score_job(job: ScoreOptions, runner: "asyncio.Runner", printed: set[str]) -> ScoreOptions:
     """Score a run of a study; return its options with what is left of the limits. Failures are counted and printed."""
-    from jurygraph.runs.reports.estimate import count_requests
+    from jurygraph.runs.reports.summary import count_requests
 
     with open_session(job, printed) as session:
         score_remaining(session, runner)

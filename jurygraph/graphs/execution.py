@@ -28,8 +28,7 @@ from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorIn
 from jurygraph.agents.worker_pool import WorkFailed
 from jurygraph.errors import RUN_ENDING, InputError, JurygraphError, PlanError, TimeLimitExceeded
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask, Stamp, make_stamp
-from jurygraph.graphs.state import RunContext
-from jurygraph.graphs.time_limits import CallLimits, Result, clients_of, time_limit
+from jurygraph.graphs.state import CallLimits, Result, RunContext, clients_of, time_limit
 from jurygraph.messages import first_validation_error
 from jurygraph.models.request import DERIVE, CallLog, Fault
 from jurygraph.safety.evidence import read_text, search_off_loop

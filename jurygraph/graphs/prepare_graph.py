@@ -22,8 +22,14 @@ from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.errors import ConfigError, ModelError, PlanError, name_part
 from jurygraph.graphs import annotate_graph
 from jurygraph.graphs.routing import DATA, required_material
-from jurygraph.graphs.state import AnnotateInput, BatchContext, PrepareState, RunContext, TaskPlanning
-from jurygraph.graphs.time_limits import call_within_limit
+from jurygraph.graphs.state import (
+    AnnotateInput,
+    BatchContext,
+    PrepareState,
+    RunContext,
+    TaskPlanning,
+    call_within_limit,
+)
 from jurygraph.messages import name_type, nearest_name, shorten
 from jurygraph.schema import (
     Audience,

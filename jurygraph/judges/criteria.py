@@ -34,8 +34,8 @@ from jurygraph.concurrency import each_answered
 from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import require_type
+from jurygraph.models.judge_client import p_true
 from jurygraph.models.request import Reply
-from jurygraph.models.structured import p_true
 from jurygraph.prompts import Prompt, load_prompt
 from jurygraph.schema import Audience, Criterion, FrozenModel, Layer, Question, Stakeholder, TaskView, Verdict
 from jurygraph.schema.frozen_model import Flag, Id, ParamsModel, Positive, Unit, require_unique

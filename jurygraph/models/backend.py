@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from jurygraph.models.limits import retry_after
 from jurygraph.models.request import ACCESS_KINDS, MAX_ERROR_BYTES, RETRYABLE, Fault, Reply, Request, SchemaMode
-from jurygraph.safety.fence import MARK_LENGTH
+from jurygraph.safety.gates import MARK_LENGTH
 from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import Price
 

@@ -1,32 +1,403 @@
-"""Send one group's requests to its model: structured replies, one deadline, and a record of every call."""
+"""Send one group's requests to its model: structured replies, one deadline, and a record of every call.
+
+A reply counts as a whole or not at all, without one section of reasoning at its beginning and one code fence around all
+the rest. JSON inside it is not searched for: a quotation from a response, or text around an answer, never becomes an
+answer. One that cannot be used is sent back once.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import json
+import math
+import re
+from bisect import bisect_right
+from codecs import getincrementaldecoder
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import accumulate, chain, islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, JsonValue, ValidationError
 
+from jurygraph.messages import Problem, describe_validation_error, quote, shorten
 from jurygraph.models.gateway import Gateway, call_for
-from jurygraph.models.request import JUDGE, REPAIR, AnsweredCall, CallLog, CallSink, Fault, Reply, Request
-from jurygraph.models.structured import (
-    answer_schema,
-    parse_reply,
-    refuse_unfinished,
-    repair_request,
-    unwrap_reply,
-    with_instructions,
+from jurygraph.models.request import (
+    JUDGE,
+    REPAIR,
+    AnsweredCall,
+    CallLog,
+    CallSink,
+    Fault,
+    Reply,
+    Request,
+    Token,
+    encode_json,
 )
 from jurygraph.prompts import Prompt, RenderOptions
-from jurygraph.safety.fence import Fence
+from jurygraph.safety.gates import Fence
 from jurygraph.schema import Call, CallUse, Message, SafetyConfig
-from jurygraph.schema.frozen_model import ConstantObject
+from jurygraph.schema.frozen_model import ConstantObject, decode_strictly
+
+T = TypeVar("T", bound=BaseModel)
+
+_TRUNCATED = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
+_WITHHELD = frozenset({"content_filter", "safety", "refusal", "recitation", "blocklist", "prohibited_content", "spii"})
+_REASONING = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
+_CODE_FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*\s(?P<inside>.*)```\s*", re.DOTALL)
+_MAX_MESSAGE = 300
+_MAX_REPLY = 4_000
+_MAX_OBJECTS = 5_000
+_JSON_ALONE = "no code fence, and no word before or after it"
+_COPIED = "type description enum minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum".split()
+_HANDLED = frozenset((*_COPIED, "const", "anyOf", "oneOf", "items", "properties", "required", "additionalProperties"))
+_DROPPED = frozenset(
+    "$defs title default examples deprecated readOnly writeOnly discriminator format pattern minLength maxLength"
+    " multipleOf".split()
+)
+
+_SPACES = " \t\n\r"
+_MAX_UNSEEN = 0.05  # largest error of a probability, if one of the two words is not among the alternatives
+_LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
+_ROUNDING = 1e-3  # most by which a server's log probability may be above 0
+_STRING_OR_BOOLEAN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|true|false', re.DOTALL)
+_VALUE = re.compile(r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[\]:,]+""", re.DOTALL)
+
+
+def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
+    """Return a pydantic model's JSON schema in the subset that OpenAI's strict mode, vLLM, SGLang and llama.cpp accept.
+
+    Every field is required, in the order of the model, and no other is allowed. Definitions are inlined. Kept are
+    types, descriptions, enumerations, alternatives, and the bounds of numbers and of list lengths; llama.cpp's own
+    grammars ignore the bounds of numbers that are not whole. Removed are titles, defaults, formats, patterns, text
+    lengths and multiples, which one or the other rejects; `parse_reply` still checks them. Each call computes it again,
+    in half a millisecond: keep the result.
+
+    Raises `TypeError` if the subset cannot express the model: objects with free keys, tuples of mixed types, sets,
+    values of any type, and models that contain themselves.
+    """
+    schema = reply_model.model_json_schema()
+    strict = _strict_schema(schema, reply_model.__name__, schema.get("$defs", {}))
+    if strict.get("type") != "object":
+        raise TypeError(f"{reply_model.__name__} is not an object, as an answer has to be; give it a field")
+    return strict
+
+
+def _strict_schema(source: Mapping[str, Any], location: str, definitions: Mapping[str, Any]) -> dict[str, JsonValue]:
+    if "$ref" in source:
+        name = str(source["$ref"]).removeprefix("#/$defs/")
+        if name not in definitions:
+            raise _schema_error(location, "contains itself")
+        siblings = {key: value for key, value in source.items() if key != "$ref"}
+        others = {key: value for key, value in definitions.items() if key != name}  # none in it may refer to it
+        return _strict_schema({**definitions[name], **siblings}, location, others)
+    if unknown := sorted(source.keys() - _HANDLED - _DROPPED):
+        raise _schema_error(location, f"has {unknown[0]}")
+    if not source.keys() & {"type", "enum", "const", "anyOf", "oneOf"}:
+        raise _schema_error(location, "may be anything")
+    converted = {name: source[name] for name in _COPIED if name in source}
+    if "const" in source:
+        converted["enum"] = [source["const"]]
+    if alternatives := source.get("anyOf", source.get("oneOf")):
+        converted["anyOf"] = [_strict_schema(alternative, location, definitions) for alternative in alternatives]
+    if source.get("type") == "array":
+        converted["items"] = _strict_schema(source.get("items", {}), f"{location}[]", definitions)
+    if source.get("type") == "object":
+        if "properties" not in source or source.get("additionalProperties"):
+            raise _schema_error(location, "has free keys")
+        fields = source["properties"].items()
+        converted["properties"] = {n: _strict_schema(field, f"{location}.{n}", definitions) for n, field in fields}
+        converted["required"] = list(source["properties"])
+        converted["additionalProperties"] = False
+    return converted
+
+
+def _schema_error(location: str, problem: str) -> TypeError:
+    return TypeError(
+        f"{location} {problem}, which no strict schema can say; use fields, tuples of one type, or Literals"
+    )
+
+
+def unwrap_reply(reply: Reply) -> Reply:
+    """Return the reply without one section of reasoning at its beginning, and without one code fence around the rest.
+
+    The section ends with the first `</think>` or `</thinking>`, and the fence must be around all that is left: what is
+    inside is the answer or no answer, as it would be without them.
+    """
+    text = reply.text
+    if reasoning := _REASONING.match(text):
+        text = text[reasoning.end() :]
+    if fence := _CODE_FENCE.fullmatch(text):
+        text = fence["inside"]
+    return reply if text is reply.text else reply.model_copy(update={"text": text})
+
+
+def parse_reply(reply: Reply, reply_model: type[T], strict: bool = True) -> T:
+    """Parse the whole reply, unwrapped, as `reply_model`, a pydantic model; only JSON's white space may surround it.
+
+    If not `strict`, the first JSON object in it that validates counts: many programs read replies like this, and the
+    option makes its effect measurable.
+
+    Types are strict, and every field is present once and known, even one with a default. NaN, infinities, −0 and
+    numbers that no float can represent are rejected, and so are unpaired surrogates and values nested too deeply.
+
+    Raises `Fault`, in this order: `truncated`, `refused`, `empty`, `malformed`, which has a `remedy` for the model.
+    """
+    refuse_unfinished(reply)
+    text = unwrap_reply(reply).text
+    answer = _parse(text, reply_model)
+    if isinstance(answer, Problem) and not strict:
+        answer = next(_objects_inside(text, reply_model), answer)
+    if isinstance(answer, Problem):
+        location = f"field {answer.field}:" if answer.path else "the reply"
+        fault = Fault("malformed", shorten(f"{location} {answer.problem}", _MAX_MESSAGE))
+        fault.remedy = answer.remedy
+        raise fault
+    return answer
+
+
+def repair_request(request: Request, reply: Reply, problem: str) -> Request:
+    """Return the request for the one round of repair: with the reply (its first 4,000 characters) and its error."""
+    instruction = f"That cannot be used: {problem}.\nWrite the whole answer again as JSON alone: {_JSON_ALONE}."
+    content = shorten(reply.text, _MAX_REPLY) if reply.text.strip() else "(no text)"  # empty messages are refused
+    added = (Message(role="assistant", content=content), Message(role="user", content=instruction))
+    return request.model_copy(update={"messages": request.messages + added})
+
+
+def with_instructions(request: Request) -> Request:
+    """Return the request with its schema as instructions, for an endpoint that takes none.
+
+    A request without a schema is returned unchanged. The instructions end the last message: everything before them
+    remains a prefix that a provider's cache shares with requests for other schemas, and they come after the judged
+    response. They are part of the user's message, since many chat templates reject two messages of a role in a row, and
+    a system message that is not the first.
+    """
+    if request.answer is None:
+        return request
+    schema = json.dumps(request.answer, ensure_ascii=False, separators=(",", ":"))
+    instruction = (
+        f"Answer with JSON alone: {_JSON_ALONE}. It is one value of this JSON Schema, its fields in this order:\n"
+        f"{schema}"
+    )
+    *earlier, last = request.messages
+    if last.role == "user":
+        ending = [Message(role="user", content=f"{last.content}\n\n{instruction}")]
+    else:
+        ending = [last, Message(role="user", content=instruction)]
+    return request.model_copy(update={"messages": (*earlier, *ending), "form": "instructed"})
+
+
+def refuse_unfinished(reply: Reply) -> None:
+    """Raise `Fault` for a reply that is cut off (`truncated`), `refused` or `empty`."""
+    finish = (reply.finish or "").lower()
+    if finish in _TRUNCATED:
+        size = f"{len(reply.text)} characters"
+        raise Fault(
+            "truncated", f"the reply ended at its limit of tokens, after {size}; allow it more (max_tokens, context)"
+        )
+    if reply.refusal:
+        raise Fault("refused", f"the model refused: {quote(reply.refusal)}")
+    if finish in _WITHHELD:
+        raise Fault("refused", f"the provider's filter withheld the reply (finish {quote(finish)})")
+    if not reply.text.strip():
+        raise Fault("empty", "the reply has no text")
+
+
+def _objects_inside(text: str, reply_model: type[T]) -> Iterator[T]:
+    for opening in islice(re.finditer("{", text), _MAX_OBJECTS):
+        try:
+            _, end = json.JSONDecoder().raw_decode(text, opening.start())
+        except (ValueError, RecursionError):
+            continue
+        answer = _parse(text[opening.start() : end], reply_model)
+        if not isinstance(answer, Problem):
+            yield answer
+
+
+def _parse(text: str, reply_model: type[T]) -> T | Problem:
+    try:
+        try:
+            answer = reply_model.model_validate_json(text, strict=True, extra="forbid")
+        except ValidationError as error:
+            if syntax := _find_syntax_problem(error):
+                return syntax
+            data = decode_strictly(text, allow_negative_zero=False)
+            return data if isinstance(data, Problem) else describe_validation_error(error, reply_model, data)
+        data = decode_strictly(text, allow_negative_zero=False)
+        if isinstance(data, Problem):
+            return data
+        if encode_json(data) == answer.model_dump_json(round_trip=True, by_alias=True).encode():
+            return answer  # as most replies; `_find_flaw` takes several times as long
+        return _find_flaw(data, answer.model_dump(mode="json", round_trip=True, by_alias=True)) or answer
+    except RecursionError:
+        return Problem((), "is nested too deeply", "write it as the schema says")
+
+
+def _find_syntax_problem(error: ValidationError) -> Problem | None:
+    """Return why a text is not JSON; None if it is JSON and another error was found."""
+    if error.error_count() > 1:
+        return None
+    first = error.errors(include_url=False, include_input=False)[0]
+    if first["type"] not in ("json_invalid", "string_unicode") or first["loc"]:
+        return None
+    problem = first["msg"].removeprefix("Invalid JSON: ")
+    return Problem((), f"is not valid JSON: {problem}", f"write one JSON value, {_JSON_ALONE}")
+
+
+def _find_flaw(data: Any, dumped: Any) -> Problem | None:
+    """Return an error that validation does not catch, None if there is none.
+
+    `dumped` is `data` as parsed and dumped by the pydantic model. An error is a field left to its default, or a boolean
+    for a number, since Python accepts True for 1.
+    """
+    given = dict(_walk(data))
+    for path, value in _walk(dumped):
+        if path not in given:
+            if isinstance(given.get(path[:-1]), dict):
+                return Problem(path, "is missing", "write every field")
+        elif isinstance(value, bool) is not isinstance(given[path], bool):
+            return Problem(path, f"is {json.dumps(given[path])}", "write a value of the type that is asked for")
+    return None
+
+
+def _walk(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield a JSON value and all values inside it, in order, each with its path."""
+    yield path, value
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, part in parts:
+        yield from _walk(part, (*path, step))
+
+
+def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
+    """Return the probability in [0, 1] that the boolean at `path` of a JSON reply is true.
+
+    A path is such as `("verdicts", 1, "met")`. The probability is P(true) / (P(true) + P(false)) over the token in
+    which the boolean begins and its alternatives. An alternative counts if it agrees with the reply up to the boolean,
+    apart from white space before it, and continues with the whole word or a prefix of it.
+
+    None if there is no such boolean, if no token begins either word, or if the alternatives leave more than 0.05 of the
+    probability to the word that is not among them; and if the tokens do not spell the text. They may spell more around
+    it: a server removes fences and thoughts from the text.
+    """
+    offset = offset_of_boolean(reply.text, path) if reply.tokens else None
+    alternatives = None if offset is None else _alternatives_at(reply, offset)
+    return None if alternatives is None else _share_of_true(alternatives)
+
+
+def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
+    """Read log probabilities in OpenAI's format: of every token, or of none if one is unreadable, which left a gap.
+
+    Alternatives of a token are needed only where a value of a JSON text begins, and are kept only there.
+    """
+    entries = logprobs.get("content") if isinstance(logprobs, dict) else None
+    if not isinstance(entries, list):
+        return ()
+    read = [token for token in map(_token, entries) if token is not None]
+    if len(read) < len(entries):
+        return ()
+    texts = [token for token, _ in read]
+    if text not in "".join(texts):
+        texts = token_texts([(token, entry.get("bytes")) for token, entry in zip(texts, entries, strict=True)])
+    indices = value_token_indices(text, texts)
+    return tuple(
+        Token.model_construct(text=token, logprob=logprob, others=_others(entries[index]) if index in indices else ())
+        for index, (token, (_, logprob)) in enumerate(zip(texts, read, strict=True))
+    )
+
+
+def _others(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+    top = entry.get("top_logprobs")
+    others = [other for other in map(_token, top) if other is not None] if isinstance(top, list) else []
+    return tuple(sorted(others, key=itemgetter(1), reverse=True))
+
+
+def _token(entry: Any) -> tuple[str, float] | None:
+    """Return a token and its log probability, which is at most 0; None if there is no such pair."""
+    if not isinstance(entry, dict):
+        return None
+    text: Any = entry.get("token")
+    number: Any = entry.get("logprob")
+    if not isinstance(text, str) or not isinstance(number, (float, int)) or not number <= _ROUNDING:
+        return None
+    return text, max(_LEAST_LOGPROB, min(0.0, float(number)))
+
+
+def token_texts(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]:
+    """Return the texts of tokens from their bytes: a character that is split belongs to the token in which it ends.
+
+    The texts are returned unchanged if a token has no bytes, or if the bytes are not UTF-8.
+    """
+    decoder = getincrementaldecoder("utf-8")()
+    try:
+        return [decoder.decode(bytes(codes if isinstance(codes, Sequence) else [-1])) for _, codes in tokens]
+    except (ValueError, TypeError):
+        return [text for text, _ in tokens]
+
+
+def value_token_indices(text: str, tokens: Sequence[str]) -> Collection[int]:
+    """Return the indices of a reply's tokens at which a JSON value begins, or the characters of a string value.
+
+    Returns all indices if the text is not a JSON object or list, or if the tokens do not spell it.
+    """
+    ends = list(accumulate(map(len, tokens)))
+    before = "".join(tokens).rfind(text)
+    if before < 0 or text.lstrip(_SPACES)[:1] not in ("{", "["):
+        return range(len(tokens))
+    values = (match for match in _VALUE.finditer(text) if not match["named"])
+    starts = (before + match.start() + letter for match in values for letter in range(1 + (match[0][0] == '"')))
+    return {bisect_right(ends, start) for start in starts}
+
+
+def offset_of_boolean(text: str, path: Sequence[str | int]) -> int | None:
+    """Return the offset in characters of the boolean at `path` in a JSON text; None if there is none."""
+    offsets = (match.start() for match in _STRING_OR_BOOLEAN.finditer(text) if match[0][0] != '"')
+    try:  # the words stand in the order of the document, unless a field occurs twice
+        booleans = [place for place, value in _walk(json.loads(text)) if isinstance(value, bool)]
+        return dict(zip(booleans, offsets, strict=True)).get(tuple(path))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _alternatives_at(reply: Reply, offset: int) -> list[tuple[str, float]] | None:
+    """Return the token at an offset and its alternatives, from there on ("" if they differ before it)."""
+    before = "".join(token.text for token in reply.tokens).rfind(reply.text)  # thoughts may contain a draft of it
+    if before < 0:
+        return None
+    offset += before
+    ends = accumulate(len(token.text) for token in reply.tokens)
+    token, end = next((token, end) for token, end in zip(reply.tokens, ends, strict=True) if offset < end)
+    lead = token.text[: offset - (end - len(token.text))].rstrip(_SPACES)
+    others = [other for other in token.others if other[0] != token.text]  # some servers include the token itself
+    return [
+        (text[len(lead) :].lstrip(_SPACES) if text.startswith(lead) else "", logprob)
+        for text, logprob in [(token.text, token.logprob), *others]
+    ]
+
+
+def _share_of_true(alternatives: list[tuple[str, float]]) -> float | None:
+    """Return the share of `true` among the two words; None if no alternative begins either.
+
+    A word that none begins may have at most the probability of the least likely alternative.
+    """
+    sides = [[logprob for text, logprob in alternatives if _is_word_start(text, word)] for word in ("true", "false")]
+    if not any(sides):
+        return None
+    top = max(chain.from_iterable(sides))  # subtracted, so that the largest exponential neither overflows nor vanishes
+    yes, no = (math.fsum(math.exp(logprob - top) for logprob in side) for side in sides)
+    missing = 0.0 if all(sides) else math.exp(min(logprob for _, logprob in alternatives) - top)
+    return None if missing > _MAX_UNSEEN * (yes + no + missing) else yes / (yes + no)
+
+
+def _is_word_start(text: str, word: str) -> bool:
+    """Return True if a text is a prefix of the word, or begins with it and the word ends there."""
+    if len(text) < len(word):
+        return text != "" and word.startswith(text)
+    return text.startswith(word) and not text[len(word) :][:1].isalnum()
+
 
 if TYPE_CHECKING:
     from jurygraph.models.backends.chat_model import JudgeChatModel
 
-T = TypeVar("T", bound=BaseModel)
 ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
 """A check of a reply: returns a message about an error in it, or None if it is valid."""
 

@@ -21,8 +21,7 @@ from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import FrozenModel, canonical_json
 from jurygraph.schema.frozen_model import Id
-from jurygraph.sources.files import GZIP, ByteRange, TextFile
-from jurygraph.sources.json_lines import raise_line_error, read_lines
+from jurygraph.sources.files import GZIP, ByteRange, TextFile, raise_line_error, read_lines
 
 log = logging.getLogger(__name__)
 

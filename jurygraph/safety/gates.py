@@ -1,22 +1,395 @@
-"""Response gates, applied before any model call: empty responses, copies of the reference, messages to the grader.
+"""What keeps a response from speaking to its judge: gates before any model call, and fences around its text.
 
-A judge model can be persuaded to score such responses. The gates only decide questions to models: facts and checks are
-evaluated as usual.
+A judge model can be persuaded to score a response that is empty, copies the reference or addresses its grader. The
+gates only decide questions to models: facts and checks are evaluated as usual.
+
+Honest texts contain all signs of an address, so only marks that a machine writes and orders of a verdict on every
+criterion count alone; the others count in combinations of signs close to each other. Fewer signs are enough in hidden
+text: in invisible characters, look-alikes, spaced letters, comments, or encodings. Bare openers, texts that announce an
+answer and contain none, fool undefended judges four times in five (One Token to Fool LLM-as-a-Judge).
 """
 
+import hmac
+import json
+import os
 import re
+import tomllib
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
-from functools import lru_cache
-from typing import NamedTuple
+from base64 import b64decode
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from html import unescape
+from importlib.resources import files
+from itertools import chain, count, product
+from typing import Any, Literal, NamedTuple, get_args
 
+import re2
 from rapidfuzz.distance import Indel
 
 from jurygraph.messages import quote
-from jurygraph.safety.addresses import find_address, is_about
-from jurygraph.safety.openers import is_bare_opener
-from jurygraph.safety.text_folding import INVISIBLE, fold_text, letters_and_digits, remove_invisible
 from jurygraph.schema.verdict import RESPONSE_GATES, ResponseGate
+
+INVISIBLE = (
+    "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Invisible characters as a regex class: controls that are not white space, Unicode's default-ignorable code points
+(fillers, joiners, bidirectional marks, variation selectors, tags), blanks that are not white space, and surrogates."""
+
+_INVISIBLE = re.compile(f"[{INVISIBLE}]+")
+_NON_ALPHANUMERIC = bytes(code for code in range(128) if not chr(code).isalnum())
+_CONTROLS = dict.fromkeys((*range(9), *range(14, 32), 127))
+_REPLACEMENTS = dict(
+    zip("‘’ʼ´“”„«»‐‑‒–—―−\u2028\u2029ıłŁđĐøØ\ufdfa\ufdfb", '\'\'\'\'"""""-------\n\nillddoo\u0635\u062c', strict=True)
+)
+"""The last two are phrases in one character, which normalising would expand: 1 MB of them would become 33 MB."""
+
+_REPLACEABLE = re.compile(f"[{''.join(_REPLACEMENTS)}]")
+_STACK = re2.compile(r"\p{M}{8}\p{M}+")
+"""More marks on one letter than any script uses. Normalising them takes the square of their number."""
+
+_UNUSUAL = re2.compile(
+    f"[{INVISIBLE.replace(chr(0xD800) + '-' + chr(0xDFFF), '')}{''.join(_REPLACEMENTS)}]|{_STACK.pattern}"
+)
+_ACCENTS = re.compile("[\u0300-\u036f\u0640\u064b-\u065f\u0670]+")
+
+
+def remove_invisible(text: str) -> str:
+    """Return a text without its invisible characters."""
+    return _INVISIBLE.sub("", text)
+
+
+def fold_text(text: str) -> str:
+    """Return a text in lower case without accents or invisible characters, in compatibility forms (NFKD, then NFC),
+    with plain quotation marks and dashes. White space is kept. Takes time proportional to the length of the text."""
+    if text.isascii():
+        return text.translate(_CONTROLS).lower()
+    text = text.encode("utf-8", "ignore").decode()
+    if _UNUSUAL.search(text) is not None:  # few texts have invisible characters, stacked marks or other punctuation
+        plain = _REPLACEABLE.sub(lambda found: _REPLACEMENTS[found[0]], remove_invisible(text))
+        text = str(_STACK.sub("", plain))
+    decomposed = unicodedata.normalize("NFKD", text)
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed)).casefold()
+
+
+def letters_and_digits(read: str) -> str:
+    """Return the letters and digits of a folded text, with nothing between them."""
+    if read.isascii():
+        return read.encode().translate(None, _NON_ALPHANUMERIC).decode()
+    return "".join(filter(str.isalnum, read))
+
+
+UNSEEN = "\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f"
+"""A regex class of characters that affect a terminal or a line reader but are invisible to a person."""
+
+_HIDDEN = re.compile(f"[\x00-\x1f{UNSEEN}]")
+
+
+def escape_hidden(line: str) -> str:
+    """Return a line with control and invisible characters as escapes, so that it cannot control a terminal."""
+    if line.isascii() and line.isprintable():  # fast path: true of nearly every id and number
+        return line
+    return _HIDDEN.sub(lambda match: json.dumps(match[0])[1:-1], line)
+
+
+_OPENING_TAGS = "</?(?:think|thinking|thought|reasoning|analysis|scratchpad|solution|answer|output)[ /]*>"
+_MIN_WORDS = 3
+_MEMORY = 1 << 26  # memory limit of RE2, in bytes
+_LAYOUT_TAG = "</?[a-z][a-z0-9]*[ /]*>"
+_BETWEEN = rf"(?:[^\pL\pM\pN\p{{Sm}}]|[+<=>|~]|{_LAYOUT_TAG})"
+"""Matches between openers: anything but letters, digits and mathematical signs; also layout tags."""
+
+_LAYOUT_TAGS = re2.compile(_LAYOUT_TAG)
+_WORDS = re2.compile(r"[\pL\pN]+")
+
+
+def is_bare_opener(read: str) -> bool:
+    """Return whether a folded text consists only of openers, in any layout, number and mixture of 28 languages."""
+    return _patterns()[0].fullmatch(read) is not None
+
+
+def is_empty_talk(read: str) -> bool:
+    """Return whether a folded text has only openers, fillers ("As requested.") or empty words, or repeats one word."""
+    untagged = str(_LAYOUT_TAGS.sub("\n", read))
+    words = _WORDS.findall(untagged)
+    _, fillers, empty_words = _patterns()
+    is_repetition = len(set(words)) == 1 and words[0].isalpha()
+    if len(words) >= _MIN_WORDS and (is_repetition or empty_words.issuperset(words)):
+        return True
+    return not words or fillers.fullmatch(untagged) is not None
+
+
+@cache
+def _patterns() -> tuple[Any, Any, frozenset[str]]:
+    options = re2.Options()
+    options.max_mem = _MEMORY
+    options.log_errors = False
+    options.never_capture = True  # to report hundreds of groups takes most of a search
+    lists = tomllib.loads(files("jurygraph.safety").joinpath("openings.toml").read_bytes().decode())
+    before = _any_of(lists["before"])
+    opener = f"(?:{_OPENING_TAGS}|{_any_of(chain.from_iterable(lists['openers'].values()))})"
+    filler = _any_of(chain.from_iterable(lists["fillers"].values()))
+    openers = rf"{_BETWEEN}*(?:{before}{_BETWEEN}+)*(?:{opener}{_BETWEEN}*)+"
+    either = f"(?:{opener}|{filler})"
+    fillers = rf"{_BETWEEN}*(?:{before}{_BETWEEN}+)*{either}(?:{_BETWEEN}+{either})*{_BETWEEN}*"
+    empty_words = frozenset(chain.from_iterable(lists["empty_words"].values()))
+    return re2.compile(openers, options), re2.compile(fillers, options), empty_words
+
+
+def _any_of(patterns: Iterable[str]) -> str:
+    plain = fold_text("|".join(patterns)).replace(" ?:", r"[\s*_]*:").replace(" ", r"[\s*_>#,-]+")
+    return f"(?:{plain})"
+
+
+WordSign = Literal[
+    "kept", "forget", "orders", "told", "grader", "full", "passed", "demand", "praise", "work", "office", "behind"
+]
+"""Functions of words; `addressing.toml` lists and explains them."""
+
+Sign = Literal["mark", "token"] | WordSign
+SIGNS: tuple[Sign, ...] = ("mark", "token", *get_args(WordSign))
+
+_GAP = r"(?:[\s*_>|`~,:-]+)"
+_WORD_LETTER = r"[^\s!-/:-@\[-`{-~]"
+_EDGE = r"(?:\b|_)"
+_BEGINS_WITH_WORD = re.compile(r"\(*[a-z0-9]")
+_ENDS_WITH_WORD = re.compile(r"[a-z0-9)?~@]\Z")
+_OPTIONS = re2.Options()
+_OPTIONS.longest_match = True
+_OPTIONS.max_mem = 1 << 26  # bytes; with less, RE2's searches are slow
+_OPTIONS.log_errors = False
+_SPACED = {
+    " .. ": f"{_GAP}(?:{_WORD_LETTER}+{_GAP}){{0,2}}",
+    " ": _GAP,
+    "@": f"{_WORD_LETTER}+",
+    "~": f"{_WORD_LETTER}*",
+    "(": "(?:",
+}
+_UNSPACED = {" .. ": ".{0,20}", " ": "", "@": ".{1,12}", "~": ".{0,4}", "(": "(?:"}
+_NOTATION = re.compile(r"\[[^]]*\]| \.\. |[ @~(]")
+"""Shorthand of `addressing.toml` for longer RE2 patterns; also character classes, which stay unchanged."""
+
+
+class Signal(NamedTuple):
+    """A sign, and the range of bytes that it covers."""
+
+    sign: Sign
+    start: int
+    end: int
+
+
+def find_signs(read: bytes, *, spaced: bool = True) -> Iterator[Signal]:
+    """Yield the signs in a folded text from first to last, without overlap.
+
+    `spaced` is False if the words of the text have no spaces between them.
+    """
+    for match in _any_sign(spaced).finditer(read):
+        indices = _sign_set(spaced).Match(match[0])  # none if it is a sign only in its context
+        if indices and (sign := SIGNS[min(indices)]) != "kept":
+            yield Signal(sign, match.start(), match.end())
+
+
+@cache
+def _any_sign(spaced: bool) -> Any:
+    """Return a pattern that finds all signs; of signs that begin at the same place the longest.
+
+    Groups in so large a pattern would be slower, so that `_sign_set` tells which sign it is.
+    """
+    return re2.compile("|".join(_sign_patterns(spaced)), _OPTIONS)
+
+
+@cache
+def _sign_set(spaced: bool) -> Any:
+    """Return a set of one pattern for each sign; it is made when the first sign is found, which most texts lack."""
+    sign_set = re2.Set.FullMatchSet(_OPTIONS)
+    for pattern in _sign_patterns(spaced):
+        sign_set.Add(pattern)
+    sign_set.Compile()
+    return sign_set
+
+
+@cache
+def _sign_patterns(spaced: bool) -> list[str]:
+    languages = _load("addressing").values()
+    word_patterns = (
+        [_expand(word, spaced) for words in languages for word in words[sign]] for sign in get_args(WordSign)
+    )
+    return ["|".join(alternatives) for alternatives in (_SIGNS["marks"], _SIGNS["tokens"], *word_patterns)]
+
+
+def _load(name: str) -> dict[str, Any]:
+    return tomllib.loads(files("jurygraph.safety").joinpath(f"{name}.toml").read_bytes().decode())
+
+
+_SIGNS = _load("signs")
+
+
+def _expand(pattern: str, spaced: bool) -> str:
+    """Return a pattern of `addressing.toml` for RE2.
+
+    With spaces between words, it is for whole words if it is ASCII, since RE2 has no other word boundaries.
+    """
+    plain = fold_text(pattern)
+    notation = _SPACED if spaced else _UNSPACED
+    expanded = f"(?:{_NOTATION.sub(lambda found: notation.get(found[0], found[0]), plain)})"
+    if not spaced or not plain.isascii():
+        return expanded
+    before = _EDGE if _BEGINS_WITH_WORD.match(plain) else ""
+    behind = _EDGE if _ENDS_WITH_WORD.search(plain) else ""
+    return f"{before}{expanded}{behind}"
+
+
+class View(NamedTuple):
+    """One way to read a text, folded. `hidden` describes where the view was hidden if readers do not see it;
+    `run_together` is True if it has lost the spaces between its words."""
+
+    folded: bytes
+    hidden: str = ""
+    run_together: bool = False
+
+
+_Combination = tuple[frozenset[Sign], int]
+"""Signs that count when they occur together, and the number of characters that the passage may have (0: no limit)."""
+
+
+class Address(NamedTuple):
+    """A passage that addresses the grader, folded, and where it is hidden if readers do not see it."""
+
+    passage: str
+    hiding_place: str
+
+
+def find_address(text: str, read: str, query: str, reference: str) -> Address | None:
+    """Return the first passage in which a text addresses its grader; None if there is none. `read` is the folded text.
+
+    Signs that the query or the reference shows or asks for do not count.
+    """
+    for view in find_views(text, read):
+        for signs, passage in _find_combinations(view):
+            if signs.isdisjoint(_allowed_signs(query, reference)):
+                return Address(passage, view.hidden)
+    return None
+
+
+def _find_combinations(view: View) -> Iterator[tuple[frozenset[Sign], str]]:
+    """Yield combinations of signs with their passages, in one pass: only the last of each sign counts."""
+    combinations = _HIDDEN_COMBINATIONS_BY_SIGN if view.hidden else _COMBINATIONS_BY_SIGN
+    last: dict[Sign, Signal] = {}
+    for signal in find_signs(view.folded, spaced=not view.run_together):
+        last[signal.sign] = signal
+        for signs, within in combinations[signal.sign]:
+            if signs <= last.keys():
+                start = min(last[sign].start for sign in signs)
+                passage = view.folded[start : signal.end]
+                words = " ".join(passage.decode().split()) if not within or len(passage) <= 4 * within else None
+                if words is not None and (not within or len(words) <= within):
+                    yield signs, words
+
+
+def _load_combinations(*names: str) -> Mapping[Sign, list[_Combination]]:
+    combinations: list[Any] = [
+        (frozenset(signs), entry["within"])
+        for name in names
+        for entry in _SIGNS[name]
+        for signs in product(*map(str.split, entry["signs"]))
+    ]
+    return {sign: [combination for combination in combinations if sign in combination[0]] for sign in SIGNS}
+
+
+_COMBINATIONS_BY_SIGN = _load_combinations("combinations")
+_HIDDEN_COMBINATIONS_BY_SIGN = _load_combinations("combinations", "hidden_combinations")
+
+
+@lru_cache(maxsize=16)
+def _allowed_signs(query: str, reference: str) -> frozenset[Sign]:
+    """Return the signs that the task shows in combination or asks for. Cached for all responses of a group."""
+    folded_query = fold_text(query)
+    allowed: set[Sign] = set()
+    for text in (folded_query, fold_text(reference)):
+        allowed.update(*(signs for signs, _ in _find_combinations(View(text.encode()))))
+    for topic, signs in _SIGNS["allowed_signs"].items():
+        if is_about(topic, folded_query):
+            allowed.update(signs.split())
+    return frozenset(allowed)
+
+
+def is_about(topic: str, folded_query: str) -> bool:
+    """Return whether a task is about one of the topics that `signs.toml` lists."""
+    return re2.search("|".join(_SIGNS["topics"][topic]), folded_query) is not None
+
+
+_BOXED = [f"{chr(first + at)}{chr(ord('a') + at)}" for first in (0x1F150, 0x1F170, 0x1F1E6) for at in range(26)]
+_FOREIGN_PAIRS = _SIGNS["look_alikes"]["foreign"].split()
+_ODD_PAIRS = [*_SIGNS["look_alikes"]["odd"].split(), *_BOXED]
+_LOOKS_LIKE = {ord(pair[0]): pair[1] for pair in (*_FOREIGN_PAIRS, *_ODD_PAIRS)}
+"""Latin letters by the look-alikes that folding does not replace."""
+
+_FOREIGN, _ODD = ("".join(pair[0] for pair in pairs) for pairs in (_FOREIGN_PAIRS, _ODD_PAIRS))
+_MIXED = re2.compile(f"[a-z][{_FOREIGN}]|[{_FOREIGN}][a-z]|[{_ODD}]")
+"""Matches where a word mixes alphabets."""
+
+_TAGS = re2.compile("[\U000e0020-\U000e007e]+")
+_SELECTORS = re2.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
+_COMMENT = re2.compile(r"<!--((?s:.*?))(?:-->|\z)|\[(?://|comment)\]: ?#([^\n]*)")
+_CODE = re2.compile(r"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*")
+_LETTER = r"[^\s[:punct:]\d]"
+_SEPARATOR = r"[\s[:punct:]]{1,3}"
+_SPACED_LETTERS = re2.compile(f"{_LETTER}(?:{_SEPARATOR}{_LETTER}){{9,}}")
+_SEPARATORS = re.compile(rb"[\s!-/:-@\[-`{-~]+")
+_BACKWARD_WORDS = re2.compile(r"erongi|snoitcurtsni|redarg|rotaulave|egduj|erocs|skram|airetirc|esnopser|rewsna")
+_DIRECTION_CONTROLS = re2.compile("[\u202d\u202e\u2066\u2067]")
+_HIDING_IN_ASCII = re2.compile(
+    "|".join(["&#", *(e.pattern for e in (_COMMENT, _CODE, _SPACED_LETTERS, _BACKWARD_WORDS))])
+)
+"""Matches in every folded ASCII text that hides another one: most texts are searched for this only."""
+
+
+def find_views(text: str, read: str) -> Iterator[View]:
+    """Yield a text and all texts that are hidden in it; `read` is the folded text.
+
+    Takes time proportional to the length of the text.
+    """
+    raw = text.encode("utf-8", "replace")
+    content = read.encode()
+    yield View(content)
+    if text.isascii() and _HIDING_IN_ASCII.search(content) is None:
+        return
+    unusual = b"" if text.isascii() else raw  # what may have tags, selectors and direction controls
+    if not read.isascii() and _MIXED.search(content) is not None:
+        yield View(read.translate(_LOOKS_LIKE).encode())
+    if b"&#" in raw:
+        yield View(fold_text(unescape(text)).encode())
+    tagged = ("".join(chr(ord(char) - 0xE0000) for char in run.decode()) for run in _TAGS.findall(unusual))
+    selected = (
+        bytes(map(_selector_byte, run.decode())).decode("utf-8", "ignore") for run in _SELECTORS.findall(unusual)
+    )
+    comments = b"\n".join(match[1] or match[2] for match in _COMMENT.finditer(content))
+    backwards = set(_BACKWARD_WORDS.findall(content))  # one of them may occur by chance
+    hidden = {
+        "in characters that nobody sees": "\n".join([*tagged, *selected]),
+        "in a comment": comments.decode(),
+        "in base64": "\n".join(filter(None, (_decode_base64(match[0]) for match in _CODE.finditer(raw)))),
+        "backwards": read[::-1] if len(backwards) > 1 or _DIRECTION_CONTROLS.search(unusual) is not None else "",
+    }
+    yield from (View(fold_text(hidden_text).encode(), place) for place, hidden_text in hidden.items() if hidden_text)
+    if spaced := b"\n".join(_SEPARATORS.sub(b"", match[0]) for match in _SPACED_LETTERS.finditer(content)):
+        yield View(spaced, "in spaced letters", run_together=True)
+
+
+def _selector_byte(selector: str) -> int:
+    code = ord(selector)
+    return code - 0xFE00 if code < 0xE0100 else code - 0xE0100 + 16
+
+
+def _decode_base64(code: bytes) -> str:
+    """Return the text that a base64 code, in either alphabet, encodes; "" if it encodes no text."""
+    plain = b"".join(code.split()).translate(bytes.maketrans(b"-_", b"+/"))
+    start = b64decode(plain[:24]).decode("utf-8", "replace")[:-1]  # the last letter may be incomplete
+    if "\ufffd" in start or not all(map(str.isprintable, start.split())):
+        return ""
+    return b64decode(plain[: len(plain) // 4 * 4]).decode("utf-8", "ignore")
 
 
 class TextGateResult(NamedTuple):
@@ -152,3 +525,46 @@ def _describe_likeness(response: str, reference: str, weight: int) -> str | None
     compared = response[:_COMPARED], reference[:_COMPARED]  # the beginnings of long texts
     is_near = Indel.normalized_similarity(*compared, score_cutoff=cutoff) > 0
     return "it is nearly the reference" if is_near else None
+
+
+MARK_LENGTH = 16
+"""Length of a mark in hexadecimal digits."""
+
+SHORT_MARK_LENGTH = 8
+"""Length where tokens are dear: a guess at the mark of another text is right once in 2^32."""
+
+_NO_KEY = b"jurygraph"
+
+
+def project_key() -> bytes:
+    """Return the project's key for the marks of fences from the environment; empty if there is none."""
+    return os.fsencode(os.environ.get("JURYGRAPH_FENCE_KEY", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Encloses texts in marks, and lists the marks in `marks`, in the order in which they were made.
+
+    A mark is an HMAC of the project's `key` and the text. It is always the same, so that caches and recordings work,
+    and it is not in the text, since no author can include the mark of a text in that text; if it is there by chance,
+    another is made. Without a key, marks are still not in the texts, but anyone can compute the mark of a known text.
+    Nothing is enclosed if the fence is not `is_enabled`. A mark has `mark_length` hexadecimal digits.
+    """
+
+    key: bytes = b""
+    is_enabled: bool = True
+    mark_length: int = MARK_LENGTH
+    marks: list[str] = field(default_factory=list)
+
+    def enclose(self, text: str, name: str) -> str:
+        """Return the text between two lines that show where it begins and ends."""
+        if not self.is_enabled:
+            return text
+        for turn in count():
+            content = f"{turn} {name} {text}".encode("utf-8", "backslashreplace")
+            mark = hmac.digest(self.key or _NO_KEY, content, "sha256").hex()[: self.mark_length]
+            if mark not in text:
+                break
+        if mark not in self.marks:
+            self.marks.append(mark)
+        return f"<<<{name} {mark}\n{text}\n{name} {mark}>>>"

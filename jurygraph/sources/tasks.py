@@ -15,8 +15,17 @@ from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import NO_TASK_DEFAULTS, Response, ResponseLine, Rubric, Task, TaskDefaults, TaskLine
 from jurygraph.schema.task import Profiles, ProfilesLine
-from jurygraph.sources.files import ByteRange, FileDigest, TextFile, TextLine, require_temporary_space
-from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error, read_lines, reread_line
+from jurygraph.sources.files import (
+    ByteRange,
+    FileDigest,
+    TaskKeyedFile,
+    TextFile,
+    TextLine,
+    raise_line_error,
+    read_lines,
+    require_temporary_space,
+    reread_line,
+)
 from jurygraph.sources.table_rows import check_table_files, folder_of_tasks
 from jurygraph.sources.task_tables import TableColumns, is_table, open_table
 

@@ -21,9 +21,9 @@ from pydantic import BaseModel, Field
 from jurygraph.models import embedding as remote
 from jurygraph.models.backend import Backend
 from jurygraph.models.embedding import Embedder
+from jurygraph.models.judge_client import parse_reply
 from jurygraph.models.limits import RetryPolicy
 from jurygraph.models.request import Fault, Reply, Request
-from jurygraph.models.structured import parse_reply
 from jurygraph.schema import Message
 from tests.models.faults import (
     ENDLESS,

@@ -9,7 +9,7 @@ import pytest
 from jurygraph.judges.criteria import Binary, _reply_model
 from jurygraph.models.backends import gguf
 from jurygraph.models.backends.gguf import bound_values
-from jurygraph.models.structured import answer_schema
+from jurygraph.models.judge_client import answer_schema
 
 TEXT = {"type": "string"}
 

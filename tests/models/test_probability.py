@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jurygraph.models.judge_client import offset_of_boolean, p_true, read_tokens, token_texts, value_token_indices
 from jurygraph.models.request import Reply, Token
-from jurygraph.models.structured import offset_of_boolean, p_true, read_tokens, token_texts, value_token_indices
 from tests.examples import at_most
 from tests.rows import all_rows
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic_core import PydanticSerializationError
 
 from jurygraph.models.request import Request, encode_json
-from jurygraph.safety.fence import Fence
+from jurygraph.safety.gates import Fence
 from jurygraph.schema import Message
 from jurygraph.schema.frozen_model import digest_of
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from jurygraph.models.judge_client import answer_schema, parse_reply, repair_request, with_instructions
 from jurygraph.models.request import Fault, Reply, Request
-from jurygraph.models.structured import answer_schema, parse_reply, repair_request, with_instructions
 from jurygraph.schema import FrozenModel, Message
 from jurygraph.schema.frozen_model import Flag, Unit
 from tests.examples import at_most

@@ -12,11 +12,11 @@ import pytest
 import jurygraph as jg
 from jurygraph.cli.render.trace import trace_lines
 from jurygraph.errors import InputError
-from jurygraph.runs.calls import CallStore
 from jurygraph.runs.export import export_votes
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import apply_settings, learn_confusions, rescore
+from jurygraph.runs.writable_run import CallStore
 from jurygraph.sources import read_tasks
 from jurygraph.sources.ratings import read_votes
 from jurygraph.studies.comparison import compare, read_responses

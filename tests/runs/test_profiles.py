@@ -13,7 +13,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError, ModelError, PlanError
 from jurygraph.runs.integrity.deep_verification import verify_deep
-from jurygraph.runs.reports.estimate import Bill
+from jurygraph.runs.reports.summary import Bill
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.branch import open_reused_run
 from jurygraph.runs.workflows.scoring_session import ScoringSession

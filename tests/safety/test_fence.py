@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jurygraph.safety.fence import SHORT_MARK_LENGTH, Fence, project_key
+from jurygraph.safety.gates import SHORT_MARK_LENGTH, Fence, project_key
 
 NAMES = st.sampled_from(["task", "reference", "criterion", "response"])
 TEXTS = st.text(st.characters(codec="utf-8"))

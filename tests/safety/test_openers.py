@@ -1,6 +1,6 @@
 """Openers and fillers are distinguished from texts with content."""
 
-from jurygraph.safety.openers import is_empty_talk
+from jurygraph.safety.gates import is_empty_talk
 from tests.rows import all_rows
 
 

@@ -1,6 +1,6 @@
 """Signs are whole words, in any layout, and found from first to last."""
 
-from jurygraph.safety.addresses import find_signs
+from jurygraph.safety.gates import find_signs
 from tests.rows import all_rows
 
 

@@ -23,7 +23,7 @@ from jurygraph.concurrency import gather_in_order
 from jurygraph.display import format_number
 from jurygraph.errors import BudgetExceeded, ConfigError, InputError, ModelError, PlanError
 from jurygraph.models.request import Fault
-from jurygraph.runs.reports.estimate import CallCosts, Estimator, count_requests
+from jurygraph.runs.reports.summary import CallCosts, Estimator, count_requests
 from jurygraph.schema import AnnotationConfig, Config, Rubric, Task
 from jurygraph.schema.task import Profiles, is_text_only
 from jurygraph.sources.tasks import EdgesFile, TaskLines, annotate_line, profiles_line

@@ -29,8 +29,8 @@ from jurygraph.cli.render.text import format_table, print_message
 from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.concurrency import DaemonThreads
 from jurygraph.errors import RUN_ENDING
-from jurygraph.runs.reports.estimate import count_requests
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
+from jurygraph.runs.reports.summary import count_requests
 from jurygraph.safety.attacks import load_attack_tasks, load_attacks
 from jurygraph.schema import Response, Task
 from jurygraph.sources.files import require_temporary_space

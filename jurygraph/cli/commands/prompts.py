@@ -12,7 +12,7 @@ from jurygraph.cli.render.text import format_table, print_report, print_result
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, shorten, validate
 from jurygraph.prompts import Prompt, RenderOptions, Shot, load_prompt, prompt_names, prompt_source
-from jurygraph.safety.fence import project_key
+from jurygraph.safety.gates import project_key
 from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import Message
 from jurygraph.sources.files import TextFile

@@ -48,8 +48,7 @@ from jurygraph.messages import shorten
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
-    from jurygraph.runs.reports.estimate import CallCosts
-    from jurygraph.runs.reports.summary import Summary
+    from jurygraph.runs.reports.summary import CallCosts, Summary
 
 
 ProfilesFrom = Annotated[str | None, option("PROFILES", "Constraints read from profiles in text by `profiles`.")]
@@ -132,9 +131,8 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
 
     import uvloop
 
-    from jurygraph.runs.reports.estimate import count_requests
     from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
-    from jurygraph.runs.reports.summary import GATE_NAMES
+    from jurygraph.runs.reports.summary import GATE_NAMES, count_requests
     from jurygraph.runs.run import Run
 
     thresholds = parse_gate(gate, GATE_NAMES, _GATE_EXAMPLE)

@@ -108,7 +108,7 @@ def _refuse_contradictions(response: str | None, one: Options, many: Options, js
 def _show_question(run: Run, response: str, question: str, calls: bool, json: bool) -> None:
     """Print the verdicts on a question about a response, or the `calls` behind them."""
     from jurygraph.cli.render.trace import call_lines, verdict_lines  # lazily: they load NumPy
-    from jurygraph.runs.calls import read_calls
+    from jurygraph.runs.writable_run import read_calls
 
     trace = run.find_trace(response)
     known = dict.fromkeys(verdict.question for verdict in trace.verdicts)

@@ -9,9 +9,17 @@ from jurygraph.display import format_number
 
 if TYPE_CHECKING:
     from jurygraph.decision.combiners import Combiner
-    from jurygraph.runs.reports.estimate import Bill, CallCosts, CallEstimate, Forecast, ReplySource
     from jurygraph.runs.reports.gate import Threshold
-    from jurygraph.runs.reports.summary import AgentRow, FailedRewards, Summary
+    from jurygraph.runs.reports.summary import (
+        AgentRow,
+        Bill,
+        CallCosts,
+        CallEstimate,
+        FailedRewards,
+        Forecast,
+        ReplySource,
+        Summary,
+    )
     from jurygraph.runs.run import Run
     from jurygraph.schema.config import EvidenceRule
 
@@ -171,7 +179,7 @@ def print_forecast(expected: "Forecast", tasks_needing_model: int, as_json: bool
 
 def estimate_lines(model: "CallEstimate") -> list[str]:
     """Return the estimated calls, tokens and cost of a model, and the assumptions."""
-    from jurygraph.runs.reports.estimate import ASSUMPTIONS
+    from jurygraph.runs.reports.summary import ASSUMPTIONS
 
     loads = (model.low, model.expected, model.worst)
     rows: list[list[object]] = [

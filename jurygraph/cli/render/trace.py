@@ -17,10 +17,10 @@ from jurygraph.display import format_number, is_filled_in
 from jurygraph.explanation.points import UNSUPPORTED
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict
 from jurygraph.messages import format_plain, join_names
-from jurygraph.runs.calls import RecordedCall
 from jurygraph.runs.run import Run, is_erased
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.tables import to_text
+from jurygraph.runs.writable_run import RecordedCall
 from jurygraph.schema import Call, Failure, RecordedVerdict, Trace
 from jurygraph.schema.task import READ_FROM_FILE, Stakeholder, chat_text
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.judge_client import read_tokens
 from jurygraph.models.request import Fault, Reply, Request
-from jurygraph.models.structured import read_tokens
-from jurygraph.safety.fence import SHORT_MARK_LENGTH
+from jurygraph.safety.gates import SHORT_MARK_LENGTH
 
 _MAGIC = b"GGUF"
 _FIRST_LIMIT = 600.0  # seconds

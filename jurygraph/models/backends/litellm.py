@@ -26,6 +26,7 @@ from yarl import URL
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.backends.openai_compatible import HttpClient
+from jurygraph.models.judge_client import read_tokens
 from jurygraph.models.limits import Price
 from jurygraph.models.request import (
     ABORTED,
@@ -38,7 +39,6 @@ from jurygraph.models.request import (
     kind_of_status,
     parse_error,
 )
-from jurygraph.models.structured import read_tokens
 from jurygraph.safety.redaction import find_secrets
 from jurygraph.schema.frozen_model import iter_strings
 

@@ -13,6 +13,7 @@ from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 
 from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.judge_client import read_tokens
 from jurygraph.models.request import (
     ABORTED,
     MAX_ERROR_BYTES,
@@ -26,7 +27,6 @@ from jurygraph.models.request import (
     kind_of_status,
     parse_error,
 )
-from jurygraph.models.structured import read_tokens
 
 if TYPE_CHECKING:
     from yarl import URL

@@ -21,11 +21,11 @@ from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import Limiter
 from jurygraph.models.request import Fault, Reply, Request
-from jurygraph.runs.calls import CallStore
 from jurygraph.runs.run import ProgressCallback, Run, ScoredResponse, is_erased
 from jurygraph.runs.store.folder import LEDGER
 from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.runs.store.ledger import Record, record_label
+from jurygraph.runs.writable_run import CallStore
 from jurygraph.safety.redaction import is_possible_source
 from jurygraph.schema import Material, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import compact_json

@@ -24,21 +24,21 @@ from jurygraph.graphs.state import Group
 from jurygraph.jury import Jury
 from jurygraph.models.request import CallSink
 from jurygraph.planner import Planner
-from jurygraph.runs.calls import CallStore, PlanningCalls
 from jurygraph.runs.outline import read_groups
-from jurygraph.runs.reports.estimate import (
+from jurygraph.runs.reports.summary import (
     Estimator,
     Forecast,
+    ReadTexts,
     ReplySource,
+    Summary,
     without_model_conditions,
 )
-from jurygraph.runs.reports.summary import ReadTexts, Summary
 from jurygraph.runs.run import ProgressCallback, Run, ScoredResponse
 from jurygraph.runs.store.folder import PLANNING, relative_folder, shell_quote
 from jurygraph.runs.store.header import Extent, Header, changes, differences, format_value
 from jurygraph.runs.store.ledger import Ledger, Writer, close_on_error
 from jurygraph.runs.workflows.branch import ReusedRun, models_of
-from jurygraph.runs.writable_run import WritableRun, append_close_record
+from jurygraph.runs.writable_run import CallStore, PlanningCalls, WritableRun, append_close_record
 from jurygraph.schema import Call, Plan, Response, Task, Trace
 from jurygraph.schema.task import ProfilesLine
 from jurygraph.sources import TaskSource

@@ -13,8 +13,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import Problem, quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.frozen_model import Number
-from jurygraph.sources.files import TextFile
-from jurygraph.sources.json_lines import raise_line_error, read_lines, validate_line
+from jurygraph.sources.files import TextFile, raise_line_error, read_lines, validate_line
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?", re.ASCII)
 

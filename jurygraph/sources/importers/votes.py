@@ -11,9 +11,8 @@ from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, quote, validate
 from jurygraph.schema import TaskLine
 from jurygraph.schema.rating import RatedText, Rating, Vote
-from jurygraph.sources.files import TextFile
+from jurygraph.sources.files import TextFile, read_lines
 from jurygraph.sources.importers.rows import ImportedRow, Key
-from jurygraph.sources.json_lines import read_lines
 from jurygraph.sources.ratings import read_rated_texts, read_texts
 
 # QAGS (W4ngatang/qags): workers' votes on whether an article supports each sentence of its summary

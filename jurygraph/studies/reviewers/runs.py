@@ -10,7 +10,7 @@ import numpy as np
 
 from jurygraph.errors import InputError
 from jurygraph.judges.reviewers import Personalized, ReviewerJudge
-from jurygraph.runs.reports.estimate import Bill
+from jurygraph.runs.reports.summary import Bill
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Config, RecordedVerdict

@@ -7,8 +7,8 @@ import pytest
 
 from jurygraph.agents.extraction import MAX_RECORDS, Extract, Kinds, RecordParams, reply_model
 from jurygraph.errors import ConfigError
+from jurygraph.models.judge_client import answer_schema, parse_reply
 from jurygraph.models.request import Fault, Reply
-from jurygraph.models.structured import answer_schema, parse_reply
 from tests.rows import all_rows
 
 RECORDS: dict[str, Any] = {

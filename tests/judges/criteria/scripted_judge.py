@@ -12,7 +12,7 @@ from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.judge_client import JudgeClient
 from jurygraph.models.limits import Limiter
 from jurygraph.models.request import Reply, Request
-from jurygraph.safety.fence import Fence
+from jurygraph.safety.gates import Fence
 from jurygraph.schema import SafetyConfig
 from tests.models.judge_scripts import Script, config, items_of, quotable, response_in
 from tests.models.server import Answer, reply_with, run_server

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from jurygraph.agents.ask import MAX_QUOTES, Measurement
 from jurygraph.errors import InputError
 from jurygraph.judges.criteria import Binary, Form, Item, PartialCredit, Scale
+from jurygraph.models.judge_client import answer_schema
 from jurygraph.models.request import Reply, Token
-from jurygraph.models.structured import answer_schema
 from tests.judges.criteria.scripted_judge import binary_reply, parts_reply, scale_reply
 from tests.rows import all_rows
 

@@ -18,7 +18,7 @@ from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import Limiter, Price, highest_cost
 from jurygraph.models.request import Request
-from jurygraph.runs.reports.estimate import CallEstimate, CallLoad, Estimator, Forecast
+from jurygraph.runs.reports.summary import CallEstimate, CallLoad, Estimator, Forecast
 from jurygraph.runs.workflows.branch import open_reused_run
 from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.schema import Message

@@ -13,7 +13,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError, PlanError
 from jurygraph.graphs import prepare_graph
-from jurygraph.runs.reports.estimate import Forecast
+from jurygraph.runs.reports.summary import Forecast
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.schema import Question
