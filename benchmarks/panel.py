@@ -22,7 +22,7 @@ from benchmarks.figure import Figure, at_most
 from benchmarks.judging_server import QUOTED, run_judging_server
 from jurygraph import Jury
 from jurygraph.agents.data_analyzer import Analyzer
-from jurygraph.runs.reports.estimate import CallLoad, Forecast
+from jurygraph.runs.reports.summary import CallLoad, Forecast
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.sources import open_tasks

@@ -1,6 +1,6 @@
 """Notations that tasks and configs use: RE2 patterns, JSONPaths (RFC 9535) and dotted paths of code.
 
-`match` and `search` within a JSONPath take RE2 patterns too, so no pattern here can backtrack.
+No pattern here can backtrack: a JSONPath has no `match` and `search`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import jsonpath_rfc9535 as jsonpath
 import re2
-from jsonpath_rfc9535.function_extensions import ExpressionType, FilterFunction
 from pydantic import AfterValidator
 
 from jurygraph.errors import ConfigError
@@ -81,31 +80,14 @@ JsonPath = Annotated[str, AfterValidator(partial(_check, compile_jsonpath))]
 """A text that is a JSONPath, as the type of a field."""
 
 
-class _Matches(FilterFunction):
-    """The filter functions `match` and `search`. A value that is not text, or an invalid pattern, does not match."""
-
-    arg_types = [ExpressionType.VALUE, ExpressionType.VALUE]  # noqa: RUF012 - as the library declares it
-    return_type = ExpressionType.LOGICAL
-
-    def __init__(self, method: str) -> None:
-        self._method = method
-
-    def __call__(self, text: object, regex: object) -> bool:
-        if not isinstance(text, str) or not isinstance(regex, str):
-            return False
-        try:
-            return getattr(compile_pattern(regex), self._method)(text) is not None
-        except ValueError:
-            return False
-
-
 class _Environment(jsonpath.JSONPathEnvironment):
     max_recursion_depth = 300
     """Greater than the depth of any data accepted here."""
 
     def setup_function_extensions(self) -> None:
+        """Leave `match` and `search` out: their patterns could backtrack over a response's data."""
         super().setup_function_extensions()
-        self.function_extensions |= {"match": _Matches("fullmatch"), "search": _Matches("search")}
+        del self.function_extensions["match"], self.function_extensions["search"]
 
 
 _ENVIRONMENT = _Environment()

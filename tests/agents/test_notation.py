@@ -9,14 +9,8 @@ from jurygraph.agents import notation
 from jurygraph.errors import ConfigError
 from tests.rows import all_rows
 
-BOMBS = [r"^(a+)+$", r"(a|a)+c", r"(a?){30}a{30}c", r"(.*)*c"]
 
-
-def find_values(path: str, data: Any) -> list[Any]:
-    return [node.value for node in notation.compile_jsonpath(path).find(data)]
-
-
-@pytest.mark.parametrize("bomb", BOMBS)
+@all_rows("bomb", [r"^(a+)+$", r"(a|a)+c", r"(a?){30}a{30}c", r"(.*)*c"])
 def test_matching_time_of_a_pattern_is_linear_in_the_text(bomb: str) -> None:
     assert notation.compile_pattern(bomb).search("a" * 100_000 + "b") is None
 
@@ -26,64 +20,33 @@ def test_offsets_of_a_match_are_in_characters() -> None:
     assert (match.start(), match.end(), match.group()) == (5, 7, "éé")
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("a(?=b)", "invalid perl operator: (?="),
-        ("(?<!a)b", "invalid perl operator: (?<!"),
-        (r"(a)\1", r"invalid escape sequence: \1"),
-        ("(", "missing ): ("),
-        ("a{5000}", "invalid repetition size: {5000}"),
-    ],
-)
-def test_an_invalid_pattern_is_refused_with_a_message(text: str, words: str, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ValueError, match="is not a valid RE2 pattern") as caught:
-        notation.compile_pattern(text)
-    assert str(caught.value) == f"is not a valid RE2 pattern ({words}); RE2 has no look-around and no back references"
+def test_an_invalid_pattern_is_refused_and_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    for text, words in {"a(?=b)": "invalid perl operator: (?=", "(": "missing ): ("}.items():
+        with pytest.raises(ValueError, match="is not a valid RE2 pattern") as caught:
+            notation.compile_pattern(text)
+        assert str(caught.value).endswith(f" ({words}); RE2 has no look-around and no back references")
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(
-    ("path", "values"),
-    [
-        ("$", [{"b": [{"n": 1}, {"n": 2}], "a": "x"}]),
-        ("$.b[*].n", [1, 2]),
-        ("$.b[-1].n", [2]),
-        ("$..n", [1, 2]),
-        ("$.b[?@.n > 1]", [{"n": 2}]),
-        ("$.nothing[*]", []),
-        ("$.a[*]", []),
-    ],
-)
+PATHS: dict[str, list[Any]] = {
+    "$.b[*].n": [1, 2],
+    "$.b[-1].n": [2],
+    "$..n": [1, 2],
+    "$.b[?@.n > 1]": [{"n": 2}],
+    "$.nothing[*]": [],
+}
+
+
+@all_rows(("path", "values"), PATHS.items())
 def test_a_path_finds_its_values(path: str, values: list[Any]) -> None:
-    assert find_values(path, {"b": [{"n": 1}, {"n": 2}], "a": "x"}) == values
+    nodes = notation.compile_jsonpath(path).find({"b": [{"n": 1}, {"n": 2}], "a": "x"})
+    assert [node.value for node in nodes] == values
 
 
-@all_rows(
-    "text", ["", "a", "$[", "$..", "$[?nothing(@.a)]", "$[?length(@.*) > 1]", "$[99999999999999999999]", "$['\\ud800']"]
-)
+@all_rows("text", ["", "a", "$[", "$..", "$[?nothing(@.a)]", "$[?match(@.a, 'b')]", "$[?search(@, 'b')]"])
 def test_an_invalid_path_is_refused_with_a_message(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a valid JSONPath \(.+\); write one such as \$\[\*\]\.name"):
         notation.compile_jsonpath(text)
-
-
-def test_match_takes_the_whole_text_and_search_any_part() -> None:
-    data = ["ab", "cabd", 5, None, ["ab"]]
-    assert find_values("$[?match(@, 'a[a-z]')]", data) == ["ab"]
-    assert find_values("$[?search(@, 'a[a-z]')]", data) == ["ab", "cabd"]
-
-
-@all_rows("function", ["match", "search"])
-@all_rows("bomb", BOMBS)
-def test_patterns_within_a_path_are_linear_too(function: str, bomb: str) -> None:
-    assert find_values(f"$[?{function}(@.a, '{bomb}')]", [{"a": "a" * 10_000 + "b"}]) == []
-
-
-@pytest.mark.parametrize("pattern", ["(", "(?=a)", 5, None, ["a"]])
-def test_an_invalid_pattern_in_a_path_matches_nothing(pattern: Any) -> None:
-    assert find_values("$[?search(@.a, @.b)]", [{"a": "aa", "b": pattern}, {"a": "aa", "b": "a"}]) == [
-        {"a": "aa", "b": "a"}
-    ]
 
 
 def test_code_is_named_by_package_module_and_name() -> None:

@@ -32,8 +32,6 @@ EVALUATORS = {
     "maths.length": [({"limit": 0}, f"limit: {ABOVE_0}"), ({"limti": 3}, "limti: unknown; did you mean limit?")],
     "facts.confirmed": [
         ({"audience": "everybody"}, "audience: is the text 'everybody'; did you mean everyone? write 'task'"),
-        ({"kinds": "meals"}, "kinds: is the text 'meals'; write a list"),
-        ({"kinds": []}, "kinds: has 0 entries; give it at least 1"),
     ],
     "checks.constraints": [({"functions": {"f": 1}}, "functions.f: is the number 1; write text, in quotes")],
     "criteria": [

@@ -1,7 +1,6 @@
 """DecompR's offline parser: profiles in text become constraints and tensions, each resting on words that are there."""
 
 import json
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -34,6 +33,7 @@ from tests.agents.parser import (
     trip,
 )
 from tests.models.server import Answer, reply_with, run_server, status
+from tests.rows import all_rows
 
 
 def read_profiles(script: Script, *profiles: str, calls: int | None = None, **fields: Any) -> Profiles:
@@ -91,46 +91,41 @@ class TestRead:
         assert plans[0].profiles.tensions[0].between == ("ann", "ben")
 
 
-INVENTED = constraint("I have to be home by Sunday", "They are home by Sunday.")
-WRONG: dict[str, tuple[Sequence[Mapping[str, Any]], str]] = {
-    "words that do not stand in the profile": (
-        [INVENTED],
-        "“They are home by Sunday.” rests on “I have to be home by Sunday”, which does not stand in the profile",
+INVENTED = constraint("I have to be home by Sunday", "Home by Sunday.")
+WRONG = [
+    (
+        INVENTED,
+        "“Home by Sunday.” rests on “I have to be home by Sunday”, which does not stand in the profile",
     ),
-    "words of the task": (
-        [constraint("Plan a weekend in Brest.", "It is in Brest.")],
-        "“It is in Brest.” rests on “Plan a weekend in Brest.”, which does not stand in the profile",
+    (constraint("", "Anything."), "“Anything.” rests on “”, which does not stand in the profile"),
+    (constraint("90", "90."), "“90.” rests on “90”, which is too short, or cuts a word"),
+    (constraint("annot pay more", "Cheap."), "“Cheap.” rests on “annot pay more”, which is too short, or cuts a word"),
+    (constraint("more than 90 euros", " "), "a constraint that rests on “more than 90 euros” says nothing"),
+    (
+        constraint("more than 90 euros", "a night costs 90 EUROS at most."),
+        "“a night costs 90 EUROS at most.” is listed",
     ),
-    "no words": ([constraint("", "Anything.")], "“Anything.” rests on “”, which does not stand in the profile"),
-    "too few words": ([constraint("90", "90.")], "“90.” rests on “90”, which is too short, or cuts a word"),
-    "half of a word": (
-        [constraint("annot pay more", "Cheap.")],
-        "“Cheap.” rests on “annot pay more”, which is too short, or cuts a word",
-    ),
-    "a constraint that says nothing": (
-        [constraint("more than 90 euros", " ")],
-        "a constraint that rests on “more than 90 euros” says nothing",
-    ),
-    "a constraint twice": (
-        [constraint("more than 90 euros", "a night costs 90 EUROS at most.")],
-        "“a night costs 90 EUROS at most.” is listed twice",
-    ),
-}
+]
+
+
+@all_rows(("listed", "why"), WRONG)
+def test_an_invalid_constraint_is_no_constraint(listed: Any, why: str) -> None:
+    reply = ConstraintsReply.model_validate({"constraints": [*NEEDS[BEN], listed]})
+    kept, (problem,) = parse_constraints(reply, SearchableText(BEN))
+    assert [one.text for one in kept] == ["A night costs 90 euros at most."]
+    assert problem.startswith(why)
 
 
 class TestWhatIsWrong:
-    @pytest.mark.parametrize(("listed", "why"), WRONG.values(), ids=WRONG)
-    def test_an_invalid_constraint_is_repaired_once_and_then_dropped(
-        self, listed: Sequence[Mapping[str, Any]], why: str
-    ) -> None:
-        reply = constraints_reply(*NEEDS[BEN], *listed)
+    def test_an_invalid_constraint_is_repaired_once_and_then_dropped(self) -> None:
+        reply = constraints_reply(*NEEDS[BEN], INVENTED)
         with run_server(answers_in_turn(reply, reply)) as server, jg.Jury.from_config(settings(server.url)) as jury:
             found = jury.prepare(trip(BEN)).profiles
             message = server.requests[1].body["messages"][-1]["content"]
         assert found is not None
         assert texts(found) == ["A night costs 90 euros at most."]
-        assert found.dropped == (f"ann: {why}",)
-        assert why in message
+        assert found.dropped == (f"ann: {WRONG[0][1]}",)
+        assert WRONG[0][1] in message
         assert "quote for each a clause of the profile letter by letter" in message
 
     def test_a_repaired_constraint_counts_and_the_plan_records_both_calls(self) -> None:

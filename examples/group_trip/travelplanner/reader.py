@@ -20,15 +20,15 @@ from jurygraph.errors import InputError
 from jurygraph.messages import Problem, quote, validate
 from jurygraph.schema import FrozenModel, Stakeholder, Task, TaskLine, Tension
 from jurygraph.schema.frozen_model import Id
-from jurygraph.sources.files import TextFile
-from jurygraph.sources.importers.rows import Imported, Key, Note, nonempty_fields
-from jurygraph.sources.json_lines import (
+from jurygraph.sources.files import (
     TaskKeyedFile,
+    TextFile,
     describe_line_error,
     parse_lines,
     raise_line_error,
     validate_line,
 )
+from jurygraph.sources.importers.rows import Imported, Key, Note, nonempty_fields
 from jurygraph.sources.table_rows import read_rows
 
 UNREAD, ASSUMED, DIFFERS = "unread", "assumed", "differs"

@@ -8,10 +8,8 @@ response cannot show counts or not, and what the tables do not tell counts or no
 
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from jurygraph.agents import notation
@@ -42,22 +40,21 @@ _ITEM_ITSELF = ""
 class ListedItem(NamedTuple):
     """One thing that a response names: its values by column, and the finding that they come from, if any.
 
-    Without a finding the values are the response's own data. `response_columns` are the columns of a finding that come
-    from the response: the only known ones if no row was found.
+    Without a finding the values are the response's own data. Of a finding without a row only its own columns, which
+    come from the response, are known.
     """
 
     text: str
     values: Mapping[str, Any]
     finding: Finding | None = None
     lists: Mapping[str, str] = {}
-    response_columns: Collection[str] = ()
 
     @property
     def has_row(self) -> bool:
         return self.finding is not None and self.finding["row"] is not None
 
     def value(self, column: str) -> Any:
-        is_known = self.finding is None or self.has_row or column in self.response_columns
+        is_known = self.finding is None or self.has_row or column in self.finding["own"]
         value = self.values.get(column)
         return value if is_known and not is_missing(value) else None
 
@@ -67,7 +64,8 @@ class ListedItem(NamedTuple):
         return float(result) if result is not None and result >= 0 else None
 
     def reason_unknown(self, column: str) -> Open:
-        return "untold" if self.has_row and column not in self.response_columns else "unshown"
+        is_of_table = self.finding is not None and self.has_row and column not in self.finding["own"]
+        return "untold" if is_of_table else "unshown"
 
     def describe_unknown(self, column: str) -> str:
         if self.reason_unknown(column) == "untold":
@@ -159,10 +157,9 @@ def _words_in_text(words: str, text: str) -> bool:
     return bool(words) and notation.compile_pattern(rf"(?:^|\PL){re.escape(words)}(?:\PL|$)").search(text) is not None
 
 
-def _is_ascending(*values: Any) -> bool | None:
-    """Return true if no value is less than the one before it; None if two of them cannot be compared."""
-    orders = [compare(value, after) for value, after in pairwise(values)]
-    return None if None in orders else 1 not in orders
+def _is_ascending(value: Any, other: Any) -> bool | None:
+    order = compare(value, other)
+    return None if order is None else order <= 0
 
 
 _TEST_FUNCTIONS: Mapping[str, Callable[[Any, Any, str | None], bool | None]] = {
@@ -175,7 +172,6 @@ _TEST_FUNCTIONS: Mapping[str, Callable[[Any, Any, str | None], bool | None]] = {
     "names": lambda value, expected, _: _words_in_text(normalise(expected), normalise(value)),
     "at_least": lambda value, expected, _: _is_ascending(expected, value),
     "at_most": lambda value, expected, _: _is_ascending(value, expected),
-    "between": lambda value, expected, _: _is_ascending(expected[0], value, expected[1]),
     "matches": lambda value, expected, _: notation.compile_pattern(expected).search(to_text(value)) is not None,
 }
 """The test functions by name. Arguments: a value, the expected value, and the separator of list parts; None means that
@@ -433,20 +429,15 @@ def _decide_distinct(label: str, values: Sequence[_Value], unknown: Unknowns) ->
         known = [key for entry, key in zip(values, keys, strict=True) if counted[entry.truth]]
         return len(known) - len(set(known) - {None})
 
-    seen: set[Any] = set()
     repeated: list[_Value] = []
+    seen: set[Any] = set()
     for entry, key in zip(values, keys, strict=True):
         if entry.truth == "yes":
             repeated += [entry] if key in seen else []
             seen.add(key)
 
     def share() -> float:
-        times = Counter(keys)
-        surely = sum(entry.truth == "yes" for entry in values)
-        doubtful = sum(
-            entry.truth != "yes" and times[key] > 1 for entry, key in zip(values, keys, strict=True) if key is not None
-        )
-        return 0.0 if None in times else len(seen) / (surely + doubtful)
+        return 0.0 if None in keys else len(seen) / len(keys)
 
     never = f"{label} never repeats"
     fails = f"{label} repeats {_quote_values([entry.value for entry in repeated])}"

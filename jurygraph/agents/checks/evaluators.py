@@ -16,7 +16,6 @@ from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.checks.tensions import find_contradictions
 from jurygraph.agents.facts.evaluators import CLAIMS, claim_evidence, claim_findings
 from jurygraph.agents.facts.loader import Facts, load_facts, require_known
-from jurygraph.agents.facts.lookup import Finding
 from jurygraph.agents.facts.values import to_text
 from jurygraph.agents.functions import source_version
 from jurygraph.agents.roles import Answer, CodeEvaluator, Evaluator, EvaluatorInput
@@ -155,12 +154,10 @@ def _claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequenc
         return {}
     findings = claim_findings(inputs)
     lists = {name: table.spec.lists for name, table in load_facts(inputs.task).tables.items()}
-    return {kind: [_listed_item(finding, lists) for finding in findings[kind]] for kind in check.claimed_kinds}
-
-
-def _listed_item(finding: Finding, lists: Mapping[str, Mapping[str, str]]) -> ListedItem:
-    its_lists = lists.get(finding["table"] or "", {})
-    return ListedItem(finding["text"], finding["values"], finding, its_lists, finding["own"])
+    return {
+        kind: [ListedItem(one["text"], one["values"], one, lists.get(one["table"] or "", {})) for one in findings[kind]]
+        for kind in check.claimed_kinds
+    }
 
 
 def _matches(path: str, data: JsonValue) -> Sequence[ListedItem]:
@@ -186,13 +183,10 @@ def _decide(check: Check, inputs: EvaluatorInput) -> CheckResult:
     claimed = _claimed_items(check, inputs)
     listed = {path: _matches(path, inputs.response.data) for path in check.paths}
     decided = decide_check(check, {**claimed, **listed})
-    if decided.holds and not listed and not _has_a_row(claim_findings(inputs)):
+    has_a_row = listed or any(finding["row"] for kind in claim_findings(inputs).values() for finding in kind)
+    if decided.holds and not has_a_row:
         return CheckResult(False, 0.0, "nothing that the response's data claims is there")
     return decided
-
-
-def _has_a_row(findings: Mapping[str, Sequence[Finding]]) -> bool:
-    return any(finding["row"] for kind in findings.values() for finding in kind)
 
 
 def _evidence(item: ListedItem) -> Sequence[Evidence]:

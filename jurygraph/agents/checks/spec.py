@@ -61,20 +61,16 @@ class Test(FrozenModel):
     names: Scalar | Column | None = None
     at_least: Number | str | Column | None = None
     at_most: Number | str | Column | None = None
-    between: tuple[Number | str, Number | str] | None = None
     matches: notation.Pattern | None = None
 
     @model_validator(mode="after")
     def _check_test(self) -> Self:
         if all(expected is None for _, expected in self):
             raise ValueError('says nothing of the value; write such as {"equals": 3}')
-        between = [("between", end) for end in self.between or ()]
-        for name, bound in (("at_least", self.at_least), ("at_most", self.at_most), *between):
+        for name, bound in (("at_least", self.at_least), ("at_most", self.at_most)):
             if isinstance(bound, str) and compare(bound, bound) is None:
                 remedy = "write a number, a time such as 9:30, or a date as 2022-03-01"
                 raise ValueError(f"`{name}` is {quote(bound)}; {remedy}")
-        if self.between is not None and (compare(*self.between) or 0) > 0:
-            raise ValueError(_NOT_ASCENDING)
         if (compare(self.at_least, self.at_most) or 0) > 0:
             raise ValueError("`at_most` lies below `at_least`, so no value passes; leave one of them out")
         return self
@@ -155,7 +151,7 @@ class Check(FrozenModel):
             if len(demands) != 1 or self.column is None:
                 raise ValueError("values have a `column`, and one of `includes`, `excludes` and `distinct`")
         if self.between is not None and not self.between[0] <= self.between[1]:
-            raise ValueError(_NOT_ASCENDING)
+            raise ValueError("`between` does not rise; write the lower end first")
         low, high = self.bound
         if bounds and (high < 0 or (measure == "share" and low > 1)):
             most = "1" if measure == "share" else "any number"
@@ -202,7 +198,6 @@ _ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {
     "text": (),
     "function": ("params",),
 }
-_NOT_ASCENDING = "`between` does not rise; write the lower end first"
 
 
 def _columns(tests: Tests, *operands: str | float | None) -> frozenset[str]:

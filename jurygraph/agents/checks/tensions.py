@@ -89,9 +89,9 @@ def _conflicting_column(first: Tests, second: Tests) -> str | None:
 
 def _is_barred(first: Test, second: Test) -> bool:
     """Return true if the second test fails for all that the first allows, or requires of a list."""
-    low, _ = first.between or (first.at_least, first.at_most)
-    least, most = second.between or (second.at_least, second.at_most)
-    if _is_less(most, low):
+    least = second.at_least
+    most = second.at_most
+    if _is_less(most, first.at_least):
         return True
     if first.has is not None and second.has_not is not None and are_equal(first.has, second.has_not):
         return True

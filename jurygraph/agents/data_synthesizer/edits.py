@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.facts.tables import FactTable
-from jurygraph.agents.facts.values import is_missing, normalise, number_or_value, to_text
+from jurygraph.agents.facts.values import is_missing, normalise, parse_number, to_text
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
 from jurygraph.agents.maths.quantities import Reading, are_equal_numbers, compare_plainly, parse_answer
@@ -116,7 +116,8 @@ def _line_range(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _cell_text(value: Any) -> str:
-    return to_text(number_or_value(value))
+    number = parse_number(value)
+    return to_text(value if number is None else number)
 
 
 def _first_contradicting(value: str, field: str, absent: Sequence[Row], rows: Sequence[Row], column: str) -> Row | None:

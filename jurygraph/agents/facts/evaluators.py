@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from jurygraph.agents import notation
-from jurygraph.agents.facts.loader import load_facts, require_known
+from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.facts.lookup import Finding, claim_key, describe_finding, look_up
 from jurygraph.agents.facts.tables import ToolTable
 from jurygraph.agents.facts.values import to_text
@@ -94,8 +94,6 @@ class Confirmed(CodeEvaluator):
     class Params(ParamsModel):
         audience: Audience = "task"
         """`task`, or `stakeholder` if each one's utility should depend on the facts too."""
-        kinds: tuple[str, ...] | None = Field(None, min_length=1)
-        """The kinds of claims to score; all by default."""
 
     name = "facts.confirmed"
     layer = "fact"
@@ -110,9 +108,7 @@ class Confirmed(CodeEvaluator):
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         facts = load_facts(view)
-        kinds = sorted({*(facts.claims if self.settings.kinds is None else self.settings.kinds)})
-        require_known(f"task {view.id!r}: facts.claims", kinds, facts.claims, "kind")
-        return [self.question(view, kind, params={**self.params, "kind": kind, **facts.marks}) for kind in kinds]
+        return [self.question(view, kind, params={**self.params, "kind": kind, **facts.marks}) for kind in facts.claims]
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         kind = str(inputs.question.params["kind"])

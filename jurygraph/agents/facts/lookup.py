@@ -40,7 +40,7 @@ def read_claims(kind: ClaimsSpec, data: Any) -> list[Claim]:
         path, steps = _path_and_sort_key(location)
         record_values = dict(_record_values(kind, record))
         parts = map(str.strip, split_list(to_text(node.value), kind.split))
-        for number, text in enumerate(part for part in parts if part and part not in kind.none):
+        for number, text in enumerate(part for part in parts if part not in ("", "-")):
             form, values = kind.form_of(text)
             claims.append(Claim(path, text, form, values, record_values, (*rank, steps, number)))
     return sorted(claims, key=lambda claim: claim.order)
@@ -81,8 +81,7 @@ class Finding(TypedDict):
 
     `at` are JSONPaths. `row` is the number of the row in `table`, from 1, or None without a row. `values` are the row's
     values, those of the claim that no column holds, and the number of merged claims; without a row, all claimed values.
-    `own` are the columns of `values` that come from the response, whatever the row. `alternatives` are the numbers of
-    other rows of the same key with different content.
+    `own` are the columns of `values` that come from the response, whatever the row.
     """
 
     at: list[str]
@@ -95,25 +94,22 @@ class Finding(TypedDict):
     claimed: dict[str, str]
     differs: list[str]
     places: list[str]
-    alternatives: list[int]
 
 
 def describe_finding(finding: Finding) -> str:
     where = f" in {finding['table']}" if finding["table"] else ""
     text = repr(shorten(finding["text"], _MAX_CHARACTERS))
-    rows = ", ".join(map(str, finding["alternatives"]))
-    alternatives = f" (rows {rows} say otherwise)" if rows else ""
     differences = []
     for column in finding["differs"]:
         actual = to_text(finding["values"].get(column))
         claimed = shorten(finding["claimed"][column], _MAX_CHARACTERS)
         differences.append(f"{column} is {actual or 'not told'}, not {claimed or 'left open'}")
     descriptions: dict[Found, str] = {
-        "confirmed": f"is there{where}{alternatives}",
-        "differs": f"is there{where}, but {', '.join(differences)}{alternatives}",
+        "confirmed": f"is there{where}",
+        "differs": f"is there{where}, but {', '.join(differences)}",
         "elsewhere": f"is not there{where}, but in {'; '.join(finding['places'])}",
-        "unknown": f"is not there{where}{alternatives}",
-        "unread": f"cannot be read{where}{alternatives}",
+        "unknown": f"is not there{where}",
+        "unread": f"cannot be read{where}",
     }
     return f"{text} {descriptions[finding['found']]}"
 
@@ -140,7 +136,7 @@ async def _look_up_claim(claim: Claim, tables: Mapping[str, FactTable]) -> Findi
         values = {**known, **claimed_values}
         found: Found = "elsewhere" if places else "unknown"
         return _build_finding(claim, found, table=table.name, values=values, own=own, places=places[:_MAX_PLACES])
-    first, *others = rows
+    first = rows[0]
     claimed = {**{name: to_text(known[name]) for name in known if name in columns}, **claimed_values}
     claimed = {name: value for name, value in claimed.items() if name not in table.spec.key}
     tolerances = claim.form.within
@@ -158,7 +154,6 @@ async def _look_up_claim(claim: Claim, tables: Mapping[str, FactTable]) -> Findi
         own=own,
         claimed=claimed,
         differs=differs,
-        alternatives=[row.number for row in others if table.row_content(row) != table.row_content(first)],
     )
 
 
@@ -172,7 +167,6 @@ def _build_finding(claim: Claim, found: Found, **known: Any) -> Finding:
         "claimed": {},
         "differs": [],
         "places": [],
-        "alternatives": [],
         **known,  # type: ignore[typeddict-item]
     }
 

@@ -14,10 +14,10 @@ from jurygraph.schema.frozen_model import Id, Unit
 class TableSpec(FrozenModel):
     """A table of facts, from one of three sources: `rows` in the task, a `file`, or a `tool` of the config.
 
-    `key` are the columns that identify a row: the name first, then place or time. Rows that share a key are
-    alternatives, ordered by the column `order`, else by their content. `lists` maps columns that hold several values in
-    one text to their separators. `file` is CSV, JSON, JSON lines or Parquet, relative to the working directory. In a
-    TASKS file it must lie below the folder of that file (`jurygraph.sources.table_rows`).
+    `key` are the columns that identify a row: the name first, then place or time. Of rows that share a key the first
+    counts, by the column `order` or else as listed. `lists` maps columns that hold several values in one text to their
+    separators. `file` is CSV, JSON, JSON lines or Parquet, relative to the working directory. In a TASKS file it must
+    lie below the folder of that file (`jurygraph.sources.table_rows`).
     """
 
     key: tuple[Id, ...] = Field(min_length=1)
@@ -76,7 +76,7 @@ class RecordField(FrozenModel):
 class ClaimsSpec(FrozenModel):
     """One kind of claims: their JSONPaths `at` (RFC 9535) in the response's data, and the `forms` they may have.
 
-    `split` separates several claims in one text; a text in `none` claims nothing. `beside` are values of the record
+    `split` separates several claims in one text; "" and "-" claim nothing. `beside` are values of the record
     that contains the claim: numbers, and texts of up to 1,000 characters. Claims are ordered by the record's field
     `order`, or as in the data. With `merged`, equal claims of successive orders become one, and their number is its
     value of that name.
@@ -85,7 +85,6 @@ class ClaimsSpec(FrozenModel):
     at: tuple[notation.JsonPath, ...] = Field(min_length=1)
     forms: tuple[ClaimPattern, ...] = Field(min_length=1)
     split: str | None = None
-    none: tuple[str, ...] = ("", "-")
     beside: dict[Id, RecordField] = Field(default_factory=dict)
     order: Id | None = None
     merged: Id | None = None

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jurygraph.agents.facts.spec import TableSpec
-from jurygraph.agents.facts.values import is_missing, normalise, number_or_value, to_text, value_sort_key
+from jurygraph.agents.facts.values import normalise, value_sort_key
 from jurygraph.errors import InputError
-from jurygraph.schema import canonical_json
 from jurygraph.sources.files import require_temporary_space
 from jurygraph.sources.table_rows import read_rows, sha256_of, to_json_values
 
@@ -64,20 +63,9 @@ class FactTable(ABC):
         return tuple(normalise(values.get(column)) for column in self.spec.key)
 
     def sort_rows(self, rows: Iterable[FactRow]) -> list[FactRow]:
-        """Return rows that share a key, the preferred one first, independent of their order in the source."""
+        """Return rows that share a key, the preferred one first: by the column `order`, else as they are listed."""
         order = self.spec.order
-
-        def sort_key(row: FactRow) -> tuple[Any, ...]:
-            return value_sort_key(None if order is None else row.values.get(order)), self.row_content(row)
-
-        return sorted(rows, key=sort_key)
-
-    def row_content(self, row: FactRow) -> bytes:
-        """Return a row's content without its order, as canonical JSON; numbers as text, as in CSV, count as numbers."""
-        known = ((column, value) for column, value in row.values.items() if not is_missing(value))
-        values = {column: to_text(number_or_value(value)) for column, value in known}
-        values.pop(self.spec.order or "", None)
-        return canonical_json(values)
+        return sorted(rows, key=lambda row: value_sort_key(None if order is None else row.values.get(order)))
 
 
 class RowTable(FactTable):
@@ -127,8 +115,8 @@ class RowTable(FactTable):
 
     def _find_uncached(self, key: Key) -> Sequence[FactRow]:
         sql = "SELECT number, content FROM rows WHERE name = ? AND place = ? ORDER BY number"
-        rows = [FactRow(number, json.loads(content)) for number, content in self._query(sql, *_index_key(key))]
-        return rows if len(rows) < 2 else self.sort_rows(rows)
+        rows = self._query(sql, *_index_key(key))
+        return self.sort_rows(FactRow(number, json.loads(content)) for number, content in rows)
 
     def first_rows(self, most: int) -> Sequence[Values]:
         sql = "SELECT content FROM rows ORDER BY name, place, number LIMIT ?"
@@ -173,9 +161,7 @@ class ToolTable(FactTable):
         result = await self._tool.ainvoke(dict(zip(self.spec.key, key, strict=True)))
         rows = [] if result is None else [result] if isinstance(result, Mapping) else result
         if not isinstance(rows, list | tuple) or not all(isinstance(row, Mapping) for row in rows):
-            is_list = isinstance(rows, list | tuple)
-            odd = next(row for row in rows if not isinstance(row, Mapping)) if is_list else rows
-            found = f"{'a list with ' if is_list else ''}{type(odd).__name__}"
+            found = type(result).__name__
             raise TypeError(f"facts table {self.name!r}: its tool gave {found}; give a mapping, or a list of such")
         numbered = (FactRow(number, to_json_values(row)) for number, row in enumerate(rows, start=1))
         return self.sort_rows(row for row in numbered if self.key_of(row.values) == key)

@@ -67,12 +67,6 @@ def parse_number(value: Any) -> int | float | None:
     return None if size == math.inf else -size if match["sign"] == "-" else size
 
 
-def number_or_value(value: Any) -> Any:
-    """Return the number that a value is or spells, else the value itself."""
-    parsed = parse_number(value)
-    return value if parsed is None else parsed
-
-
 def value_sort_key(value: Any) -> tuple[int, float, str]:
     """Return a sort key of a value: numbers before words before empty values."""
     parsed = parse_number(value)
@@ -107,10 +101,17 @@ def parse_moment(text: str) -> tuple[str, datetime] | None:
 
 def equality_key(value: Any) -> Hashable:
     """Return a key that is equal for values that are equal: number, moment or normalised text."""
+    if isinstance(value, str):
+        return _key_of_text(value) if len(value) <= _LONGEST_NUMBER else normalise(value)
     number = parse_number(value)
-    if number is not None:
-        return number
-    return (parse_moment(value) if isinstance(value, str) else None) or normalise(value)
+    return normalise(value) if number is None else number
+
+
+@lru_cache(maxsize=1 << 14)
+def _key_of_text(text: str) -> Hashable:
+    """Return the key of a text. Cached, since the values of a table's rows recur often."""
+    number = parse_number(text)
+    return number if number is not None else parse_moment(text) or normalise(text)
 
 
 def are_equal(first: Any, second: Any) -> bool:

@@ -15,12 +15,10 @@ from typing import Any, Literal, TypeAlias
 
 from jurygraph.agents.maths.quantities import (
     Reading,
-    Unit,
     claimed_expressions,
     compare_plainly,
     measure_of,
     parse_answer,
-    unit_ratio,
 )
 from jurygraph.agents.worker_pool import WorkerPool
 from jurygraph.errors import JurygraphError
@@ -92,8 +90,8 @@ def compare_numbers(answer: str, reference: str, unit: str = "") -> Status | Non
         return "unparsed-reference"
     if claimed is None:
         return "unparsed-answer"
-    wanted = Unit(top=measure_of(unit)) if unit else Unit()
-    if wanted.top and claimed.unit.top and not gold.unit.top and unit_ratio(claimed.unit, wanted):
+    wanted = measure_of(unit) if unit else None
+    if wanted and claimed.unit and not gold.unit and claimed.unit.dimension == wanted.dimension:
         gold = replace(gold, unit=wanted)
     is_equal = compare_plainly(claimed, gold)
     return None if is_equal is None else "equal" if is_equal else "different"

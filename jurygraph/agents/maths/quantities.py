@@ -15,31 +15,19 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
+from unicodedata import normalize
 
 
-class Measure(NamedTuple):
-    """A unit of measurement: its dimension, to a power, and its size in the dimension's base unit."""
+class Unit(NamedTuple):
+    """A unit of measurement: its dimension, such as "length", "length^2" or "count", and its size in a base unit."""
 
     dimension: str
-    power: int
     size: Fraction
 
 
-Measures: TypeAlias = tuple[Measure, ...]
-"""What a word may measure: a pound is a mass or money. Empty for no word at all."""
-
-COUNT: Measures = (Measure("count", 1, Fraction(1)),)
+COUNT = Unit("count", Fraction(1))
 """What any noun measures that is counted: "eggs" and "pages" are not told apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """The words after a number: the factor of its scale ("million"), and what is measured, per what."""
-
-    scale: int = 1
-    top: Measures = ()
-    bottom: Measures = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,31 +41,25 @@ class Reading:
     value: Fraction | None = None
     percent: bool = False
     decimal: bool = False
-    unit: Unit = Unit()
+    unit: Unit | None = None
 
 
 def _read_toml(name: str) -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
 
 
-def _build_measures(tables: Mapping[str, Mapping[str, str]]) -> dict[str, Measures]:
-    measures: dict[str, Measures] = {}
-    for heading, table in tables.items():
-        dimension, _, power = heading.partition("^")
-        for words, size in table.items():
-            for word in words.split():
-                measures[word] = (*measures.get(word, ()), Measure(dimension, int(power), Fraction(size)))
-    return measures
-
-
-_MEASURES = _build_measures(_read_toml("measures.toml"))
+_UNITS = {
+    word: Unit(dimension, Fraction(size))
+    for dimension, table in _read_toml("measures.toml").items()
+    for words, size in table.items()
+    for word in words.split()
+}
 _WORDS = _read_toml("answer_words.toml")
 _SCALES = {f"{word}{ending}": scale for word, scale in _WORDS["scales"].items() for ending in ("", "s")}
 _LETTERS: Mapping[str, str] = _WORDS["letters"]
 _MONEY_LETTERS = {**_LETTERS, **_WORDS["money_letters"]}
 _COUNTED = frozenset(_WORDS["counted"].split())
 _NOT_UNITS = frozenset(_WORDS["not_units"].split())
-_OTHER_SIZES = frozenset(_WORDS["other_sizes"].split())
 
 # Units
 _CLOSINGS = re.compile(rf" (?:{'|'.join(_WORDS['closings'])})$")
@@ -87,17 +69,15 @@ _PLURAL = re.compile(r"[A-Za-z]?[a-z]{2,}[^sui\W]s")
 _NOUN = re.compile(r"[A-Za-z]?[a-z]{2,}")
 _PHRASE = re.compile(r"(?P<words>(?: ?[A-Za-z$€£¥₹/][A-Za-z$€£¥₹/ ]{0,80})?)(?: ?\^ ?\{? ?(?P<power>[23]) ?\}?)?")
 _JOINT = re.compile(r"(?<=[A-Za-z])(?:-(?=[A-Za-z])|\.(?= |$))")  # "sq. ft."
-_RAISED = (("length", 1), ("time", 1))  # square metres, seconds squared
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
-_IGNORED = ("us", "US", "fl", "fluid", "degree", "degrees")
-_RATES = {"mph": "mile / hour", "kph": "km / hour", "kmh": "km / hour", "kmph": "km / hour", "mpg": "mile / gallon"}
-_GLUED = frozenset("mgh")  # "18m", but "5s" and "5t" are products
-_SPACED = _GLUED | frozenset("slLNJWVCF")
+_GLUED = "mgh"  # "18m", but "5s" and "5t" are products
 _ASKED = re.compile(r"\b(?:how many(?: more| fewer| total| extra| whole)?|in) ([a-z]{2,12})\b", re.IGNORECASE)
 
 # Numbers
 _SIGNS = str.maketrans(_WORDS["signs"])
 _MINUS = re.compile(r"(^|[=(,\[{]) ?–|^(?i:minus|negative) (?=[0-9.\\$])")  # elsewhere a dash marks a range
+_POWER = re.compile("⁻[⁰¹²³⁴⁵⁶⁷⁸⁹]+|[⁰¹²³⁴⁵⁶⁷⁸⁹]{2,}")  # of one digit by `signs`
+_ROOT = re.compile(r"√ ?(?:([0-9]+)(?![0-9]|\.[0-9])|(?=\())")
 _LATEX_THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|,?\\[,!])(?=[0-9]{3}(?![0-9]))")
 _LATEX_COMMA = re.compile(r"(?<=[0-9])\{,\}(?=[0-9])")
 _SPACING = re.compile(r"\\(?:left|right|displaystyle)(?![A-Za-z])")
@@ -108,20 +88,15 @@ _WRAPPER = re.compile(
 _PAIRS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`"))
 _GROUP = re.compile(r"\\(?:text|mathrm|mbox|textbf|mathbf|textit|mathit) ?\{([A-Za-z /.-]*)\}")
 _DEGREES = re.compile(r"\^ ?\{? ?\\circ ?\}?|\\degrees?(?![A-Za-z])")
-_SPACED_THOUSANDS = re.compile(r"[+-]? ?\$?[1-9][0-9]{0,2}(?: [0-9]{3})+")
 _CURRENCY = r"(?:US|CA|AU|C|A)?\$|[£€¥₹]|USD|EUR|GBP|INR|JPY|CHF|Rs\.?"
 _INTEGER = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)"
 _NUMBER = re.compile(
     rf"(?P<sign>[+-]?) ?(?:(?P<money>{_CURRENCY}) ?(?P<inner>[+-]?))?"
     r"(?:(?:(?P<whole>[0-9]+) )?(?P<top>[0-9]+) ?/ ?(?P<bottom>[0-9]+)"
-    r"|(?P<comma>[0-9]+,[0-9]{1,2}(?![0-9]))"  # "3,50": a list, unless money or a measure follows
     rf"|(?P<decimal>(?:{_INTEGER}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{{1,3}}(?![0-9A-Za-z]))?))(?![0-9.,])",
     re.ASCII,
 )
 _FRACTION = re.compile(r"^([+-]? ?[0-9]*) ?\\[dtc]?frac ?\{ ?([0-9]+) ?\} ?\{ ?([0-9]+) ?\}")
-_POWER_OF_TEN = re.compile(
-    r" ?(?:\*|x|\\times|\\cdot) ?10 ?\^ ?(?:\{ ?([+-]?[0-9]{1,3}) ?\}|([+-]?[0-9]{1,3})(?![0-9]))"
-)
 _PERCENT = re.compile(r" ?(?:\\?%|(?:percent|per cent|pct)(?![A-Za-z]))")
 _DOLLARS = re.compile(r"^ (?:US )?(?:dollars?|USD)(?![A-Za-z])")
 _LONGEST_NUMBER = 1000
@@ -141,15 +116,16 @@ _REFUSED = re.compile(
     r"|[0-9] ?\\[dtc]?frac ?\{[0-9 ]+\} ?\{[0-9 ]+\} ?\^|% ?\^"
 )
 _EQUALS = re.compile(r"(?:(?<![<>!:\\])=|\\approx(?![A-Za-z]))(?![^{}]*\})")
+_ALTERNATIVES = re.compile(r",|(?<![A-Za-z\\])(?:and|or)(?![A-Za-z])")
 _SYMBOL = re.compile(r" ?\\?[A-Za-z]{1,7}(?:_\{?[A-Za-z0-9]{1,3}\}?)? ?(?:\( ?[A-Za-z] ?\))? ?$")
 
 
-def measure_of(word: str) -> Measures:
-    """Return what a word measures, such as "cm", "Dollars" or "degree"; empty if it measures nothing."""
+def measure_of(word: str) -> Unit | None:
+    """Return what a word measures, such as "cm", "Dollars" or "degree"; None if it measures nothing."""
     if len(word) <= 2:
-        return _MEASURES.get(word, ())
+        return _UNITS.get(word)
     lower = word.lower()
-    return _MEASURES.get(lower) or (_MEASURES.get(lower[:-1], ()) if lower[-1] == "s" and len(lower) > 3 else ())
+    return _UNITS.get(lower) or (_UNITS.get(lower[:-1]) if lower[-1] == "s" and len(lower) > 3 else None)
 
 
 @lru_cache(maxsize=256)
@@ -165,26 +141,26 @@ def required_unit(query: str) -> str:
 def parse_answer(text: str) -> Reading | None:
     r"""Read an answer as one value.
 
-    Removes one pair of `$…$`, `\(…\)`, `\boxed{…}`, `\text{…}` or emphasis around the whole, a full stop, a unit after
-    a number or an expression. "2 million" is 2,000,000, "70k" 70,000, "1 000" 1,000, "1{,}5" 1.5. Returns None if the
-    text is prose, has adjacent numbers, or is otherwise more than one value.
+    Removes one pair of `$…$`, `\(…\)`, `\boxed{…}`, `\text{…}` or emphasis around the whole, a full stop, and a unit
+    after a number. "2 million" is 2,000,000, "70k" 70,000, "1{,}5" 1.5. Returns None if the text is prose, has adjacent
+    numbers, or is otherwise more than one value.
     """
     bare = _strip_formatting(text)
     return _read_number(bare) or _read_expression(bare)
 
 
 def _strip_formatting(text: str) -> str:
-    bare = _LATEX_COMMA.sub(".", _LATEX_THOUSANDS.sub(",", text.translate(_SIGNS)))
+    bare = _POWER.sub(lambda power: f"^{{{normalize('NFKC', power.group())}}}", text)
+    bare = _ROOT.sub(lambda root: rf"\sqrt{{{root[1]}}}" if root[1] else r"\sqrt", bare.translate(_SIGNS))
+    bare = _LATEX_COMMA.sub(".", _LATEX_THOUSANDS.sub(",", bare))
     bare = _BLANK.sub("  ", _SPACING.sub("", bare))  # two blanks: never a mark of thousands
     for _ in range(8):
         shorter = _unwrap(bare.strip())
         if shorter == bare:
             break
         bare = shorter
-    bare = _GROUP.sub(lambda group: f" {_WORDS['typeset'].get(group[1].strip(), group[1].strip())}", bare)
+    bare = _GROUP.sub(lambda group: f" {group[1].strip()}", bare)
     bare = _DEGREES.sub(" degrees ", bare.replace(r"\$", "$")).strip()
-    if _SPACED_THOUSANDS.fullmatch(bare):
-        bare = bare.replace(" ", "")
     return _MINUS.sub(r"\1-", " ".join(bare.split()))
 
 
@@ -198,28 +174,21 @@ def _unwrap(text: str) -> str:
 
 
 def _read_number(text: str) -> Reading | None:
-    """Read a text as one number with an optional unit: "1,000.50", "$70k", "1 1/2 hours", "3.2 × 10^5 km"."""
+    """Read a text as one number with an optional unit: "1,000.50", "$70k", "1 1/2 hours", "50%"."""
     text = _FRACTION.sub(r"\1 \2/\3", text).strip()
     match = _NUMBER.match(text)
     value = _value(match) if match else None
     if match is None or value is None:
         return None
-    end = match.end()
-    power = _POWER_OF_TEN.match(text, end) if match["decimal"] else None
-    if power:
-        end = power.end()
-        value *= Fraction(10) ** int(power[1] or power[2])
-    percent = _PERCENT.match(text, end)
-    unit = read_unit(text[percent.end() if percent else end :], money=match["money"] or "", is_one=value == 1)
-    if unit is None or (percent and (unit.scale != 1 or unit.top)):
+    percent = _PERCENT.match(text, match.end())
+    read = _read_unit(text[percent.end() if percent else match.end() :], match["money"] or "", value == 1)
+    if read is None or (percent and read != (1, None)):
         return None
-    if match["comma"] and unit.scale == 1 and unit.top in ((), COUNT):
-        return None
-    has_decimals = "." in (match["decimal"] or "") or bool(match["comma"])
+    scale, unit = read
+    has_decimals = "." in (match["decimal"] or "")
     as_written = f"{match['sign'] or match['inner'] or ''}{match['decimal']}".replace(",", "")
-    is_as_written = match["decimal"] and has_decimals and not power and unit.scale == 1
-    latex = (as_written if is_as_written else f"{value * unit.scale}") + (r"\%" if percent else "")
-    return Reading(latex, value * unit.scale, bool(percent), has_decimals, unit)
+    latex = (as_written if has_decimals and scale == 1 else f"{value * scale}") + (r"\%" if percent else "")
+    return Reading(latex, value * scale, bool(percent), has_decimals, unit)
 
 
 def _value(match: re.Match[str]) -> Fraction | None:
@@ -231,81 +200,57 @@ def _value(match: re.Match[str]) -> Fraction | None:
         if bottom == 0 or (match["whole"] and top >= bottom):
             return None
         value = int(match["whole"] or 0) + Fraction(top, bottom)
-    elif match["comma"]:
-        value = Fraction(match["comma"].replace(",", "."))
     else:
         value = Fraction(match["decimal"].replace(",", ""))
     return -value if "-" in (match["sign"], match["inner"]) else value
 
 
-def read_unit(rest: str, *, money: str = "", is_one: bool = False) -> Unit | None:
-    """Return the unit in the words after a number; None if they are none.
+def _read_unit(rest: str, money: str, is_one: bool) -> tuple[int, Unit | None] | None:
+    """Return the scale and the unit in the words after a number; None if they are none.
 
-    They are `[scales] [adjectives] unit [of noun]`, `per unit` and "each", "in total" or similar, in order, each
-    optional. `money` is the currency before the number. `is_one`: the number is 1, so its noun is in the singular.
+    They are `[scales] [adjectives] unit [of noun]`, or a rate, `unit per unit`, and "each", "in total" or similar.
+    `money` is the currency before the number. `is_one`: the number is 1, so its noun is in the singular.
     """
     match = _PHRASE.fullmatch(_JOINT.sub(" ", _DOLLARS.sub("", rest) if "$" in money else rest))
     if match is None:
         return None
-    is_glued = rest[:1].isalpha()
-    letters = _GLUED if is_glued else _SPACED
     words = _CLOSINGS.sub("", f" {' '.join(match['words'].replace('/', ' / ').split())}").split()
+    is_glued = rest[:1].isalpha()
     if words and (money or is_glued):
         words[0] = (_MONEY_LETTERS if money else _LETTERS).get(words[0], words[0])
     scale = 1
     while words and _SCALES.get(words[0].lower(), 0) > scale:
         scale *= _SCALES[words.pop(0).lower()]
-    if is_glued and scale == 1 and words and not (_is_known(words[0], letters) or words[0] in _POWERS):
+    if is_glued and scale == 1 and words and not (measure_of(words[0]) and (words[0] in _GLUED or len(words[0]) > 1)):
         return None
     words = [*filter(None, [money.rstrip(".")]), *words]
-    if len(words) == 1:
-        words = _RATES.get(words[0].lower(), words[0]).split()
-    place = next((i for i, word in enumerate(words) if word in ("/", "per", "a", "an", "each", "every")), len(words))
-    head = words[:place]
-    below = words[place + 1 :]
-    power = int(match["power"] or 1)
-    top = _read_noun(head, 1 if below else power, letters, is_one=is_one) if head else ()
-    bottom: Measures | None = ()
-    if place < len(words):
-        is_known = bool(below) and _is_known(below[-1], letters) and (bool(head) or len(below[-1]) > 2)
-        if words[place] in ("a", "an", "/") and not is_known and not (words[place] == "/" and head):
-            return None  # "18/day" is a rate, "18/x" a fraction
-        bottom = _read_noun(below, power, letters, is_one=True) if 0 < len(below) < 3 else None
-    if top is None or bottom is None or (power != 1 and not top and not bottom):
-        return None
-    return Unit(scale, top, bottom)
+    if not words:
+        return None if match["power"] else (scale, None)
+    unit = _read_noun(words, int(match["power"] or 1), is_one)
+    return unit and (scale, unit)
 
 
-def _read_noun(words: list[str], power: int, letters: frozenset[str], *, is_one: bool) -> Measures | None:
-    if "of" in words[1:-1]:  # "cups of flour"
-        place = words.index("of")
-        if len(words) - place > 3 or not all(_is_plain(word) for word in words[place + 1 :]):
-            return None
-        words = words[:place]
-    *adjectives, noun = words
-    adjectives = [word for word in adjectives if word not in _IGNORED]
-    if power == 1 and adjectives and adjectives[0] in _POWERS:
+def _read_noun(words: list[str], power: int, is_one: bool) -> Unit | None:
+    place = next((place for place, word in enumerate(words) if word in ("/", "per", "a", "an", "every")), 0)
+    if place:  # "$18/hour" is a rate, "18/x" a fraction
+        top = _read_noun(words[:place], 1, is_one)
+        bottom = _read_noun(words[place + 1 :], power, True)
+        return Unit(f"{top.dimension} per {bottom.dimension}", top.size / bottom.size) if top and bottom else None
+    if "of" in words[1:-1] and all(map(_is_plain, words[words.index("of") + 1 :])):  # "cups of flour"
+        words = words[: words.index("of")]
+    *adjectives, noun = words or [""]
+    if adjectives and adjectives[0] in _POWERS and power == 1:
         power = _POWERS[adjectives.pop(0)]
     if len(adjectives) > 2 or not all(_is_adjective(word) and not measure_of(word) for word in adjectives):
         return None
-    measures = measure_of(noun) if _is_known(noun, letters) else ()
-    if measures and set(adjectives) & _OTHER_SIZES:
-        return None
-    if noun in ("unit", "units"):  # "square units" are any
-        return ()
-    if power != 1:
-        return tuple(Measure(m.dimension, power, m.size**power) for m in measures if m[:2] in _RAISED) or None
+    measure = measure_of(noun)
+    if measure:
+        if adjectives or (power > 1 and measure.dimension not in ("length", "time")):
+            return None  # "nautical miles" and "light years" have other sizes
+        return measure if power == 1 else Unit(f"{measure.dimension}^{power}", measure.size**power)
     is_noun = _PLURAL.fullmatch(noun) or (is_one and _NOUN.fullmatch(noun))
-    if not _is_known(noun, letters) and not (is_noun and _is_plain(noun)):
-        return None
-    return measures or COUNT
-
-
-def _is_known(word: str, letters: frozenset[str]) -> bool:
-    if len(word) == 1 and word.isalpha():
-        return word in letters
-    lower = word.lower()
-    return bool(measure_of(word)) or lower in _COUNTED or lower.removesuffix("s") in _COUNTED
+    is_counted = noun.lower() in _COUNTED or (is_noun and _is_plain(noun))
+    return COUNT if is_counted and power == 1 else None
 
 
 def _is_plain(word: str) -> bool:
@@ -324,39 +269,20 @@ def _read_expression(text: str) -> Reading | None:
     return Reading(bare) if _EXPRESSION.fullmatch(bare) and not _REFUSED.search(bare) else None
 
 
-def unit_ratio(answer: Unit, reference: Unit) -> Fraction | None:
-    """Return the factor that takes a number in the answer's unit to the reference's; None if they measure otherwise.
-
-    A unit that is missing fits any. What is paid or counted may leave out per what; "18 km" is not "18 km per hour".
-    """
-    if not (answer.top and reference.top) and not (answer.bottom and reference.bottom):
-        return Fraction(1)
-    top = _size_ratio(answer.top, reference.top)
-    bottom = _size_ratio(answer.bottom, reference.bottom)
-    if top is None or bottom is None:
-        return None
-    is_length = any(measure.dimension == "length" and measure.power == 1 for measure in answer.top)
-    return None if is_length and bool(answer.bottom) != bool(reference.bottom) else top / bottom
-
-
-def _size_ratio(answer: Measures, reference: Measures) -> Fraction | None:
-    if not answer or not reference:
-        return Fraction(1)
-    return next((a.size / b.size for a in answer for b in reference if a[:2] == b[:2]), None)
-
-
 def compare_plainly(answer: Reading, reference: Reading) -> bool | None:
     """Return true if two answers are equal numbers; None if one is another expression, which math-verify compares.
 
     Units of one dimension are converted; of two, they make the answers different, and so do "%" and a unit. If one has
     no unit, the number decides.
     """
-    ratio = unit_ratio(answer.unit, reference.unit)
-    if ratio is None:
-        return False
+    ratio = Fraction(1)
+    if answer.unit and reference.unit:
+        if answer.unit.dimension != reference.unit.dimension:
+            return False
+        ratio = answer.unit.size / reference.unit.size
     if answer.value is None or reference.value is None:
         return None
-    if answer.percent != reference.percent and (answer.unit.top or reference.unit.top):
+    if answer.percent != reference.percent and (answer.unit or reference.unit):
         return False
     return are_equal_numbers(replace(answer, value=answer.value * ratio), reference)
 
@@ -384,11 +310,14 @@ def are_equal_numbers(answer: Reading, reference: Reading) -> bool:
 def claimed_expressions(answer: str, reference: str) -> list[str]:
     """Return the LaTeX expressions that must all equal `reference` for `answer` to be right.
 
-    An answer "3+15 = 18" claims 3+15 and 18, "x = 18" only 18, "17 = 18" both 17 and 18. math-verify alone compares the
-    last of them. Empty if the equations do not make a single claim.
+    An answer "3+15 = 18" claims 3+15 and 18, "x = 18" only 18, "17 = 18" both 17 and 18; "x=17 or x=18" claims the set
+    of both. math-verify alone compares the last of them. Empty if the equations do not make a single claim.
     """
     if (":" in answer) != (":" in reference):  # math-verify divides, so that "18:1" would be 18
         return []
+    values = [_EQUALS.split(value) for value in _ALTERNATIVES.split(answer)]
+    if len(values) > 1 and all(len(value) == 2 and _SYMBOL.match(value[0]) for value in values):
+        return [answer] if _EQUALS.search(reference) else [",".join(value[1] for value in values)]
     sides = _EQUALS.split(answer)
     if len(sides) == 1:
         return [answer]

@@ -16,15 +16,15 @@ def row_item(
     text: str = "Curry House", /, lists: dict[str, str] | None = None, own: str = "", **values: Any
 ) -> ListedItem:
     """A claim that the tables have a row for; `own` are its columns that come from the response."""
-    return ListedItem(text, values, _finding(text, 1, values), lists or {}, own.split())
+    return ListedItem(text, values, _finding(text, 1, values, own), lists or {})
 
 
 def invented_item(text: str = "Nowhere", /, own: str = "", **values: Any) -> ListedItem:
     """A claim that no table has, with what it says of itself."""
-    return ListedItem(text, values, _finding(text, None, values), response_columns=own.split())
+    return ListedItem(text, values, _finding(text, None, values, own))
 
 
-def _finding(text: str, number: int | None, values: dict[str, Any]) -> Finding:
+def _finding(text: str, number: int | None, values: dict[str, Any], own: str) -> Finding:
     return Finding(
         at=["$[0]"],
         text=text,
@@ -32,11 +32,10 @@ def _finding(text: str, number: int | None, values: dict[str, Any]) -> Finding:
         table="meals",
         row=number,
         values=values,
-        own=[],
+        own=own.split(),
         claimed={},
         differs=[],
         places=[],
-        alternatives=[],
     )
 
 

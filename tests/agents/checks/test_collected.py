@@ -66,18 +66,6 @@ def test_a_response_without_a_table_collected_nothing(data: Any) -> None:
     assert trace.reward.status == "ok"
 
 
-@pytest.mark.parametrize("weights", [{}, {"layers": {"check": 1.0}}, {"cap": 0.5}, {"welfare": "nash"}])
-def test_no_utility_depends_on_what_was_collected(weights: dict[str, Any]) -> None:
-    with_table, without = (
-        trace_of({"preferences": TABLE}, **weights),
-        trace_of(None, ("checks.constraints",), **weights),
-    )
-    assert with_table.reward.value == without.reward.value
-    assert with_table.reward.parts == without.reward.parts
-    same = {name: value for name, value in figures(with_table).items() if name != "preference completeness"}
-    assert same == figures(without)
-
-
 def test_a_component_that_names_the_evaluator_is_the_completeness_as_a_share() -> None:
     component = {"completeness": {"inputs": {"collected": {"verdicts_of": "checks.collected"}}}}
     fields = {"components": component, "reward": {"stakeholders": 1.0, "completeness": 0.25}}

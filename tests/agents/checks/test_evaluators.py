@@ -1,6 +1,5 @@
 """Constraints decided for a task and a response: as the state machine asks for them."""
 
-import json
 import re
 import sys
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph import InputError, Jury, PlanError, Response, Task, Verdict
+from jurygraph import Jury, PlanError, Response, Task, Verdict
 from jurygraph.agents.checks.evaluators import Constraints
 from jurygraph.conformance import check_evaluator
 from tests.agents.facts.test_values import JSON
@@ -65,14 +64,6 @@ def verdict(jury: Jury, check: dict[str, Any] | None, data: Any = None, text: st
 # Questions and verdicts
 
 
-def test_every_constraint_of_a_stakeholder_has_a_question(jury: Jury) -> None:
-    (trace,) = jury.score(task(COST, FISH), [Response(id="r", text="", data=plan("Curry House, Leeds"))])
-    assert {(v.stakeholder, v.subject, v.score, v.met) for v in trace.verdicts} == {
-        ("ann", "c0", 1.0, True),
-        ("ann", "c1", 0.0, False),
-    }
-
-
 def test_a_constraint_without_a_check_is_not_judged(jury: Jury) -> None:
     found = verdict(jury, None, plan("Curry House, Leeds"))
     assert (found.status, found.reason) == (
@@ -119,20 +110,15 @@ def test_items_may_be_records_of_the_data(jury: Jury) -> None:
     ]
 
 
+NONE_BARRED = [
+    {"count": "meals", "at_most": 3},
+    {"values": "meals", "column": "kinds", "excludes": ["Fish"]},
+    {"values": "meals", "column": "name", "distinct": True},
+]
+
+
 @pytest.mark.parametrize("data", [None, "", [], {}, [[]], [{}, ""], {"days": []}, {"a": {"b": [None]}}], ids=repr)
-@pytest.mark.parametrize(
-    "check",
-    [
-        COST,
-        {"count": "meals", "at_most": 3},
-        {"count": "$.days[*]", "at_most": 3},
-        {"count": "$[*]", "equals": 2},
-        {"share": "meals", "where": {"price": {"at_most": 3}}, "among": {"day": {"equals": 1}}},
-        {"values": "meals", "column": "kinds", "excludes": ["Fish"]},
-        {"values": "meals", "column": "name", "distinct": True},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("check", [COST, *NONE_BARRED, {"count": "$[*]", "equals": 2}], ids=str)
 def test_an_empty_response_gets_no_credit(jury: Jury, check: dict[str, Any], data: Any) -> None:
     found = verdict(jury, check, data, text="All within the budget.")
     assert (found.score, found.met) == (0.0, False)
@@ -140,28 +126,11 @@ def test_an_empty_response_gets_no_credit(jury: Jury, check: dict[str, Any], dat
 
 
 @pytest.mark.parametrize("data", ["All is well.", {"days": [{"note": "rest"}]}, [1, 2]], ids=repr)
-@pytest.mark.parametrize(
-    "check",
-    [
-        {"count": "meals", "at_most": 3},
-        {"values": "meals", "column": "kinds", "excludes": ["Fish"]},
-        {"values": "meals", "column": "name", "distinct": True},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("check", NONE_BARRED, ids=str)
 def test_data_without_any_claim_gets_no_credit(jury: Jury, check: dict[str, Any], data: Any) -> None:
     found = verdict(jury, check, data)
     assert (found.score, found.met) == (0.0, False)
     assert found.reason == "c0: nothing that the response's data claims is there"
-
-
-@pytest.mark.parametrize("message", ["blah", "Palace, Leeds"])
-def test_an_exclusion_holds_only_where_another_kind_is_claimed(jury: Jury, message: str) -> None:
-    drinks = {**FACTS["claims"]["meals"], "at": ["$.days[*].drink"]}
-    facts = {**FACTS, "claims": {**FACTS["claims"], "drinks": drinks}}
-    found = verdict(jury, {"count": "drinks", "at_most": 0}, plan(message), facts=facts)
-    assert (found.score, found.reason) == (0.0, "c0: nothing that the response's data claims is there")
-    assert verdict(jury, {"count": "drinks", "at_most": 0}, plan("Fish Bar, Leeds"), facts=facts).met is True
 
 
 # The response's text
@@ -188,12 +157,12 @@ def test_it_conforms() -> None:
 EVERY = [
     COST,
     {**FISH, "partial": True},
-    {"share": "meals", "where": {"price": {"between": [1, 5]}, "kinds": {"has_not": "Tea"}}},
+    {"share": "meals", "where": {"price": {"at_most": 5}, "kinds": {"has_not": "Tea"}}},
     {"count": "$..*", "where": {"a": {"at_least": {"column": "b"}}}, "at_most": 2, "partial": True},
     {"count": "$..*", "where": {"value": {"matches": "a"}, "a": {"one_of": ["a", 1, True]}}, "between": [1, 2]},
     {"share": "$[*]", "where": {"value": {"at_most": "9:30"}}, "among": {"value": {"is_not": 3}}, "at_most": 0.5},
     {"sum": [{"of": "$..*", "column": "value", "times": "value", "people": 3, "places": "value"}], "at_most": 9},
-    {"sum": [{"of": "$[?match(@.a, @.b)]", "column": "a"}], "per": 0.001, "at_least": 1, "partial": True},
+    {"sum": [{"of": "$[?@.a == @.b]", "column": "a"}], "per": 0.001, "at_least": 1, "partial": True},
     {"values": "$..*", "column": "value", "includes": ["a", 1, True], "partial": True},
     {"values": "$..a", "column": "value", "excludes": ["a", 0], "partial": True},
     {"values": "$..*", "column": "value", "distinct": True, "partial": True},
@@ -307,13 +276,3 @@ def test_hard_constraints_that_no_response_can_meet_are_refused(jury: Jury) -> N
         PlanError, match=r"'c0' and 'c1' of 'ann' cannot both be met: .*; make one soft, or leave one out"
     ):
         jury.prepare(task({"count": "meals", "at_least": 3}, {"count": "meals", "at_most": 2}))
-
-
-def test_findings_from_another_file_are_not_reused(tmp_path: Path, jury: Jury) -> None:
-    menu = tmp_path / "menu.json"
-    menu.write_text(json.dumps(MENU))
-    about = task(FISH, facts={**FACTS, "tables": {"menu": {"key": ["name", "city"], "file": str(menu)}}})
-    planned, response = jury.prepare(about), Response(id="r", text="", data=plan("Fish Bar, Leeds"))
-    menu.write_text(json.dumps(MENU[:1]))
-    with pytest.raises(InputError, match="the plan for task 't' was made with other facts"):
-        jury.score(about, [response], planned)

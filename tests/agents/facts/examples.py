@@ -4,8 +4,7 @@ import asyncio
 import csv
 import gzip
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,30 +77,16 @@ def write_table(path: Path, rows: Rows) -> Path:
     return path
 
 
-SHELF: list[Mapping[str, Any]] = list(PLACES)
-"""What the tools know."""
-
-
-@contextmanager
-def rows_of_tools(rows: Rows) -> Iterator[None]:
-    """For a while the tools know these rows."""
-    SHELF[:] = rows
-    try:
-        yield
-    finally:
-        SHELF[:] = PLACES
-
-
 @tool
 def find_place(name: str, city: str) -> list[dict[str, Any]]:
     """The places of this name in this city."""
-    return [dict(row) for row in SHELF if (row["name"], row["city"]) == (name, city)]
+    return [dict(row) for row in PLACES if (row["name"], row["city"]) == (name, city)]
 
 
 @tool
 def find_alike(name: str, city: str) -> list[dict[str, Any]]:
     """Whatever looks like this name, wherever it is."""
-    return [dict(row) for row in SHELF if str(row["name"])[:3] == name[:3]]
+    return [dict(row) for row in PLACES if str(row["name"])[:3] == name[:3]]
 
 
 @tool

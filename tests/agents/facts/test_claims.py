@@ -24,27 +24,18 @@ def texts(data: Any, at: str | tuple[str, ...] = "$[*].meal", **fields: Any) -> 
     return [claim.text for claim in read(data, at, **fields)]
 
 
+VALUES = [(None, []), ("", []), (" - ", []), ("a", ["a"]), (25.0, ["25"]), (["a"], ['["a"]'])]
+
+
+@all_rows(("value", "claimed"), VALUES)
+def test_a_value_is_one_claim_unless_it_claims_nothing(value: Any, claimed: list[str]) -> None:
+    assert texts([{"meal": value}]) == claimed
+
+
 def test_a_text_may_hold_several_claims() -> None:
     claims = read([{"meal": "a; b;;c ;"}], split=";")
     assert [claim.text for claim in claims] == ["a", "b", "c"]
     assert {claim.at for claim in claims} == {"$[0]['meal']"}
-
-
-@pytest.mark.parametrize("nothing", [None, "", " ", "-", " - "])
-def test_an_empty_text_claims_nothing(nothing: Any) -> None:
-    assert texts([{"meal": nothing}]) == []
-
-
-def test_a_task_defines_the_texts_that_claim_nothing() -> None:
-    assert texts([{"meal": "none"}, {"meal": "-"}], none=["none"]) == ["-"]
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(25, "25"), (25.0, "25"), (True, "True"), (["a"], '["a"]'), ({"b": 1, "a": 2}, '{"a": 2, "b": 1}')],
-)
-def test_a_claim_that_is_not_text_is_compared_as_written(value: Any, text: str) -> None:
-    assert texts([{"meal": value}]) == [text]
 
 
 @all_rows("data", [None, "meal", 3, True, [], {}, {"meal": "a"}, [["meal"]], [None, 1, "x"]])
@@ -57,19 +48,6 @@ def test_the_first_form_that_fits_is_the_one() -> None:
     inside, alone = read([{"meal": "Inn, Rome"}, {"meal": "Inn"}], forms=forms)
     assert (inside.values, alone.values) == ({"Name": "Inn", "city": "Rome"}, {"name": "Inn"})
     assert (inside.form, alone.form) != (alone.form, inside.form)
-
-
-def test_an_unmatched_optional_group_gives_no_value() -> None:
-    form = {"table": "t", "pattern": r"(?P<name>[^,]+)(?:, (?P<cost>\d+))?"}
-    message = [claim.values for claim in read([{"meal": "Inn, 25"}, {"meal": "Inn"}], forms=[form])]
-    assert message == [{"name": "Inn", "cost": "25"}, {"name": "Inn"}]
-
-
-@pytest.mark.parametrize("text", ["at Inn", "Inn is where"])
-def test_two_groups_may_stand_for_one_column(text: str) -> None:
-    """RE2 gives no name twice, so that a choice of two wordings has two groups."""
-    form = {"table": "t", "pattern": "at (?P<a>.+)|(?P<b>.+) is where", "columns": {"a": "name", "b": "name"}}
-    assert [claim.values for claim in read([{"meal": text}], forms=[form])] == [{"name": "Inn"}]
 
 
 def test_a_claim_has_values_of_its_record() -> None:

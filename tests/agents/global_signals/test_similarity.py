@@ -66,16 +66,6 @@ def test_an_empty_response_is_not_judged_and_gets_no_credit() -> None:
     assert server.requests[0].body["input"] == ["tea", "tea on a stone"]
 
 
-def test_a_copy_of_the_reference_is_stopped_at_the_gate() -> None:
-    reference = "The tea is on the large flat stone behind the garden shed, next to the old apple tree and the well."
-    traces, server = score_texts(
-        {"copy": reference, "own": "Tea."}, task=TASK.model_copy(update={"reference": reference})
-    )
-    assert (only_verdict(traces["copy"]).score, only_verdict(traces["copy"]).gated_by) == (0.0, "reference-copy")
-    assert reference in server.requests[0].body["input"]
-    assert server.requests[0].body["input"].count(reference) == 1
-
-
 def test_a_missing_embedding_is_a_failure_without_credit() -> None:
     traces, _ = score_texts({"a": "tea"}, lambda body, number: status(400))
     verdict = only_verdict(traces["a"])
@@ -85,10 +75,9 @@ def test_a_missing_embedding_is_a_failure_without_credit() -> None:
     assert not traces["a"].reward.value
 
 
-@pytest.mark.parametrize("code", [401, 404])
-def test_an_embedder_without_access_stops_scoring(code: int) -> None:
-    with pytest.raises(ModelAccessError, match=f"{code}: planted {code}; .* model 'tiny'.* check .*JURYGRAPH_API_KEY"):
-        score_texts({"a": "tea"}, lambda body, number: status(code))
+def test_an_embedder_without_access_stops_scoring() -> None:
+    with pytest.raises(ModelAccessError, match=r"401: planted 401; .* model 'tiny'.* check .*JURYGRAPH_API_KEY"):
+        score_texts({"a": "tea"}, lambda body, number: status(401))
 
 
 def too_long(body: dict[str, object], number: int) -> object:
@@ -99,19 +88,16 @@ def too_long(body: dict[str, object], number: int) -> object:
     return embeddings_reply(body)
 
 
-def test_a_too_long_response_fails_alone_with_cause_response() -> None:
-    traces, _ = score_texts({"long": "tea " * 50, "tea": "tea"}, too_long)  # type: ignore[arg-type]
-    failure = only_verdict(traces["long"]).failure
+@pytest.mark.parametrize(
+    ("name", "reference", "cause"), [("long", "sea", "response"), ("tea", "tea " * 50, "infrastructure")]
+)
+def test_a_text_that_is_too_long_fails_alone(name: str, reference: str, cause: str) -> None:
+    task = TASK.model_copy(update={"reference": reference})
+    traces, _ = score_texts({"long": "tea " * 50, "tea": "tea"}, too_long, task)  # type: ignore[arg-type]
+    failure = only_verdict(traces[name]).failure
     assert failure is not None
-    assert (failure.kind, failure.cause) == ("overflowed", "response")
-    assert only_verdict(traces["tea"]).status == "ok"
-
-
-def test_a_too_long_reference_is_not_the_fault_of_the_response() -> None:
-    task = TASK.model_copy(update={"reference": "tea " * 50})
-    failure = only_verdict(score_texts({"tea": "sea"}, too_long, task)[0]["tea"]).failure  # type: ignore[arg-type]
-    assert failure is not None
-    assert (failure.kind, failure.cause) == ("overflowed", "infrastructure")
+    assert (failure.kind, failure.cause) == ("overflowed", cause)
+    assert cause == "infrastructure" or only_verdict(traces["tea"]).status == "ok"
 
 
 @pytest.mark.exhaustive

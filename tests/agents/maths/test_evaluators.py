@@ -41,19 +41,13 @@ def test_every_evaluator_conforms(name: str) -> None:
     assert check_evaluator(name, read_tasks(SOLUTIONS)[:3]) > 3
 
 
-class TestAccuracy:
-    def test_quotes_the_final_answer(self, jury: Jury) -> None:
-        text = "17 + 25 = 42\nA: 42.0"
-        given = verdict(jury, "accuracy", text)
-        assert (given.score, given.met) == (1.0, True)
-        assert [(e.quote, e.verified) for e in given.evidence] == [("42.0", True)]
-
-    @pytest.mark.parametrize("text", ["", "I do not know.", "A: 43", "A: 41 or 42", "A: not 42"])
-    def test_gives_nothing_for_a_wrong_or_missing_answer(self, jury: Jury, text: str) -> None:
+def test_accuracy_quotes_the_final_answer(jury: Jury) -> None:
+    given = verdict(jury, "accuracy", "17 + 25 = 42\nA: 42.0")
+    assert (given.score, given.met) == (1.0, True)
+    assert [(e.quote, e.verified) for e in given.evidence] == [("42.0", True)]
+    for text in ("", "I do not know.", "A: 43", "A: not 42"):
         assert verdict(jury, "accuracy", text).score == 0.0
-
-    @pytest.mark.parametrize("reference", [None, "It depends on who asks, and on many things.\nNobody can say."])
-    def test_abstains_without_a_reference_to_compare_with(self, jury: Jury, reference: str | None) -> None:
+    for reference in (None, "It depends on who asks, and on many things.\nNobody can say."):
         task = SUM.model_copy(update={"reference": reference})
         assert verdict(jury, "accuracy", "A: 42", task).status == "abstained"
 
@@ -82,14 +76,11 @@ def test_hostile_mathematics_is_never_credit_and_the_run_goes_on() -> None:
     assert {failure.cause for failure in failures.values()} == {"response"}
 
 
-class TestCalculation:
-    def test_is_the_share_of_right_steps_and_quotes_the_wrong_ones(self, jury: Jury) -> None:
-        text = "Two: 17 + 25 = <<17+25=42>>42\nThen 42 * 2 = 85\nA: 85"
-        given = verdict(jury, "calculation", text)
-        assert (given.score, given.native, given.scale) == (0.5, 1, (0, 2))
-        assert [(e.quote, e.verified) for e in given.evidence] == [("42 * 2 = 85", True)]
-        assert "calculation 2 is wrong" in given.reason
-        assert "84" in given.reason
+def test_calculation_is_the_share_of_right_steps_and_quotes_the_wrong_ones(jury: Jury) -> None:
+    given = verdict(jury, "calculation", "Two: 17 + 25 = <<17+25=42>>42\nThen 42 * 2 = 85\nA: 85")
+    assert (given.score, given.native, given.scale) == (0.5, 1, (0, 2))
+    assert [(e.quote, e.verified) for e in given.evidence] == [("42 * 2 = 85", True)]
+    assert given.reason.endswith("calculation 2 is wrong: '42 * 2 = 85', but it is 84")
 
 
 def test_length_falls_to_one_half_and_scales_accuracy() -> None:

@@ -118,11 +118,3 @@ def test_a_worker_killed_from_outside_is_replaced_and_a_forgotten_pool_is_closed
     assert wait([process.sentinel], PATIENCE), (
         "it goes on"
     )  # not `join`: a thread of the pool may have reaped it before
-
-
-@pytest.mark.landing
-def test_a_worker_reports_why_it_cannot_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "math_verify.py").write_text("raise ImportError('no such thing')")
-    monkeypatch.syspath_prepend(tmp_path)
-    with closing(EquivalencePool()) as opened, pytest.raises(WorkerNotStarted, match="no such thing"):
-        asyncio.run(opened.compare("1", "2"))

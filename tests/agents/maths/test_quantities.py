@@ -67,8 +67,11 @@ LENGTHS = ("mm", "cm", "dm", "meters", "km", "inches", "feet", "yards", "miles")
 
 @given(st.fractions(0, 10**6, max_denominator=100), st.sampled_from(LENGTHS), st.sampled_from(LENGTHS))
 def test_a_length_equals_itself_in_every_other_unit(value: Fraction, one: str, other: str) -> None:
+    unit, other_unit = measure_of(one), measure_of(other)
+    assert unit is not None
+    assert other_unit is not None
     here = parse_answer(f"{value} {one}")
-    there = parse_answer(f"{value * measure_of(one)[0].size / measure_of(other)[0].size} {other}")
+    there = parse_answer(f"{value * unit.size / other_unit.size} {other}")
     assert here is not None
     assert there is not None
     assert compare_plainly(here, there) is compare_plainly(there, here) is True
