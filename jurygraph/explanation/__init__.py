@@ -13,7 +13,7 @@ from jurygraph.explanation.points import PointsLine
 from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.explanation.what_if import Change, find_changes
 from jurygraph.messages import require_type
-from jurygraph.safety.gates import escape_hidden
+from jurygraph.safety.text_folding import escape_hidden
 from jurygraph.schema import ComponentSpec, Config, Decision, Plan, Question, Trace
 
 

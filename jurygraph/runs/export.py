@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import ExportTable, own_verdicts, to_text
-from jurygraph.safety.gates import UNSEEN
+from jurygraph.safety.text_folding import UNSEEN
 from jurygraph.schema import Trace
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.ratings import QUOTED_CHARACTERS, escape_formulas

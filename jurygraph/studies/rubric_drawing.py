@@ -14,7 +14,7 @@ from jurygraph.decision.table import OK, lacks_score
 from jurygraph.errors import InputError
 from jurygraph.runs.integrity.recomputation import group_table
 from jurygraph.runs.run import Run
-from jurygraph.safety.gates import escape_hidden
+from jurygraph.safety.text_folding import escape_hidden
 from jurygraph.schema import ComponentSpec, Criterion, Decision, Edge, Rubric, Task, Trace
 
 _LINE_LENGTH = 24

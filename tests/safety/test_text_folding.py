@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurygraph.safety.gates import escape_hidden, fold_text, letters_and_digits, remove_invisible
+from jurygraph.safety.text_folding import escape_hidden, fold_text, letters_and_digits, remove_invisible
 from tests.rows import all_rows
 
 
