@@ -23,9 +23,9 @@ def imports_of_rooms() -> Imports:
 
     graph = grimp.build_graph("jurygraph")
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    rooms: list[str] = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    _, *rooms = settings["tool"]["importlinter"]["contracts"][0]["layers"]
     found: dict[str, set[str]] = {room: set() for room in rooms}
-    for module in graph.modules - {"jurygraph"}:  # the package's own `__init__` is in no room
+    for module in graph.modules - {"jurygraph", "jurygraph.__main__"}:  # in no room
         imported = graph.find_modules_directly_imported_by(module) - {"jurygraph"}
         found[_room(module)] |= {_room(one) for one in imported} - {_room(module)}
     return found

@@ -165,8 +165,7 @@ class _SpecBuilder:
         specs = []
         for name, component in self.config.components.items():
             inputs = {key: self._configured_input(name, key, component) for key in sorted(component.inputs)}
-            if self.combiners[component.combiner].is_sum or self.combiners[component.combiner].is_product:
-                self._refuse_lost_weights(name, component.combiner, inputs)
+            self._refuse_lost_weights(name, component.combiner, inputs)
             specs.append(self._build_spec(name, component.combiner, inputs, component.params))
         evaluators_by_component: dict[str, list[str]] = defaultdict(list)
         for evaluator in self.questions:

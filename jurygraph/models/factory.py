@@ -121,7 +121,7 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
             return BACKENDS[kind].open(rest if isinstance(model, str) else model, config)
         if PROVIDER_MODEL.fullmatch(name):
             return _LITELLM.open(name, config)
-    except (ValueError, InputError) as error:
+    except (ValueError, InputError, ConfigError) as error:
         raise ConfigError(f"model: {error}") from error
     prefix = name.partition("://")[0]  # the rest may contain a key
     nearest = did_you_mean(kind, ("none", *BACKENDS)) if ":" in name else None

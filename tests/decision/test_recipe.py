@@ -327,7 +327,7 @@ def test_a_small_graph_is_inferred_exactly_unless_told_otherwise(
     assert reward.value == pytest.approx(sum(q.values()) / 5)
 
 
-@pytest.mark.parametrize("how", ["gear", "flat", "hard-local", "hard-transitive", "mean", "product"])
+@pytest.mark.parametrize("how", ["gear", "flat", "hard-local", "hard-transitive", "mean", "product", "panel"])
 def test_a_component_refuses_a_rubric_whose_weights_it_would_lose(how: str) -> None:
     gains = task(criterion("a", 0.75), criterion("b", 0.25))
     mixed, answers = task(criterion("a", 0.75), criterion("b", -1.0)), response_with("r", {"met@a": 1.0, "met@b": 0.0})
@@ -337,7 +337,8 @@ def test_a_component_refuses_a_rubric_whose_weights_it_would_lose(how: str) -> N
         config = {"evaluators": [MET], "components": {"g": own}, "reward": {"g": 1.0}}
         return reward_responses(config, about, answers)[0].value
 
-    for inputs, key in ((("met",), "of-0"), *([] if how in ("mean", "product") else [(("met@a", "met@b"), "of-1")])):
+    of_single_criteria = [] if how in ("mean", "product", "panel") else [(("met@a", "met@b"), "of-1")]
+    for inputs, key in ((("met",), "of-0"), *of_single_criteria):
         problem = f"task 'task', component 'g': combiner '{how}' cannot count input '{key}' by the weights of the"
         with pytest.raises(PlanError, match=problem):
             reward_by(*inputs)
