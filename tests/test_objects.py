@@ -172,7 +172,7 @@ def test_a_combiner_object_may_be_used_twice_and_has_its_attributes_in_its_versi
             {"evaluators": [half], "reward": {half: 1}},
             "config, key reward: has a key that is a FunctionEvaluator; write its name, in quotes",
         ),
-        ({"evaluators": [half], "model": half}, "model 'langchain:FunctionEvaluator' is a FunctionEvaluator"),
+        ({"evaluators": [half], "model": half}, "model: 'langchain:FunctionEvaluator' is a FunctionEvaluator"),
         ({"evaluaters": [half]}, "config, key evaluaters: unknown; did you mean evaluators?"),
         (
             {

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict
 from jurygraph.explanation.what_if import Change
 from jurygraph.messages import format_factor, format_plain, join_names, shorten
-from jurygraph.schema import FrozenModel, GateResult, Trace
+from jurygraph.schema import FrozenModel, GateResult, PrecisionShaping, RewardGate, Trace
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.verdict import Unsupported
 
@@ -236,6 +236,9 @@ def _rule_notes(one: ExplainedTerm) -> Iterator[str]:
         return
     combiner = one.combiner
     weights = {name: one.diagnostics.get(f"weight of {name}") for name in one.parts}
+    if combiner.aggregates_utilities and not combiner.is_product and one.spec is not None:
+        own = {name: one.spec.inputs[name].input_weight for name in one.parts}
+        weights = {name: weight / sum(own.values()) for name, weight in own.items()}
     shown = []
     for name, value in one.parts.items():
         remarks = [] if weights[name] is None else [f"weight {format_plain(weights[name])}"]
@@ -274,6 +277,9 @@ def _describe_loss(one: ExplainedVerdict) -> str:
     if one.effect != "deduction":
         return ""
     reason = shorten(one.verdict.reason.rstrip(" ."), _MAX_REASON)
+    if one.counted != one.score:
+        calibrated = f"{format_plain(one.score)}, calibrated to {format_plain(one.counted)}"
+        reason = f"{calibrated}: {reason}" if reason else calibrated
     true = [shorten(e.quote, _MAX_QUOTE) for e in one.verdict.evidence if e.verified or e.source != "response"]
     new = [quote for quote in true[:3] if quote not in reason]
     link = ", as in " if len(new) == len(true[:3]) else "; also: "  # a reason that quotes is about its own quotation
@@ -370,10 +376,10 @@ def _point_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> 
 def _adjustment_sentences(explained: ExplainedTrace) -> Iterator[str]:
     reward = explained.trace.reward
     decision = explained.decision
-    verdicts = {one.term.name: one.verdicts for one in explained.terms}
-    for gate in reward.gates:
-        reason = describe_losses(verdicts[gate.component]) if gate.is_reached else ""
-        yield f"{_describe_gate(gate)}{f' ({reason})' if reason else ''}."
+    terms = {one.term.name: one for one in explained.terms}
+    for gate, rule in zip(reward.gates, decision.gates, strict=True):
+        reason = describe_losses(terms[gate.component].verdicts) if gate.is_reached else ""
+        yield f"{_describe_gate(gate, rule, terms)}{f' ({reason})' if reason else ''}."
     for change in reward.adjustments:
         before = format_plain(change.before)
         after = format_plain(change.after)
@@ -386,7 +392,7 @@ def _adjustment_sentences(explained: ExplainedTrace) -> Iterator[str]:
         yield "The weights were not fixed before the response was seen."
 
 
-def _describe_gate(gate: GateResult) -> str:
+def _describe_gate(gate: GateResult, rule: RewardGate, terms: Mapping[str, ExplainedTerm]) -> str:
     name = f"{gate.kind.capitalize()} gate: {gate.component}"
     if gate.value is None:
         return f"{name} not applicable: no effect"
@@ -394,7 +400,18 @@ def _describe_gate(gate: GateResult) -> str:
     threshold = format_factor(gate.threshold)
     if not gate.is_reached:
         return f"{shown} {'≤' if gate.op == '>' else '≥'} {threshold}: no effect"
-    return f"{shown} {gate.op} {threshold} → reward {format_plain(gate.after)} (before: {format_plain(gate.before)})"
+    before = format_plain(gate.before)
+    after = format_plain(gate.after)
+    effect = f"reward {after} (before: {before})"
+    if gate.kind == "repetition":
+        effect = f"{before} × (1 - {format_plain(gate.value)}) = {after}"
+    if isinstance(rule, PrecisionShaping):
+        auxiliary = sum(terms[name].term.contribution or 0.0 for name in rule.auxiliary)
+        lost = (
+            f"(1 - {format_factor(rule.fraction)}) × {format_plain(auxiliary)} points of {join_names(rule.auxiliary)}"
+        )
+        effect = f"{before} - {lost} = {after}"
+    return f"{shown} {gate.op} {threshold} → {effect}"
 
 
 def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
@@ -420,7 +437,8 @@ def _describe_effects(one: ExplainedVerdict) -> Iterator[tuple[str, str]]:
         yield "Unsupported", UNSUPPORTED[verdict.unsupported]
     if one.effect == "not_applicable":
         is_named = verdict.gated_by is None or verdict.gated_by in verdict.reason
-        yield "Not applicable", verdict.reason if is_named else f"because of {verdict.gated_by} {verdict.reason}"
+        cause = ": ".join(filter(None, (f"because of {verdict.gated_by}", verdict.reason)))
+        yield "Not applicable", verdict.reason if is_named else cause
     if one.effect == "unjudged":
         failure = verdict.failure
         cause = f" ({failure.cause})" if failure else ""

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
+
 from jurygraph.agents.registry import BUILTIN_COMBINERS, installed_plugins, load_combiner
 from jurygraph.decision.combiners import Combiner, Component, Matrices
-from jurygraph.decision.table import Cells, Scenario, VerdictTable, fill_columns
-from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
+from jurygraph.decision.table import OK, Cells, Scenario, VerdictTable, calibrate, fill_columns, ok_outcome
+from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, ScoreCalibration, Term, Trace
 from jurygraph.schema.frozen_model import PlainParams
 from jurygraph.schema.verdict import RESPONSE_GATES
 
@@ -40,12 +42,14 @@ class ExplainedVerdict:
     """A verdict from the side of the explained response.
 
     `score` and `opponent` are those of this response: 1 - score if the verdict is about the other one of a pair.
-    The verdict is discarded below `required_confidence`. `direction` is 1 if a higher score means more reward, -1 if it
-    means less, and 0 if it has no effect or either one.
+    `counted` is the score as it counts: by the calibration of its question, if there is one. The verdict is discarded
+    below `required_confidence`. `direction` is 1 if a higher score means more reward, -1 if it means less, and 0 if it
+    has no effect or either one.
     """
 
     verdict: RecordedVerdict
     score: float | None
+    counted: float | None
     opponent: str | None
     required_confidence: float
     direction: int
@@ -65,7 +69,7 @@ class ExplainedVerdict:
         if is_gated:
             return "gated"
         best = 0.0 if self.direction < 0 else 1.0
-        return "deduction" if self.direction and (verdict.is_worst_case or self.score != best) else "none"
+        return "deduction" if self.direction and (verdict.is_worst_case or self.counted != best) else "none"
 
     @property
     def label(self) -> str:
@@ -121,13 +125,15 @@ class ExplainedTrace:
 
     def _explain_verdicts(self, recorded: Iterable[RecordedVerdict]) -> Iterator[ExplainedVerdict]:
         confidences, directions = _read_inputs(self.decision)
+        maps = {name: one for use in _inputs_of(self.decision) for name, one in use.calibration.items()}
         for verdict in recorded:
             is_own = verdict.about == self.trace.response_id
             score = verdict.score if is_own or verdict.score is None else 1.0 - verdict.score
             is_pair = len(verdict.responses) == 2 and verdict.about == verdict.responses[0]
             opponent = verdict.responses[is_own] if is_pair else None
             confidence = confidences.get(verdict.question, 0.0)
-            yield ExplainedVerdict(verdict, score, opponent, confidence, directions.get(verdict.question, 0))
+            counted = _calibrate(verdict, score, maps.get(verdict.question))
+            yield ExplainedVerdict(verdict, score, counted, opponent, confidence, directions.get(verdict.question, 0))
 
 
 class ExplainedTerm:
@@ -188,6 +194,17 @@ class ExplainedTerm:
         matrix = self._explained.table.score_matrix(one, self._explained.decision.rule, direction, scenario)
         cells = matrix.value[matrix.applicable & (matrix.weight != 0.0)]
         return (float(cells.mean()), len(cells)) if len(cells) else None
+
+
+def _inputs_of(decision: Decision) -> Iterator[ComponentInput]:
+    return (one for spec in decision.specs for one in spec.inputs.values())
+
+
+def _calibrate(verdict: RecordedVerdict, score: float | None, calibration: ScoreCalibration | None) -> float | None:
+    """Return the score as it counts. What a gate or a missing quotation has decided is not calibrated."""
+    if calibration is None or score is None or ok_outcome(verdict.gated_by, verdict.unsupported) != OK:
+        return score
+    return float(calibrate(np.array(score), calibration))
 
 
 def _read_inputs(decision: Decision) -> tuple[dict[str, float], dict[str, int]]:

@@ -81,6 +81,11 @@ def test_a_name_in_gz_gives_a_compressed_file(scored_once: Path, run: Command, t
     "options, message",
     [
         (["--to", "xml"], "audit-bundle"),
+        (
+            ["--to", "ratings", "-o", "votes.csv"],
+            "votes.csv: --to ratings writes jsonl; name a file that ends in .jsonl",
+        ),
+        (["--to", "csv", "-o", "x.parquet"], "x.parquet: --to csv writes csv; name a file that ends in .csv"),
         (["--to", "parquet"], "--to parquet: needs an output file; name one with -o"),
         (["--to", "audit-bundle"], "--to audit-bundle: needs an output file; name one with -o"),
         *(

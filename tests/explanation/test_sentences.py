@@ -33,6 +33,7 @@ from jurygraph.schema import (
     Term,
     Trace,
 )
+from jurygraph.schema.verdict import ScoreCalibration
 from tests.rows import all_rows
 
 
@@ -163,6 +164,15 @@ def test_equal_changes_share_a_line_and_no_gain_is_printed_as_0():
     assert list(what_if_sentences(trace(reward(0.5)), different + equal))[-2] == "... and 8 more (--json)."
 
 
+def test_a_loss_by_calibration_has_its_reason():
+    fitted = ScoreCalibration(method="platt", labels=9, scores=(0.0, 1.0), calibrated=(0.1, 0.25))
+    one = ComponentInput(questions=("truth",), weights=(1.0,), calibration={"truth": fitted})
+    component = ComponentSpec(name="truth", weight=1.0, combiner="mean", version="1", inputs={"truth": one})
+    decision = Decision(specs=(component,))
+    lines = explanation_sentences(decide(decision, verdict("truth", score=1.0, reason="all right")), decision)
+    assert lines[1] == "Lost 0.75: truth 0.25 of 1, weight 1 (1, calibrated to 0.25: all right)."
+
+
 GATES: dict[str, Any] = {
     "format": FormatGate(component="polite", below=0.4),
     "precision": PrecisionShaping(component="polite", below=0.4, auxiliary=("steps",), fraction=0.25),
@@ -175,8 +185,8 @@ GATES: dict[str, Any] = {
     [
         ("format", 0.2, "Format gate: polite 0.2 < 0.4 → reward 0 (before: 1.2) (rude)."),
         ("format", 0.4, "Format gate: polite 0.4 ≥ 0.4: no effect."),
-        ("precision", 0.2, "Precision gate: polite 0.2 < 0.4 → reward 0.45 (before: 1.2) (rude)."),
-        ("repetition", 0.8, "Repetition gate: polite 0.8 > 0.4 → reward 0.36 (before: 1.8) (rude)."),
+        ("precision", 0.2, "Precision gate: polite 0.2 < 0.4 → 1.2 - (1 - 0.25) × 1 points of steps = 0.45 (rude)."),
+        ("repetition", 0.8, "Repetition gate: polite 0.8 > 0.4 → 1.8 × (1 - 0.8) = 0.36 (rude)."),
         ("repetition", 0.2, "Repetition gate: polite 0.2 ≤ 0.4: no effect."),
     ],
 )
@@ -196,9 +206,8 @@ def test_a_gate_that_a_missing_verdict_could_open_takes_the_worst_case():
     decision = Decision(specs=(polite,), gates=(gate,), min_coverage=0.0, rule="gear")
     one = decide(decision, verdict("a", score=1.0), verdict("b", status="abstained"))
     (line,) = (line for line in explanation_sentences(one, decision) if "gate" in line)
-    assert line.startswith(
-        "Precision gate: polite 0.5 at worst (verdicts are missing) < 0.7 → reward 0.25 (before: 0.5)"
-    )
+    effect = "0.5 - (1 - 0.5) × 0.5 points of polite = 0.25"
+    assert line.startswith(f"Precision gate: polite 0.5 at worst (verdicts are missing) < 0.7 → {effect}")
 
 
 def test_scale_and_clip_are_listed_in_order():
@@ -371,8 +380,8 @@ DIAMOND = {"parents": [0, 0, 1, 2], "children": [1, 2, 3, 3], "retention": [0.2]
             component("people", "egalitarian", ("ann", 0.5), ("ben", 0.5), floor=0.5),
             [verdict("ann", score=0.4), verdict("ben", score=1.0)],
             [
-                "Lost 0.6: people 0.4 of 1, weight 1; ann 0.4, ben 1; the sum of w × û, at most the "
-                "lowest û if that is below 0.5000."
+                "Lost 0.6: people 0.4 of 1, weight 1; ann 0.4 (weight 0.5), ben 1 (weight 0.5); the sum of w × û, at "
+                "most the lowest û if that is below 0.5000."
             ],
         ),
         (

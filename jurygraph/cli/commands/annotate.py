@@ -218,7 +218,7 @@ def _annotate_tasks(jury: "Jury", lines: TaskLines, edges_from: str | None, file
 
 
 def _print_missing(graphs: Sequence[tuple[Task, Rubric]]) -> int:
-    """Print criteria without a role and pairs without an answer; return how many there are."""
+    """Print criteria without a role, pairs without an answer and rejected edges; return how many are missing."""
     missing = 0
     for task, rubric in graphs:
         record = rubric.annotation
@@ -227,6 +227,7 @@ def _print_missing(graphs: Sequence[tuple[Task, Rubric]]) -> int:
         entries = [f"{name} has no role: {why}" for name, why in record.unassigned.items()]
         entries += [f"{pair.parent} -> {pair.child} has no answer: {pair.why}" for pair in record.unanswered]
         missing += len(entries)
+        entries += [f"{edge.parent} -> {edge.child} ({edge.kind}) rejected: {edge.why}" for edge in record.rejected]
         for entry in entries[:_MAX_REASONS]:
             print_message(escape_line(f"{task.id}: {entry}", 300))
         if len(entries) > _MAX_REASONS:

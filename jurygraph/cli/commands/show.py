@@ -193,6 +193,7 @@ def export(
         raise InputError(f"{named}: --to {to} has no rows of responses to add to; use csv or parquet")
     if output is None and form in ("parquet", "audit-bundle"):
         raise InputError(f"--to {to}: needs an output file; name one with -o")
+    _refuse_suffix_of_other_format(to, form, output or "")
     if form == "parquet":
         import_library("pyarrow")  # before a large run is read
     with Run.open(run) as stored_run:
@@ -209,6 +210,16 @@ def export(
             table = stored_run.read_table(name, texts, report, questions, reasons)
         with closing(table):
             _write(output, table_to_csv(table) if form == "csv" else lambda path: write_parquet(table, path))
+
+
+_SUFFIXES = {"jsonl": ".jsonl", "ratings": ".jsonl", "csv": ".csv", "parquet": ".parquet", "audit-bundle": ".zip"}
+
+
+def _refuse_suffix_of_other_format(to: str, form: str, output: str) -> None:
+    suffix = Path(output.lower().removesuffix(".gz")).suffix
+    if suffix in _SUFFIXES.values() and suffix != _SUFFIXES[form]:
+        written = f"--to {to} writes {_SUFFIXES[form].removeprefix('.')}"
+        raise InputError(f"{output}: {written}; name a file that ends in {_SUFFIXES[form]}")
 
 
 def _write(output: str | None, content: Iterable[bytes] | Callable[[Path], None]) -> None:

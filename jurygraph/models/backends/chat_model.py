@@ -49,13 +49,11 @@ class ChatModel(Backend):
         kind = type(chat).__name__
         if not isinstance(chat, BaseChatModel):
             problem = f"is a {kind}, and no langchain-core chat model"
-            raise ConfigError(
-                f"model 'langchain:{path}' {problem}; name one that is set up, such as judge = ChatOpenAI(…)"
-            )
+            raise ConfigError(f"'langchain:{path}' {problem}; name one that is set up, such as judge = ChatOpenAI(…)")
         retries = getattr(chat, "max_retries", 0)
         if retries != 0:  # None means the default of its client
             problem = f"it has max_retries={retries!r}, and would retry in addition to calls.attempts"
-            raise ConfigError(f"model 'langchain:{kind}': {problem}; make it with max_retries=0")
+            raise ConfigError(f"'langchain:{kind}': {problem}; make it with max_retries=0")
         self.provider = f"langchain:{kind}"
         names = (getattr(chat, name, None) for name in ("model_name", "model"))
         self.model = next((name for name in names if isinstance(name, str) and name), kind)
@@ -89,9 +87,7 @@ def _load_model(path: str) -> Any:
         return attrgetter(name)(import_module(module))
     except Exception as error:  # the user's module may raise anything, such as for a missing key
         problem = process_redactor().redact_text(f"{type(error).__name__}: {error}")
-        raise ConfigError(
-            f"model 'langchain:{path}' cannot be loaded: {problem}; name one as package.module.name"
-        ) from error
+        raise ConfigError(f"'langchain:{path}' cannot be loaded: {problem}; name one as package.module.name") from error
 
 
 def _reply(message: AIMessage) -> Reply:

@@ -85,7 +85,7 @@ def make_record(previous: bytes, seq: int, at: int, draft: Draft) -> tuple[Recor
     return Record(seq, draft.kind, draft.key, at, body, link_of(previous, seq, draft.kind, draft.key, at, body)), texts
 
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 TABLES = {
     "records": """CREATE TABLE records (
@@ -509,6 +509,9 @@ def _has_records(path: Path, connection: sqlite3.Connection) -> bool:
     if version > SCHEMA_VERSION:
         problem = f"was made by a newer jurygraph (schema version {version}; this one reads {SCHEMA_VERSION})"
         raise InputError(f"{path.parent}: {problem}; upgrade jurygraph")
+    if 0 < version < SCHEMA_VERSION:
+        problem = f"was made by an older jurygraph (schema version {version}; this one reads {SCHEMA_VERSION})"
+        raise InputError(f"{path.parent}: {problem}; read it with that one, or score again")
     problem = f"has schema version {version}, which no version of jurygraph writes"
     raise TraceMismatch(f"{path}: {problem}; it has been changed")
 

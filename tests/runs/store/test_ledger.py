@@ -143,7 +143,7 @@ class TestFile:
     def test_a_ledger_of_a_newer_version_is_refused(self, path: Path) -> None:
         make_ledger(path).close()
         execute_sql(path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-        with pytest.raises(InputError, match=r"newer jurygraph \(schema version 3; .* upgrade jurygraph"):
+        with pytest.raises(InputError, match=r"newer jurygraph \(schema version 4; .* upgrade jurygraph"):
             Ledger.open(path)
 
     def test_an_unknown_schema_version_is_damage(self, path: Path) -> None:
