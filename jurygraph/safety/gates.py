@@ -1,4 +1,4 @@
-"""What keeps a response from speaking to its judge: gates before any model call, and fences around its text.
+"""Gates and fences, which keep a response from speaking to its judge: before any model call, and around its text.
 
 A judge model can be persuaded to score a response that is empty, copies the reference or addresses its grader. The
 gates only decide questions to models: facts and checks are evaluated as usual.
