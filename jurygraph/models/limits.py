@@ -320,6 +320,11 @@ async def call_with_retries(once: Callable[[], Awaitable[T]], policy: RetryPolic
     `MAX_WAIT`: then its message includes this. `until` is a time of the running loop's clock: a wait that would last
     until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`.
     """
+    failed: list[Fault] = []
+    try:
+        return await once()  # most requests succeed at once, without what a retry loop costs
+    except Fault as fault:
+        failed.append(fault)
     jitter = wait_random_exponential(multiplier=policy.first, max=policy.longest)
 
     def wait(state: RetryCallState) -> float:
@@ -332,7 +337,9 @@ async def call_with_retries(once: Callable[[], Awaitable[T]], policy: RetryPolic
         if isinstance(last, Fault) and until is not None and ends >= until:
             raise Fault("deadline", f"no time is left to ask again after {last.kind}: {last}") from last
 
-    async def attempt() -> T:  # tenacity only awaits an `async def`
+    async def attempt() -> T:
+        if failed:
+            raise failed.pop()  # the first attempt, for tenacity to count
         return await once()
 
     loop = AsyncRetrying(
