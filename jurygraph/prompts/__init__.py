@@ -104,7 +104,10 @@ class Prompt(FrozenModel):
         base = self.base
         if base is None:
             return self._render_sections(manner, variables)
-        (question,), marks = self._render_sections(manner, variables)
+        own = tuple((name, variables[name]) for name in self.variables if name in variables)
+        (question,), marks = (
+            _render_question(self, manner, own) if _is_hashable(own) else self._render_sections(manner, variables)
+        )
         rendered = base.render(manner, **{**variables, _QUESTION: question.content.strip()})
         return RenderedPrompt(rendered.messages, tuple(dict.fromkeys((*marks, *rendered.marks))))
 
@@ -130,6 +133,20 @@ class Prompt(FrozenModel):
             find_undeclared_variables(environment.parse(text)) - _MANNER_VARIABLES for _, text in self.sections
         ]
         return list(zip(templates, variables, strict=True))
+
+
+def _is_hashable(values: tuple[Any, ...]) -> bool:
+    try:
+        hash(values)
+    except TypeError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=1024)
+def _render_question(prompt: Prompt, manner: RenderOptions, variables: tuple[tuple[str, Any], ...]) -> RenderedPrompt:
+    """Render a prompt that extends another; cached, since many responses share a question."""
+    return prompt._render_sections(manner, dict(variables))
 
 
 @cache
