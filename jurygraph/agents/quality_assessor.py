@@ -47,7 +47,7 @@ from jurygraph.agents.maths.answer import (
 from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
 from jurygraph.messages import shorten
 from jurygraph.prompts import load_prompt
-from jurygraph.safety.evidence import SearchableText
+from jurygraph.safety.evidence import read_text
 from jurygraph.schema import Branch, Evidence, FrozenModel, Question, TaskView, Verdict
 from jurygraph.schema.frozen_model import Flag
 from jurygraph.schema.task import chat_text
@@ -317,7 +317,7 @@ def _locate(step: Segment, fault: FaultReply, is_checked: bool) -> UnsoundStep:
     if not is_checked:
         evidence = (Evidence(quote=fault.quote),) if fault.quote.strip() else ()
         return UnsoundStep(step.number, fault.reason, evidence)
-    text = SearchableText(step.text)
+    text = read_text(step.text)
     passage = text.find_support(fault.quote)
     if passage is not None:
         start = step.start + passage.start

@@ -310,7 +310,7 @@ class ConsensusOfJudges(Combiner):
         return frozen | {"prior": list(confusions.prior), "judges": matrices, "confusions": confusions.digest}
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        panels: Mapping[str, Sequence[str]] = params.get("panels", {})
+        panels = self.part_inputs(params)
         if not panels:
             fused = _fuse_votes(matrices, params)
             return replace(fused, parts={name: matrix.mean()[0] for name, matrix in matrices.items()})

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 TAGS = ("<think>", "</think>", "<answer>", "</answer>")
+_THINK_OPEN, _THINK_CLOSE, _ANSWER_OPEN, _ANSWER_CLOSE = TAGS
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _MARKER = re.compile(
     r"^[ \t>*_#-]{0,8}(?i:step[ \t]{0,3}(?P<step>[0-9]{1,4})(?![0-9.]*[0-9])"  # "Step 1:", "### Step 1"
@@ -18,8 +19,6 @@ _MARKER = re.compile(
     rf"|(?P<ordinal>{'|'.join(_ORDINALS)})(?:ly)?\b)",  # "First, ", "Secondly "
     re.MULTILINE,
 )
-_ANSWER_OPEN = "<answer>"
-_ANSWER_CLOSE = "</answer>"
 _BRACES = re.compile(r"\\(?:boxed|fbox)[ \t]{0,4}\{|\\[{}]|[{}]")
 _HASHES = re.compile(r"(?<!#)####(?!#)([^\n#]*)")
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -189,9 +188,9 @@ def ordered_steps(text: str) -> int:
 
 def reasoning_range(text: str) -> tuple[int, int]:
     """Return the range of the reasoning, `text[start:end]`: inside `<think>…</think>` if that exists, else all."""
-    start = text.find(TAGS[0])
-    end = text.find(TAGS[1], start) if start >= 0 else -1
-    return (start + len(TAGS[0]), end) if end >= 0 else (0, len(text))
+    start = text.find(_THINK_OPEN)
+    end = text.find(_THINK_CLOSE, start) if start >= 0 else -1
+    return (start + len(_THINK_OPEN), end) if end >= 0 else (0, len(text))
 
 
 def step_markers(text: str) -> list[Marker]:

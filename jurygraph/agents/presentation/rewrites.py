@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 from pydantic import Field
 
 from jurygraph.agents.ask import ask_model
-from jurygraph.agents.presentation.document import Document, data_of, document_of, render
-from jurygraph.agents.presentation.families import Presentation, PresentationSet
+from jurygraph.agents.presentation.document import data_of, document_of, render
+from jurygraph.agents.presentation.families import ORIGINAL, Presentation, PresentationSet
 from jurygraph.agents.presentation.invariants import Statement, WrittenPassage, broken_invariant, statements_of
 from jurygraph.concurrency import each_answered
 from jurygraph.prompts import load_prompt
@@ -92,7 +92,7 @@ async def rewrite(
     document = document_of(data)
     if document is None:
         return None
-    original = Presentation("original", 0, render(document), data_of(document))
+    original = Presentation(ORIGINAL, 0, render(document), data_of(document))
     statements = statements_of(document)
     variants: list[Presentation] = []
     undefined: dict[str, str] = {}
@@ -103,7 +103,7 @@ async def rewrite(
             undefined[family] = _FAMILIES[family].undefined
             continue
         numbers = range(1, versions + 1)
-        written = await each_answered(_write(document, statements, client, family, number) for number in numbers)
+        written = await each_answered(_write(original.text, statements, client, family, number) for number in numbers)
         texts: dict[str, None] = {}
         for text, problem in written:
             if problem is None and text != original.text:
@@ -119,12 +119,12 @@ async def rewrite(
 
 
 async def _write(
-    document: Document, statements: Mapping[str, Statement], client: "JudgeClient", family: Rewriting, number: int
+    original: str, statements: Mapping[str, Statement], client: "JudgeClient", family: Rewriting, number: int
 ) -> tuple[str, str | None]:
     """Return the text of a version, and the invariant that it breaks, if it breaks one."""
     ways = _FAMILIES[family].ways
     variables = {
-        "response": render(document),
+        "response": original,
         "statements": [{"name": name, "text": one.text} for name, one in statements.items()],
         "operation": _FAMILIES[family].operation.format(way=ways[(number - 1) % len(ways)]),
     }

@@ -1,8 +1,6 @@
 """Contrasts by rule: each changes one thing that was right, and of real solutions nearly all change the truth."""
 
 import ast
-import gzip
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -26,6 +24,7 @@ from jurygraph.agents.data_synthesizer.edits import (
 )
 from jurygraph.agents.data_synthesizer.synthesizer import KINDS, edits_by_rule
 from jurygraph.schema import TaskView
+from jurygraph.sources import read_tasks
 
 QUERY = "Ann has 3 boxes of 4 eggs, and two more. She sells half. How many are left?"
 RIGHT = (
@@ -174,14 +173,14 @@ def contrasts() -> list[Contrasted]:
 
 
 def _contrasts() -> Iterator[Contrasted]:
-    with gzip.open(SOLUTIONS, "rt", encoding="utf-8") as lines:
-        for task in map(json.loads, lines):
-            view = TaskView(id=task["id"], audience="task", query=task["query"], reference=task["reference"])
-            for response in task["responses"]:
-                if response["metadata"]["is_correct"]:
-                    text = response["text"]
-                    for edit in edits_by_rule(text, view, matching_answer(text, view.reference), KINDS):
-                        yield Contrasted(task["query"], response["id"], text, edit)
+    for task, responses in read_tasks(SOLUTIONS):
+        view = TaskView(id=task.id, audience="task", query=task.query, reference=task.reference)
+        assert isinstance(task.query, str)
+        for response in responses:
+            if response.metadata["is_correct"]:
+                text = response.text
+                for edit in edits_by_rule(text, view, matching_answer(text, view.reference), KINDS):
+                    yield Contrasted(task.query, response.id, text, edit)
 
 
 @pytest.mark.landing
