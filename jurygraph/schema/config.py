@@ -137,11 +137,8 @@ class EvaluatorRecord(FrozenModel):
 Fold = Literal["mean", "median", "majority"]
 Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
 Aggregation = Literal["flat", "gear", "hard-local", "hard-transitive"]
-ExactInference = Literal["auto", "never"]
 """Names of the combiners that aggregate a rubric's criteria by their signed weights."""
-"""Names of the combiners that aggregate utilities."""
-Suite = Literal["master-keys", "null", "injection", "reference"]
-"""The four suites of attacks by responses on their judge."""
+ExactInference = Literal["auto", "never"]
 
 
 class CodeModel(FrozenModel):
@@ -525,7 +522,6 @@ class Config(CodeModel):
     clip: tuple[Number, Number] | None = None
     weights: WeightsConfig = WeightsConfig()
     rubric: RubricConfig = RubricConfig()
-    # left out where empty, so that a config without it is written as before
     task_defaults: TaskDefaults = NO_TASK_DEFAULTS
     panel: PanelConfig = PanelConfig()
     calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict)
