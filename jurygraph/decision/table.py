@@ -1,7 +1,8 @@
 """The table of verdicts: outcomes and scores as arrays, and the rules that fill unjudged cells.
 
-A `Table` has, for every question, one row for each response of the group and one column for each sample, opponent or
-variant. `score_matrix` turns an input of a spec into `ScoreMatrix` for a combiner, filled by the decision's rule.
+A `VerdictTable` has, for every question, one row for each response of the group and one column for each sample,
+opponent or variant. `score_matrix` turns an input of a spec into a `ScoreMatrix` for a combiner, filled by the
+decision's rule.
 """
 
 from collections import defaultdict

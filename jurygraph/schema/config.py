@@ -1,4 +1,7 @@
-"""The config of a jury: its evaluators, how their verdicts count, and its calls to a model. It holds no secret."""
+"""The config of a jury: its evaluators, how their verdicts count, its calls to a model, and the purpose of its rewards.
+
+It holds no secret.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
