@@ -1,7 +1,8 @@
 """The table of verdicts: outcomes and scores as arrays, and the rules that fill unjudged cells.
 
-A `Table` has, for every question, one row for each response of the group and one column for each sample, opponent or
-variant. `score_matrix` turns an input of a spec into `ScoreMatrix` for a combiner, filled by the decision's rule.
+A `VerdictTable` has, for every question, one row for each response of the group and one column for each sample,
+opponent or variant. `score_matrix` turns an input of a spec into a `ScoreMatrix` for a combiner, filled by the
+decision's rule.
 """
 
 from collections import defaultdict
@@ -30,7 +31,6 @@ NO_VARIANTS is a question about variants of a response that has none: not applic
 counts questions that do not apply as zero. So it is no advantage to have none. EXCLUDED is an answer of the evaluator:
 that its question does not apply. It may be discarded, and is a vote of a majority; else it is NOT_APPLICABLE.
 """
-INAPPLICABLE = (NOT_APPLICABLE, NO_VARIANTS, EXCLUDED)
 
 _DOES_NOT_APPLY = -1.0
 """The value of a vote that a question does not apply; scores are in [0, 1]."""
@@ -355,7 +355,7 @@ def _variant_columns(
     material: str, questions: Iterable[Question], verdicts: Mapping[str, Sequence[RecordedVerdict]]
 ) -> Variants:
     """Return the column of every variant that was shown: its position, by id, among those of its parent."""
-    if material == "submitted":
+    if material == SUBMITTED:
         return {}
     shown: dict[str, set[str]] = defaultdict(set)
     for question in questions:

@@ -1,4 +1,4 @@
-"""The states of the graphs, and the context in which they run, with its time limits for evaluators and derivers.
+"""The groups that are scored, the states of the graphs, and their context, with time limits for user code.
 
 A coroutine that runs past its limit is cancelled. A thread cannot be ended, so its call is given up:
 `TimeLimitExceeded` is its answer, a late result is dropped, and another thread goes on. An evaluator with too many
@@ -51,7 +51,9 @@ from jurygraph.schema.task import Profiles, ProfilesLine, Role
 from jurygraph.schema.verdict import GATED_LAYERS, TIME_LIMIT
 
 if TYPE_CHECKING:
+    from jurygraph.models.gateway import Gateways
     from jurygraph.models.judge_client import JudgeClient
+    from jurygraph.models.request import CallSink
 
 OWN_MODEL_LIMIT = 600.0
 """Seconds for a call of user code with a model of its own."""
@@ -249,12 +251,6 @@ class FirstAnswers:
             if self._failed[evaluator] == LOOKED_AT:
                 problem = f"failed at each of its first {LOOKED_AT} verdicts, with {failure.kind}: {failure.message}"
                 raise EvaluatorError(f"evaluator {evaluator!r} {problem}; mend its code")
-
-
-if TYPE_CHECKING:
-    from jurygraph.models.gateway import Gateways
-    from jurygraph.models.judge_client import JudgeClient
-    from jurygraph.models.request import CallSink
 
 
 _MAX_SHARED = 512

@@ -28,6 +28,7 @@ from jurygraph.models.limits import RetryPolicy, call_with_retries
 from jurygraph.models.request import Fault
 from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import CallsConfig
+from jurygraph.schema.frozen_model import Number
 
 if TYPE_CHECKING:
     from jurygraph.models.backends.openai_compatible import OpenAICompatible
@@ -59,7 +60,6 @@ _QWEN3_TEMPLATE = (
 """The prompt of Qwen3-Reranker's model card, as a chat template of the roles `query` and `document`."""
 
 _Index = Annotated[int, Field(strict=True)]
-_Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class _Model(ABC):
@@ -213,7 +213,7 @@ def _to_numbers(values: Any, problem: str) -> Floats:
 
 class _Vector(TypedDict):
     index: _Index
-    embedding: list[_Number]
+    embedding: list[Number]
 
 
 class _Vectors(TypedDict):
@@ -222,7 +222,7 @@ class _Vectors(TypedDict):
 
 class _Score(TypedDict):
     index: _Index
-    relevance_score: _Number
+    relevance_score: Number
 
 
 class _Scores(TypedDict):

@@ -1,4 +1,7 @@
-"""Open a gateway for the config's `model`, and for each of its `models`: `BACKENDS` has the forms of both."""
+"""Open a gateway for the config's `model`, and for each of its `models`: `BACKENDS` has the forms of both.
+
+A model may be a file in an installed package, which is found without running its code.
+"""
 
 import hashlib
 import os

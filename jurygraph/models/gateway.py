@@ -1,6 +1,8 @@
 """The path of every model request: stored replies are reused, equal requests are merged, and replies are kept.
 
 sink → cache → limiter → budget → backend, retried as a whole → sink → cache
+
+`Gateways` are those to all models of a config; in a dry run a `RecordingBackend` notes what would be sent.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
 A reply counts as a whole or not at all, without one section of reasoning at its beginning and one code fence around all
 the rest. JSON inside it is not searched for: a quotation from a response, or text around an answer, never becomes an
-answer. One that cannot be used is sent back once.
+answer. One that cannot be used is sent back once. Log probabilities of its tokens give the probability of an answer.
 """
 
 import asyncio
@@ -38,6 +38,9 @@ from jurygraph.prompts import Prompt, RenderOptions
 from jurygraph.safety.gates import Fence
 from jurygraph.schema import Call, CallUse, Message, SafetyConfig
 from jurygraph.schema.frozen_model import ConstantObject, decode_strictly
+
+if TYPE_CHECKING:
+    from jurygraph.models.backends.chat_model import JudgeChatModel
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -394,9 +397,6 @@ def _is_word_start(text: str, word: str) -> bool:
         return text != "" and word.startswith(text)
     return text.startswith(word) and not text[len(word) :][:1].isalnum()
 
-
-if TYPE_CHECKING:
-    from jurygraph.models.backends.chat_model import JudgeChatModel
 
 ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
 """A check of a reply: returns a message about an error in it, or None if it is valid."""

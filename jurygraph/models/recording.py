@@ -10,9 +10,7 @@ from collections import Counter, defaultdict
 from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Annotated, Any, NamedTuple
-
-from pydantic import Field
+from typing import IO, Any, NamedTuple
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem
@@ -21,6 +19,7 @@ from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import FrozenModel, canonical_json
 from jurygraph.schema.frozen_model import Id
+from jurygraph.schema.task import NonNegative
 from jurygraph.sources.files import GZIP, ByteRange, TextFile, raise_line_error, read_lines
 
 log = logging.getLogger(__name__)
@@ -38,7 +37,7 @@ class RecordedCallLine(FrozenModel):
     key: Id
     request: Request
     reply: Reply
-    cost: Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)] | None = None
+    cost: NonNegative | None = None
 
 
 class Recording(NamedTuple):

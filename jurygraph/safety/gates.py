@@ -32,7 +32,7 @@ from jurygraph.schema.verdict import RESPONSE_GATES, ResponseGate
 
 _OPENING_TAGS = "</?(?:think|thinking|thought|reasoning|analysis|scratchpad|solution|answer|output)[ /]*>"
 _MIN_WORDS = 3
-_MEMORY = 1 << 26  # memory limit of RE2, in bytes
+_MEMORY = 1 << 26  # memory limit of RE2, in bytes; with less, its searches are slow
 _LAYOUT_TAG = "</?[a-z][a-z0-9]*[ /]*>"
 _BETWEEN = rf"(?:[^\pL\pM\pN\p{{Sm}}]|[+<=>|~]|{_LAYOUT_TAG})"
 """Matches between openers: anything but letters, digits and mathematical signs; also layout tags."""
@@ -63,7 +63,7 @@ def _patterns() -> tuple[Any, Any, frozenset[str]]:
     options.max_mem = _MEMORY
     options.log_errors = False
     options.never_capture = True  # to report hundreds of groups takes most of a search
-    lists = tomllib.loads(files("jurygraph.safety").joinpath("openings.toml").read_bytes().decode())
+    lists = _load("openings")
     before = _any_of(lists["before"])
     opener = f"(?:{_OPENING_TAGS}|{_any_of(chain.from_iterable(lists['openers'].values()))})"
     filler = _any_of(chain.from_iterable(lists["fillers"].values()))
@@ -94,7 +94,7 @@ _BEGINS_WITH_WORD = re.compile(r"\(*[a-z0-9]")
 _ENDS_WITH_WORD = re.compile(r"[a-z0-9)?~@]\Z")
 _OPTIONS = re2.Options()
 _OPTIONS.longest_match = True
-_OPTIONS.max_mem = 1 << 26  # bytes; with less, RE2's searches are slow
+_OPTIONS.max_mem = _MEMORY
 _OPTIONS.log_errors = False
 _SPACED = {
     " .. ": f"{_GAP}(?:{_WORD_LETTER}+{_GAP}){{0,2}}",

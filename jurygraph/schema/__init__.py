@@ -17,7 +17,6 @@ from jurygraph.schema.config import Purpose as Purpose
 from jurygraph.schema.config import PurposeConfig as PurposeConfig
 from jurygraph.schema.config import RubricConfig as RubricConfig
 from jurygraph.schema.config import SafetyConfig as SafetyConfig
-from jurygraph.schema.config import Suite as Suite
 from jurygraph.schema.config import WeightsConfig as WeightsConfig
 from jurygraph.schema.frozen_model import FrozenModel as FrozenModel
 from jurygraph.schema.frozen_model import ParamsModel as ParamsModel

@@ -1,4 +1,7 @@
-"""The config of a jury: its evaluators, how their verdicts count, and its calls to a model. It holds no secret."""
+"""The config of a jury: its evaluators, how their verdicts count, its calls to a model, and the purpose of its rewards.
+
+It holds no secret.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -137,11 +140,8 @@ class EvaluatorRecord(FrozenModel):
 Fold = Literal["mean", "median", "majority"]
 Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
 Aggregation = Literal["flat", "gear", "hard-local", "hard-transitive"]
-ExactInference = Literal["auto", "never"]
 """Names of the combiners that aggregate a rubric's criteria by their signed weights."""
-"""Names of the combiners that aggregate utilities."""
-Suite = Literal["master-keys", "null", "injection", "reference"]
-"""The four suites of attacks by responses on their judge."""
+ExactInference = Literal["auto", "never"]
 
 
 class CodeModel(FrozenModel):
@@ -525,7 +525,6 @@ class Config(CodeModel):
     clip: tuple[Number, Number] | None = None
     weights: WeightsConfig = WeightsConfig()
     rubric: RubricConfig = RubricConfig()
-    # left out where empty, so that a config without it is written as before
     task_defaults: TaskDefaults = NO_TASK_DEFAULTS
     panel: PanelConfig = PanelConfig()
     calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict)

@@ -449,7 +449,6 @@ class ReadTension(Tension):
 class ReadStakeholder(Stakeholder):
     """A stakeholder with the constraints that were read from its profile, and the profile itself."""
 
-    profile: str = ""
     constraints: tuple[ReadConstraint, ...] = Field(min_length=1)
 
 

@@ -147,7 +147,7 @@ class Trace(FrozenModel):
         content = self.model_dump(mode="json", exclude={"digest", "previous"})
         for call in content["calls"]:
             del call["latency"]
-        for step in (step for verdict in content["verdicts"] for step in verdict.get("steps", ())):
+        for step in (step for verdict in content["verdicts"] for step in verdict["steps"]):
             del step["duration"]
         return digest_of(content)
 

@@ -1,4 +1,4 @@
-"""The results of evaluators and derivers: verdicts and material, with their evidence, failures and gates."""
+"""The results of evaluators and derivers, verdicts and material, with their evidence, calls, gates and calibration."""
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -147,8 +147,8 @@ class Verdict(FrozenModel):
     `score` is a number exactly if `status` is `ok`. A question is `not_applicable` if its evaluator returns that, if
     its `when` skipped it, or if there is nothing to compare with. `native` is the judge's own value, on `scale`. `call`
     is the id of the model call whose reply became the verdict. `examples` are those chosen for the judge, shown or
-    dropped. `swap` holds the scores in both orders if the judge of a pair was asked in both. `unsupported` marks a
-    finding for which the model quoted nothing from the response, and says how it counts (`SafetyConfig.evidence`).
+    dropped. `swap` holds the scores in both orders of a pair that was judged in both. `unsupported` marks a finding
+    for which the model quoted nothing from the response, and says how it counts (`SafetyConfig.evidence`).
     """
 
     score: Unit | None = None

@@ -18,20 +18,13 @@ def schema(**fields: Any) -> dict[str, Any]:
     return {"type": "object", "properties": fields}
 
 
-def longest(part: Any) -> int:
+def longest(part: dict[str, Any]) -> int:
     """Return the most letters that all strings of a schema may have together, by its own rules."""
-    definitions = part.get("$defs", {})
-
-    def count(each: dict[str, Any]) -> int:
-        if "$ref" in each:
-            return count(definitions[each["$ref"].rpartition("/")[2]])
-        if each.get("type") == "array":
-            return int(each["maxItems"]) * count(each["items"])
-        if each.get("type") == "string":
-            return int(each["maxLength"])
-        return sum(map(count, [*each.get("properties", {}).values(), *each.get("anyOf", [])]))
-
-    return count(part)
+    if part.get("type") == "array":
+        return int(part["maxItems"]) * longest(part["items"])
+    if part.get("type") == "string":
+        return int(part["maxLength"])
+    return sum(map(longest, [*part.get("properties", {}).values(), *part.get("anyOf", [])]))
 
 
 def test_strings_share_the_reply_and_keep_a_closer_bound_of_their_own() -> None:
@@ -68,12 +61,12 @@ def test_a_number_has_an_end_and_keeps_bounds_of_its_own() -> None:
 
 def test_an_engine_answers_before_it_may_be_unloaded_and_has_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is unloaded before its loop began would wait for ever."""
-    asked: list[str] = []
+    sent: list[str] = []
     parameters = SimpleNamespace(**{part: SimpleNamespace() for part in ("model", "cpuparams", "cpuparams_batch")})
-    server = SimpleNamespace(handle_metrics=lambda: asked.append("metrics"))
+    server = SimpleNamespace(handle_metrics=lambda: sent.append("metrics"))
     library = SimpleNamespace(CommonParams=lambda: parameters, Server=lambda _: server)
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0}, raising=False)
     monkeypatch.setattr(gguf, "library", lambda: library)
     assert gguf.start_server(Path("tiny.gguf")) is server
-    assert asked == ["metrics"]
+    assert sent == ["metrics"]
     assert parameters.cpuparams.n_threads == parameters.cpuparams_batch.n_threads == 1

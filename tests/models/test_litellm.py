@@ -371,18 +371,18 @@ from jurygraph.models.request import Fault
 from tests.models.test_litellm import request
 early += [name for name in ("litellm",) if name in sys.modules]
 async def ask():
-    told = []
+    kinds = []
     for model in ("anthropic/claude-sonnet-4-5", "openai/tiny", "together_ai/unheard-of"):
         backend = LiteLLM(model, os.environ["PLACE"])
         try:
             await backend.complete(request(model, answer={"type": "object"}, form="native"), 30.0)
         except Fault as fault:
-            told.append(fault.kind)
+            kinds.append(fault.kind)
         await backend.close()
-    return told
-told = asyncio.run(ask())
+    return kinds
+kinds = asyncio.run(ask())
 import litellm
-print(json.dumps({"met": sorted(set(met)), "early": early, "told": told, "read": "FROM_DOTENV" in os.environ}))
+print(json.dumps({"met": sorted(set(met)), "early": early, "kinds": kinds, "read": "FROM_DOTENV" in os.environ}))
 """
 
 
@@ -407,12 +407,12 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str
 
 
 def test_a_first_call_fetches_prints_and_reads_nothing_else(alone: tuple[dict[str, Any], str]) -> None:
-    told, printed = alone
-    assert told["met"] != []
-    assert [host for host in told["met"] if "127.0.0.1" not in host] == []
-    assert told["early"] == []  # litellm is loaded on first use
-    assert told["read"] is False  # no .env of the working directory
-    assert told["told"] == ["unknown-model", "server", "server"]
+    report, printed = alone
+    assert report["met"] != []
+    assert [host for host in report["met"] if "127.0.0.1" not in host] == []
+    assert report["early"] == []  # litellm is loaded on first use
+    assert report["read"] is False  # no .env of the working directory
+    assert report["kinds"] == ["unknown-model", "server", "server"]
     assert SECRET not in printed
     assert "Is it so?" not in printed
     assert len(printed.splitlines()) == 1

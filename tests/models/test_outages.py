@@ -35,7 +35,7 @@ class Server(Backend):
         self._away = away
         self._fault = fault or (lambda: Fault("connection", "refused"))
         self.sent: list[float] = []
-        self.in_flight = self.most_in_flight_while_away = 0
+        self.in_flight = 0
 
     def is_away(self) -> bool:
         return any(first <= now() < last for first, last in self._away)

@@ -52,7 +52,7 @@ def test_a_copy_that_changes_anything_has_another_digest(request: Request, data:
     assert changed.model_copy(update={name: getattr(request, name)}).digest == before
 
 
-ASKED: dict[str, Any] = {
+REQUEST: dict[str, Any] = {
     "provider": "p",
     "model": "m",
     "messages": (Message(role="user", content="Is 7 a prime?"),),
@@ -71,7 +71,7 @@ OTHERS: list[dict[str, Any]] = [
 
 
 def test_the_digest_separates_everything_that_affects_a_reply() -> None:
-    assert len({Request.model_validate(ASKED | other).digest for other in OTHERS}) == len(OTHERS)
+    assert len({Request.model_validate(REQUEST | other).digest for other in OTHERS}) == len(OTHERS)
 
 
 # The marks of fences, which hang on the project's key

@@ -202,23 +202,16 @@ def bound_values(schema: dict[str, Any], max_tokens: Any) -> dict[str, Any]:
     """
     if not isinstance(max_tokens, int):
         return schema
-    share = 2 * max_tokens // max(1, _count_strings(schema, schema.get("$defs", {})))
+    share = 2 * max_tokens // max(1, _count_strings(schema))
     return dict(_bounded(schema, min(_MOST_LETTERS, max(_LEAST_LETTERS, share))))
 
 
-def _count_strings(part: Any, definitions: dict[str, Any]) -> int:
-    if isinstance(part, list):
-        return sum(_count_strings(each, definitions) for each in part)
-    if not isinstance(part, dict):
-        return 0
-    if "$ref" in part:
-        return _count_strings(definitions[part["$ref"].rpartition("/")[2]], definitions)
+def _count_strings(part: dict[str, Any]) -> int:
     if part.get("type") == "string":
         return not part.keys() & {"enum", "const"}
     if part.get("type") == "array":
-        return int(part.get("maxItems", 1)) * _count_strings(part.get("items"), definitions)
-    inner = [*part.get("properties", {}).values(), *part.get("anyOf", ())]
-    return _count_strings(inner, definitions)
+        return int(part.get("maxItems", 1)) * _count_strings(part["items"])
+    return sum(map(_count_strings, [*part.get("properties", {}).values(), *part.get("anyOf", ())]))
 
 
 def _bounded(part: Any, letters: int) -> Any:

@@ -1,4 +1,7 @@
-"""Backend for any server with OpenAI's chat completions (vLLM, SGLang, llama.cpp, OpenAI itself, …), on aiohttp."""
+"""Backend for any server with OpenAI's chat completions (vLLM, SGLang, llama.cpp, OpenAI itself, …), on aiohttp.
+
+`HttpClient`, by which it sends, also sends for litellm.
+"""
 
 import asyncio
 import re

@@ -51,7 +51,7 @@ def score_documents(url: str, *documents: str) -> Floats:
 
 @both
 @all_rows(
-    ("stated", "said"),
+    ("spec", "problem"),
     [
         *(
             (name, "NAME_OR_FOLDER, openai-comp")
@@ -66,10 +66,10 @@ def score_documents(url: str, *documents: str) -> Floats:
     ],
 )
 def test_a_wrong_name_is_refused_and_no_key_in_it_repeated(
-    opened: Callable[[str], Any], stated: str, said: str
+    opened: Callable[[str], Any], spec: str, problem: str
 ) -> None:
-    with pytest.raises(ConfigError, match=said) as caught:
-        opened(stated)
+    with pytest.raises(ConfigError, match=problem) as caught:
+        opened(spec)
     assert "sesame" not in str(caught.value)
     assert "key@" not in str(caught.value)
 
