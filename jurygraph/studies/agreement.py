@@ -10,10 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jurygraph.aggregation.agreement import (
-    alpha_interval,
-    krippendorff_alpha,
-)
+from jurygraph.aggregation.agreement import alpha_interval, krippendorff_alpha
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import format_number
 from jurygraph.errors import InputError

@@ -102,8 +102,6 @@ _WORST_FIRST: tuple[Result, ...] = ("wrong", "failed", "tie", "right")
 REWARD = "reward"
 LABEL = "preferred"
 _DECIMALS = 12  # equal rewards can differ in their last bits
-
-
 _MAX_SUBSETS = 40
 _MAX_FAILED = 10
 _COUNTS = ("tasks", "right", "wrong", "ties", "failed", "flips", "coverage")

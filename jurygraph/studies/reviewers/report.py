@@ -54,7 +54,7 @@ def report(judged: Sequence[Judged], level: AlphaLevel = "ordinal", vectorize: V
         "reasons": [one for part, columns in judged for one in _relate_reasons(part, _most_shots(columns), vectorize)],
         "reviewers": [one for part, columns in judged for one in _by_reviewer(part, _most_shots(columns))],
     }
-    return Report(figures, list(_sections(figures)), list(_notes(judged, figures)), list(_plots(figures)))
+    return Report(figures, list(_sections(figures)), list(_notes(judged)), list(_plots(figures)))
 
 
 def _most_shots(columns: Sequence[Predictions]) -> list[Predictions]:
@@ -201,7 +201,7 @@ def _name(one: Figures) -> str:
     return " · ".join(filter(None, (one["dimension"], one.get("domain")))) or "all"
 
 
-def _notes(judged: Sequence[Judged], figures: Figures) -> Iterator[str]:
+def _notes(judged: Sequence[Judged]) -> Iterator[str]:
     for part, columns in judged:
         name = part.dimension or "all"
         question = question_codes(name, part.score, "recode these before, so that their order is one")
