@@ -114,7 +114,7 @@ def read_responses(run: Run) -> Iterator[ComparedResponse]:
 
 
 def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[Slot, JudgedSlot]:
-    """Return the verdicts on a response that have a score and count, by what was asked and shown."""
+    """Return the verdicts on a response that have a score and count, by question and responses shown."""
     samples: dict[Slot, list[RecordedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.score is not None and not verdict.superseded:
