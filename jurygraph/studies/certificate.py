@@ -58,11 +58,18 @@ ReadPresentations = Callable[[], Presentations]
 
 
 def _figure(
-    subject: str, name: str, found: object, n: int, command: str, why: str = "not defined for these scores"
+    subject: str,
+    name: str,
+    found: object,
+    n: int,
+    command: str,
+    why: str = "not defined for these scores",
+    remedy: str | None = None,
 ) -> CertifiedFigure:
+    """Return the figure that a command gives; without a value, the `remedy` (or the command) would measure it."""
     estimate = as_interval(found)
     if estimate is None or estimate.value is None:
-        return _missing(subject, name, _NEW_RUNS if subject == "wording" else command, why)
+        return _missing(subject, name, remedy or command, why)
     return CertifiedFigure(subject, name, *estimate, n, command)
 
 
@@ -145,7 +152,7 @@ def _wording(presentations: ReadPresentations, named: str) -> Figures:
         for measure, (symbol, why) in _MEASURES.items():
             if measure in one:
                 n = one[measure].clusters if one[measure] else 0
-                yield _figure("wording", f"{symbol} of {label}", one[measure], n, command, why)
+                yield _figure("wording", f"{symbol} of {label}", one[measure], n, command, why, _NEW_RUNS)
     for one in report["drift"]:
         label = f"share of drifting weights in σ²_Sem of {one['protocol']}, {one['stakeholders']} stakeholders"
         yield _figure("drift", label, one["explained"], one["variants"], command)
