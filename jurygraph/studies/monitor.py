@@ -1,4 +1,4 @@
-"""The Data Analyzer applied to the steps of a trainer, or of a stored run, also of one that is still being written."""
+"""The Data Analyzer, with its report, on steps of a trainer or of a stored run, also of one still being written."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
