@@ -34,11 +34,6 @@ def measure_calibration(settings: Mapping[str, Setting], seeds: Sequence[int], j
     return {name: _from_bins(bins) for name, bins in zip(settings, bins_by_setting, strict=True)}
 
 
-def calibration_error(posterior: Floats, truth: Ints) -> Calibration:
-    """Return the calibration of a posterior [N,K], from the true classes [N]."""
-    return _from_bins(_bin_posterior(posterior, truth))
-
-
 def _bin_run(run: tuple[Setting, int]) -> Floats:
     simulated = stableval(*run)
     fitted = consensus.fit(simulated.item, simulated.annotator, simulated.label, n_classes=CLASSES)

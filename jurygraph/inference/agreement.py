@@ -28,6 +28,10 @@ from jurygraph.arrays import Bools, Floats, Ints, as_ratings
 from jurygraph.inference.clusters import Estimate, jackknife_interval, t_quantile
 from jurygraph.inference.shares import wilson
 
+AlphaLevel = Literal["nominal", "ordinal", "interval"]
+"""What the distance of two ratings means: different or not, the ranks between them, or their difference."""
+_CELLS_PER_BATCH = 4_000_000  # limits memory
+
 
 def label_table(first: Ints, second: Ints, labels: int) -> Ints:
     """Return how many items [N] have label i of the first and j of the second annotator, [K, K]."""
@@ -100,11 +104,6 @@ def _kappas_without(first: Ints, second: Ints, distances: Floats, clusters: Ints
     observed = np.maximum(0.0, math.fsum(own) - own) * sizes
     by_chance = np.sum((rows @ distances) * columns, axis=1)
     return np.asarray(1.0 - np.divide(observed, by_chance, out=np.full(len(own), np.nan), where=by_chance > 0.0))
-
-
-AlphaLevel = Literal["nominal", "ordinal", "interval"]
-"""What the distance of two ratings means: different or not, the ranks between them, or their difference."""
-_CELLS_PER_BATCH = 4_000_000  # limits memory
 
 
 def alpha(counts: Floats, positions: Floats, level: AlphaLevel) -> float:

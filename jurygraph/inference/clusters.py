@@ -13,7 +13,6 @@ replacement (bootstrap).
 
 import math
 from collections.abc import Iterator, Sequence
-from math import sqrt
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -23,6 +22,9 @@ from jurygraph.arrays import Floats, Ints, as_finite, as_nonnegative, check_shap
 
 LEVEL = 0.95
 """The level of every interval."""
+QUANTILES = (0.025, 0.975)
+"""The ends of a 95 % percentile interval."""
+DRAWS_PER_BATCH = 1_000_000  # limits memory
 _ROUNDING = 1e-12
 
 
@@ -168,16 +170,11 @@ def bounded_interval(
     more = ratio_interval(np.append(totals, [least * typical, most * typical]), np.append(weights, [typical, typical]))
     assert more is not None  # it has the same clusters, and two more
     assert more.error is not None  # two of its clusters differ
-    error = sqrt(more.error**2 + more_variance)
+    error = math.sqrt(more.error**2 + more_variance)
     half_width = t_quantile(more.clusters - 1) * error
     low = max(least, more.value - half_width)
     high = min(most, more.value + half_width)
     return Estimate(estimate.value, low, high, error, estimate.clusters)
-
-
-DRAWS_PER_BATCH = 1_000_000  # limits memory
-QUANTILES = (0.025, 0.975)
-"""The ends of a 95 % percentile interval."""
 
 
 def draw_clusters(clusters: int, resamples: int, seed: int | Sequence[int]) -> Iterator[Ints]:

@@ -1,4 +1,4 @@
-"""Agreement of reviewers: in scores, in what each rates high, and how strict each one is.
+"""Ratings of reviewers by dimension, and their agreement: in scores, in what each rates high, and how strict each is.
 
 "Aggregate vs. Personalized Judges" finds that reviewers agree little in scores (Krippendorff's alpha), and more in
 which items are among their better ones (Jaccard). Where that is so, a judge for each reviewer has something to learn.
@@ -10,10 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jurygraph.aggregation.agreement import (
-    alpha_interval,
-    krippendorff_alpha,
-)
+from jurygraph.aggregation.agreement import alpha_interval, krippendorff_alpha
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import format_number
 from jurygraph.errors import InputError

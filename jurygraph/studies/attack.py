@@ -446,7 +446,7 @@ def _proportion(hits: Counter[int], counts: Counter[int]) -> Figures:
 
 
 def report_attacks(figures: Figures) -> Report:
-    """Return the report of a study from its figures, by arm and beside them."""
+    """Return the report of a study from its figures, those by arm and those of all arms together."""
     arms = figures["arms"]
     own = arms[figures["configured"]]
     outcomes = [arm[name] for arm in arms.values() for name in ("attacks", "honest")]
@@ -454,7 +454,8 @@ def report_attacks(figures: Figures) -> Report:
     for outcome in outcomes:
         lost.update(outcome["infrastructure_failures"])
     requested = lost.total() + sum(one["verdicts"]["n"] + one["not_applicable"] for one in outcomes)
-    figures |= {"lost": dict(lost.most_common()), "error_rate": lost.total() / requested if requested else 0.0}
+    error_rate = lost.total() / requested if requested else 0.0
+    figures = {**figures, "lost": dict(lost.most_common()), "error_rate": error_rate}
     labels = {name: f"{name} (config)" if name == figures["configured"] else name for name in arms}
     rates = {labels[name]: _percent_cell(arm["attacks"]["verdicts"], 1.0) for name, arm in arms.items()}
     plot = Plot("false verdicts by defences (95 %)", "bars", [PlotSeries.with_intervals("false verdicts", rates)])

@@ -6,7 +6,7 @@ It computes nothing itself. What was not measured says so and why, with the comm
 import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from jurygraph.studies.judge import report as judge_report
 from jurygraph.studies.judge.study import join_labels, read_judgements, read_labels
 from jurygraph.studies.report import Report, ReportTable, as_interval, format_cell
 from jurygraph.studies.stability.report import measure_stability, variance_digits
-from jurygraph.studies.stability.rows import ReadRuns, read_sources
+from jurygraph.studies.stability.rows import Presentations, ReadRuns, read_sources
 from jurygraph.studies.stability.signal import measure_signal
 
 ATTACKS = "attacks"
@@ -54,14 +54,22 @@ class CertifiedFigure(NamedTuple):
 
 Figures = Iterator[CertifiedFigure]
 MeasureRun = Callable[[Run, Callable[[int], None]], Figures]
+ReadPresentations = Callable[[], Presentations]
 
 
 def _figure(
-    subject: str, name: str, found: object, n: int, command: str, why: str = "not defined for these scores"
+    subject: str,
+    name: str,
+    found: object,
+    n: int,
+    command: str,
+    why: str = "not defined for these scores",
+    remedy: str | None = None,
 ) -> CertifiedFigure:
+    """Return the figure that a command gives; without a value, the `remedy` (or the command) would measure it."""
     estimate = as_interval(found)
     if estimate is None or estimate.value is None:
-        return _missing(subject, name, _NEW_RUNS if subject == "wording" else command, why)
+        return _missing(subject, name, remedy or command, why)
     return CertifiedFigure(subject, name, *estimate, n, command)
 
 
@@ -79,9 +87,10 @@ def certify(runs: Sequence[Path], read: ReadRuns, labels: str | None = None, att
     judges = dict.fromkeys(name for names in read(runs, lambda run, _: run.judges or ["none"]) for name in names)
     given = {subject for subject, source in ((PEOPLE, labels), (ATTACKS, attacks)) if source is not None}
     named = " ".join(shlex.quote(str(folder)) for folder in runs)
+    presentations = cache(partial(read_sources, runs, read))
     parts: list[tuple[str, str, Callable[[], Figures]]] = [
-        ("wording, repeats, drift", _NEW_RUNS, partial(_wording, runs, read, named)),
-        ("signs", _NEW_RUNS, partial(_signs, runs, read, named)),
+        ("wording, repeats, drift", _NEW_RUNS, partial(_wording, presentations, named)),
+        ("signs", _NEW_RUNS, partial(_signs, presentations, named)),
         ("false credit", "", partial(_by_run, runs, read, _credit, "false credit", _NEW_GRAPHS)),
         (ATTACKS, "jurygraph attack --config F --json", partial(_attacks, attacks)),
         (PEOPLE, f"jurygraph study judge {named} --labels F", partial(_people, runs, read, named, labels)),
@@ -133,9 +142,9 @@ def _by_run(runs: Sequence[Path], read: ReadRuns, measure: MeasureRun, subject: 
             yield _missing(subject, f"{subject}, {folder.name}", command, str(error))
 
 
-def _wording(runs: Sequence[Path], read: ReadRuns, named: str) -> Figures:
+def _wording(presentations: ReadPresentations, named: str) -> Figures:
     command = f"jurygraph study stability {named}"
-    report = measure_stability(read_sources(runs, read)).figures
+    report = measure_stability(presentations()).figures
     # Where there are several judges or bands of quality, the last row of each protocol is of all.
     of_all = {(one["protocol"], one.get("stakeholders")): one for one in [*report["noise"], *report["ratios"]]}
     for (protocol, size), one in of_all.items():
@@ -143,7 +152,7 @@ def _wording(runs: Sequence[Path], read: ReadRuns, named: str) -> Figures:
         for measure, (symbol, why) in _MEASURES.items():
             if measure in one:
                 n = one[measure].clusters if one[measure] else 0
-                yield _figure("wording", f"{symbol} of {label}", one[measure], n, command, why)
+                yield _figure("wording", f"{symbol} of {label}", one[measure], n, command, why, _NEW_RUNS)
     for one in report["drift"]:
         label = f"share of drifting weights in σ²_Sem of {one['protocol']}, {one['stakeholders']} stakeholders"
         yield _figure("drift", label, one["explained"], one["variants"], command)
@@ -152,8 +161,8 @@ def _wording(runs: Sequence[Path], read: ReadRuns, named: str) -> Figures:
         yield _missing("drift", "drift of weights", "use protocols.decomposed-adaptive in the config", why)
 
 
-def _signs(runs: Sequence[Path], read: ReadRuns, named: str) -> Figures:
-    report = measure_signal(read_sources(runs, read)).figures
+def _signs(presentations: ReadPresentations, named: str) -> Figures:
+    report = measure_signal(presentations()).figures
     label = f"share of groups with P(correct sign) below {report['correct']:g}, of {report['protocol']}"
     yield _figure("signs", label, report["below"], len(report["groups"]), f"jurygraph study signal {named}")
 

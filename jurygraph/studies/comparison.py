@@ -114,7 +114,7 @@ def read_responses(run: Run) -> Iterator[ComparedResponse]:
 
 
 def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[Slot, JudgedSlot]:
-    """Return the verdicts on a response that have a score and count, by what was asked and shown."""
+    """Return the verdicts on a response that have a score and count, by question and responses shown."""
     samples: dict[Slot, list[RecordedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.score is not None and not verdict.superseded:
@@ -165,11 +165,11 @@ def compare(
     numbers: dict[str, int] = {}
     tasks = np.array([numbers.setdefault(one.task, len(numbers)) for one, _ in pairs], dtype=np.intp)
     both = rewards[:, has_both]
-    overall, estimate = _difference(both[0], both[1], tasks[has_both])
-    passes = _pass_figures(both, tasks[has_both], passing)
+    tasks_of_both = tasks[has_both]
+    overall, estimate = _difference(both[0], both[1], tasks_of_both)
     questions, flips = _compare_verdicts(pairs, tasks)
     judged_both = sum(row["n"] for row in questions)
-    loss = max(largest_loss, _largest_loss_seen(both, tasks[has_both]))
+    loss = max(largest_loss, _largest_loss_seen(both, tasks_of_both))
     figures: Figures = {
         "paired": len(pairs),
         "only_a": len(runs["A"]) - len(pairs),
@@ -177,8 +177,8 @@ def compare(
         **_failures(rewards),
         **overall,
         "detectable_difference": None if estimate is None else detectable_difference(estimate),
-        **passes,
-        "kendall_within": _kendall_within(both, tasks[has_both]),
+        **_pass_figures(both, tasks_of_both, passing),
+        "kendall_within": _kendall_within(both, tasks_of_both),
         "judged_both": judged_both,
         "flips": len(flips),
         "flip_rate": len(flips) / judged_both if judged_both else None,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -288,7 +289,7 @@ class FittedConsensus:
         """Return whether there is one prompt, or without groups one item as the files name them: what is drawn."""
         return len(set(self.ballots.prompt or self.ballots.file_item)) == 1
 
-    @property
+    @cached_property
     def no_stability_reason(self) -> str | None:
         """The reason why stability cannot be, or should not be, measured; None if it can."""
         agents = set(self.ballots.agent or ())
@@ -305,7 +306,7 @@ class FittedConsensus:
             return "there is one item or group, and resamples of it are all alike"
         return None
 
-    @property
+    @cached_property
     def no_refits_reason(self) -> str | None:
         """The reason why nothing is fitted again; None if it is."""
         votes = self.model.votes

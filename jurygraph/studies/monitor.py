@@ -1,4 +1,4 @@
-"""The Data Analyzer applied to the steps of a trainer, or of a stored run, also of one that is still being written."""
+"""The Data Analyzer, with its report, on steps of a trainer or of a stored run, also of one still being written."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -20,8 +20,7 @@ from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
 Group = list[ScoredResponse]
 Wait = Callable[[], None]
 """A function that returns when the run should be read again."""
-
-
+_FIGURES = ("mean", "sd", "min", "max", "last")
 _MIN_PAIRS = 50
 _HARMLESS = 0.1
 """The autocorrelation above which a series is named, by the lower bound of 3 standard errors, from 50 pairs of steps
@@ -51,9 +50,6 @@ def report(analyzer: Analyzer) -> Report:
     expected = f"one false alarm is expected in {analyzer.arl:g} steps"
     table = ReportTable(("series", "steps", *_FIGURES), [list(one.values()) for one in series])
     return Report(figures, [table, f"{counts}; {expected}"], list(_warnings(analyzer)), _plots(analyzer))
-
-
-_FIGURES = ("mean", "sd", "min", "max", "last")
 
 
 def _summarize(name: str, column: Floats) -> dict[str, Any]:

@@ -102,8 +102,6 @@ _WORST_FIRST: tuple[Result, ...] = ("wrong", "failed", "tie", "right")
 REWARD = "reward"
 LABEL = "preferred"
 _DECIMALS = 12  # equal rewards can differ in their last bits
-
-
 _MAX_SUBSETS = 40
 _MAX_FAILED = 10
 _COUNTS = ("tasks", "right", "wrong", "ties", "failed", "flips", "coverage")
@@ -284,8 +282,13 @@ def report(comparisons: Comparisons) -> Report:
     benchmarks = [_measure(name, by_benchmark[name]) for name in published_first]
     lost = [one for one in comparisons.outcomes if one.duel.result == "failed"]
     failed = [{"task": one.task, "category": one.place.category, "reason": one.duel.reason} for one in lost]
-    figures = comparisons._asdict() | {"benchmarks": benchmarks, "failed": failed}
-    del figures["outcomes"]
+    figures = {
+        "run": comparisons.run,
+        "decided_by": comparisons.decided_by,
+        "left_out": comparisons.left_out,
+        "benchmarks": benchmarks,
+        "failed": failed,
+    }
     judge = "rewards" if comparisons.decided_by == REWARD else f"verdicts of {comparisons.decided_by} on pairs"
     rules = "a tie is not right, a failed task is wrong"
     sections: list[str | ReportTable] = [f"{comparisons.run}: decided by {judge}; {rules}", *_tables(benchmarks)]

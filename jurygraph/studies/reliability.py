@@ -93,7 +93,6 @@ def read_scores(run: Run, advance: Callable[[int], None] = lambda tasks: None) -
                     left_out["unsupported verdicts, which count as the worst case"] += 1
                 else:
                     questions[verdict.question].add(verdict.score, trace)
-            _add_judges(trace, judges)
         advance(1)
     tasks = len(set(rewards.tasks))
     if tasks < 2:

@@ -508,7 +508,7 @@ def report(
     sections: list[str | ReportTable] = [f"{several if len(seeds) > 1 else f'seed {seeds[0]}'}, and the paper's number"]
     for name, title, digits in _TABLES:
         columns = [title, *(title for method in METHODS for title in (method, "paper"))]
-        cells = [[row["name"], *_beside_paper(row[name], digits)] for row in rows]
+        cells = [[row["name"], *_cells_with_paper(row[name], digits)] for row in rows]
         sections.append(ReportTable(columns, cells, digits=digits))
     sections += [*_proposition_sections(propositions), *decompr_sections(decompr)]
     return Report(figures, sections, plots=list(_plots(rows, propositions)))
@@ -545,7 +545,7 @@ def _mean(by_seed: Floats, paper: float | None = None) -> SimulatedMean:
     return SimulatedMean(float(by_seed.mean()), error, paper)
 
 
-def _beside_paper(means: ByMethod, digits: int) -> Iterator[object]:
+def _cells_with_paper(means: ByMethod, digits: int) -> Iterator[object]:
     for one in means.values():
         yield one.text(digits)
         yield one.paper

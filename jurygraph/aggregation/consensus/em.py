@@ -1,4 +1,4 @@
-"""Expectation-maximisation of Dawid and Skene's model, in log space (STABLEVAL, Algorithm 1).
+"""Expectation-maximisation of Dawid and Skene's model, in log space (STABLEVAL, Algorithm 1), and presets of settings.
 
 Classes are the first axis of every array, so that work on one class is contiguous: γ [K,N], μ [K], π [K,A·K], with
 columns annotator · K + label. The N items are those that count; each has a label.

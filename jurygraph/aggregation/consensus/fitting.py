@@ -1,5 +1,5 @@
 """Consensus of annotators by Dawid and Skene's model with Dirichlet priors, as STABLEVAL uses it, with doubts about it;
-and by majority, the baseline."""
+and by majority, the baseline; and how far the annotators agree."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args

@@ -33,8 +33,8 @@ METHODS: tuple[Method, ...] = ("majority", "dawid-skene", "stableval")
 PUBLISHED_RESAMPLES = 10
 PUBLISHED_SEED = 42
 MOST_STEPS = 500
-"""Most steps for a resample of items and annotators. MT-Bench takes 234; one or two annotators may take 10,000, and
-there the model has no unique optimum to reach."""
+"""Most steps of a fit for stability. MT-Bench takes 234; one or two annotators may take 10,000, and there the model has
+no unique optimum to reach."""
 
 
 class Stability(NamedTuple):

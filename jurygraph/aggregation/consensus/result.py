@@ -1,4 +1,4 @@
-"""The result of a consensus: credit of items, scores of agents, error rates of annotators."""
+"""The result of a consensus: credit of items, scores of agents, error rates of annotators, margins of a majority."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ from jurygraph.inference.corrected import LabelledSample, labels_needed, ppi_mea
 from jurygraph.inference.shares import Share, share_interval
 from jurygraph.inference.sign_flips import holm, sign_flip_p
 from jurygraph.studies.judge.study import JudgedRow, JudgeStudy, responses_of
-from jurygraph.studies.report import IntervalCell, Report, ReportTable, omission_notes
+from jurygraph.studies.report import Report, ReportTable, omission_notes
 
 COUNTS = ("n", "missing", "failed", "abstained")
 RATES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
@@ -331,8 +331,8 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
             shown = others
         for name, one in zip(names, lines, strict=True):
             counts = [judge[count] if one is judge else None for count in COUNTS]
-            rows.append([name, *counts, *(_interval(one[rate]) for rate in RATES[:4])])
-            ranks.append([name, *(_interval(one[rate]) for rate in RATES[4:])])
+            rows.append([name, *counts, *(one[rate] for rate in RATES[:4])])
+            ranks.append([name, *(one[rate] for rate in RATES[4:])])
     yield ReportTable(("judge", *COUNTS, "accuracy", "TPR", "TNR", "κ"), rows, digits=3)
     yield ReportTable(("judge", "rank correlation", "pairwise accuracy", "bias"), ranks, digits=3)
     rows = []
@@ -342,26 +342,19 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     yield ReportTable(("calibration of P(met)", "Brier", "ECE"), rows)
     rows = []
     for judge in judges:
-        means = [judge["uncorrected"], _interval(judge["corrected"]), judge["weight"], _interval(judge["rogan_gladen"])]
+        means = [judge["uncorrected"], judge["corrected"], judge["weight"], judge["rogan_gladen"]]
         rows.append([judge["judge"], *means, *([judge["labels_needed"]] if need is not None else [])])
     header = ("mean of all responses", "by the judge", "PPI++ (95 %)", "λ", "Rogan-Gladen (95 %)")
     yield ReportTable((*header, f"labels for ±{need:g}") if need is not None else header, rows)
-    rows = [[one["question"], _interval(one)] for one in figures["ceiling"] if one is not None]
+    rows = [[one["question"], one] for one in figures["ceiling"] if one is not None]
     yield ReportTable(("people agree on", "share (95 %)"), rows)
-    rows = [[judge["judge"], _interval(judge["flips"])] for judge in judges if judge["flips"] is not None]
+    rows = [[judge["judge"], judge["flips"]] for judge in judges if judge["flips"] is not None]
     yield ReportTable(("pairs that flip with the order", "share (95 %)"), rows)
-    rows = [
-        [one["first"], one["second"], one["n"], _interval(one["difference"]), one["p"]]
-        for one in figures["differences"]
-    ]
+    rows = [[one["first"], one["second"], one["n"], one["difference"], one["p"]] for one in figures["differences"]]
     header = ("farther from people", "than", "n", "difference (95 %)", "p (Holm)")
     yield ReportTable(header, rows, left=2, most=_MAX_PAIRS)
     rows = [[one["show"], one["judge"], one["people"]] for one in figures["disagreements"]]
     yield ReportTable(("disagreement", "judge", "people"), rows, digits=2, most=_MAX_DISAGREEMENTS)
-
-
-def _interval(cell: Figures | None) -> IntervalCell | None:
-    return None if cell is None else IntervalCell(cell["value"], cell["low"], cell["high"])
 
 
 def _notes(judges: Sequence[Figures]) -> Iterator[str]:

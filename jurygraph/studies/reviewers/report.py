@@ -12,7 +12,7 @@ from jurygraph.inference.agreement import AlphaLevel, alpha_of_pairs
 from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval
 from jurygraph.inference.sign_flips import holm, sign_flip_p
 from jurygraph.studies.agreement import ScoredPart, question_codes
-from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
+from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, as_interval, omission_notes
 from jurygraph.studies.reviewers.baselines import OWN, PEERS, Predictions
 from jurygraph.studies.reviewers.texts import Vectorizer, relate_reasons, tf_idf
 
@@ -54,7 +54,7 @@ def report(judged: Sequence[Judged], level: AlphaLevel = "ordinal", vectorize: V
         "reasons": [one for part, columns in judged for one in _relate_reasons(part, _most_shots(columns), vectorize)],
         "reviewers": [one for part, columns in judged for one in _by_reviewer(part, _most_shots(columns))],
     }
-    return Report(figures, list(_sections(figures)), list(_notes(judged, figures)), list(_plots(figures)))
+    return Report(figures, list(_sections(figures)), list(_notes(judged)), list(_plots(figures)))
 
 
 def _most_shots(columns: Sequence[Predictions]) -> list[Predictions]:
@@ -84,7 +84,7 @@ def _measure(
             "n": int(common.sum()),
             "alpha": _alpha(part, one.values, common, level),
             "rmse": float(np.sqrt((errors**2).mean())) if common.any() else None,
-            "mae": mae and _cell(mae.within(0.0, math.inf)),
+            "mae": mae and as_interval(mae.within(0.0, math.inf)),
             "calls": one.calls,
             "cost": one.cost,
             "left_out": dict(one.left_out),
@@ -94,10 +94,6 @@ def _measure(
 def _mean_by_reviewer(part: ScoredPart, values: Floats, rows: Bools) -> Estimate | None:
     reviewer = part.reviewer[rows]
     return ratio_interval(np.bincount(reviewer, values), np.bincount(reviewer)) if len(reviewer) else None
-
-
-def _cell(found: Estimate | None) -> IntervalCell | None:
-    return None if found is None else IntervalCell(found.value, found.low, found.high)
 
 
 def _alpha(part: ScoredPart, values: Floats, rows: Bools, level: AlphaLevel) -> IntervalCell | None:
@@ -117,7 +113,7 @@ def _alpha(part: ScoredPart, values: Floats, rows: Bools, level: AlphaLevel) -> 
     alphas = np.mean(found, axis=0)
     if np.isnan(alphas).any():
         return None if np.isnan(alphas[0]) else IntervalCell(float(alphas[0]), None, None)
-    return _cell(jackknife_interval(float(alphas[0]), alphas[1:]).within(-1.0, 1.0))
+    return as_interval(jackknife_interval(float(alphas[0]), alphas[1:]).within(-1.0, 1.0))
 
 
 def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figures]:
@@ -128,7 +124,7 @@ def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figur
         for name, power in (("absolute", 1), ("squared", 2)):
             errors = [(np.abs(one.values - part.score)[:, common] ** power).mean(axis=0) for one in (first, second)]
             sums = np.bincount(part.reviewer[common], errors[0] - errors[1])
-            row[name] = _cell(_mean_by_reviewer(part, errors[0] - errors[1], common))
+            row[name] = as_interval(_mean_by_reviewer(part, errors[0] - errors[1], common))
             row[f"{name}_p"] = sign_flip_p(sums)
             row |= {"nearer": int((sums < 0).sum()), "farther": int((sums > 0).sum())} if power == 1 else {}
         found.append(row)
@@ -201,7 +197,7 @@ def _name(one: Figures) -> str:
     return " · ".join(filter(None, (one["dimension"], one.get("domain")))) or "all"
 
 
-def _notes(judged: Sequence[Judged], figures: Figures) -> Iterator[str]:
+def _notes(judged: Sequence[Judged]) -> Iterator[str]:
     for part, columns in judged:
         name = part.dimension or "all"
         question = question_codes(name, part.score, "recode these before, so that their order is one")

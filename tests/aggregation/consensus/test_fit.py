@@ -295,7 +295,7 @@ def labels_by_item(rows: list[Row]) -> dict[int, list[int]]:
 
 @given(votes())
 def test_the_leader_wins_and_ties_follow_the_tie_rule(rows: list[Row]) -> None:
-    item, annotator, label = (list(one) for one in zip(*rows, strict=True))
+    item, annotator, label = columns(rows)
     for place, own in enumerate(labels_by_item(rows).values()):
         counts = Counter(own)
         leaders = [one for one, many in counts.items() if many == max(counts.values())]  # in the order of the rows
@@ -312,7 +312,7 @@ def test_the_leader_wins_and_ties_follow_the_tie_rule(rows: list[Row]) -> None:
 
 @given(votes())
 def test_agreement_is_counted_over_all_pairs_of_rows(rows: list[Row]) -> None:
-    item, annotator, label = (list(one) for one in zip(*rows, strict=True))
+    item, annotator, label = columns(rows)
     found = consensus.agreement(encode(item, annotator, label, range(3)))
     pairwise = [
         np.mean([a == b for a, b in combinations(own, 2)]) if len(own) > 1 else 1.0
@@ -326,8 +326,7 @@ def test_agreement_is_counted_over_all_pairs_of_rows(rows: list[Row]) -> None:
 def test_without_one_vote_an_item_of_margin_one_changes_or_is_tied(rows: list[Row]) -> None:
     """Proposition 1, for items that nobody labelled twice."""
     once = list({(item, annotator): (item, annotator, label) for item, annotator, label in rows}.values())
-    columns = [list(one) for one in zip(*once, strict=True)]
-    voted = consensus.majority_vote(*columns, classes=range(3))  # type: ignore[misc]
+    voted = consensus.majority_vote(*columns(once), classes=range(3))
     for place, item in enumerate(voted.items):
         winner = int(voted.posterior[place].argmax())
         own = [row for row in once if row[0] == item]

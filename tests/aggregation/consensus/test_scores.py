@@ -1,4 +1,4 @@
-"""Results from posteriors: credit, agent scores with intervals, annotators, new items."""
+"""Results from posteriors: credit, agent scores with intervals, annotators."""
 
 from functools import cache
 
