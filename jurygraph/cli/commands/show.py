@@ -22,7 +22,6 @@ from jurygraph.cli.render.text import (
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.export import export_jsonl, export_votes, table_to_csv, trace_to_json_line, write_parquet
-from jurygraph.runs.integrity.bundle import export_bundle
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import TableName, import_library
 
@@ -203,13 +202,19 @@ def export(
         if form not in ("csv", "parquet"):
             traces = export_jsonl(stored_run)
             lines = {"jsonl": traces, "ratings": export_votes(stored_run)}
-            _write(output, lines.get(form) or (lambda path: export_bundle(stored_run, path, traces)))
+            _write(output, lines.get(form) or (lambda path: _write_bundle(stored_run, path, traces)))
             return
         with progress("reading", stored_run.header.extent.responses, "responses") as report:
             name: TableName = "verdicts" if to == "verdicts" else "rewards"
             table = stored_run.read_table(name, texts, report, questions, reasons)
         with closing(table):
             _write(output, table_to_csv(table) if form == "csv" else lambda path: write_parquet(table, path))
+
+
+def _write_bundle(run: Run, path: Path, traces: Iterable[bytes]) -> None:
+    from jurygraph.runs.integrity.bundle import export_bundle  # lazily: it loads LangGraph
+
+    export_bundle(run, path, traces)
 
 
 _SUFFIXES = {"jsonl": ".jsonl", "ratings": ".jsonl", "csv": ".csv", "parquet": ".parquet", "audit-bundle": ".zip"}
