@@ -1,4 +1,4 @@
-"""Short representations of objects: one printable line under 200 characters, and a small table for notebooks."""
+"""Short representations of objects, a printable line under 200 characters or a table for notebooks; numbers as text."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass

@@ -1,4 +1,4 @@
-"""Turn pydantic's first error into a message: a field, a problem and a remedy."""
+"""Words of messages: pydantic's first error as field, problem and remedy; near names; values, names and numbers."""
 
 from __future__ import annotations
 

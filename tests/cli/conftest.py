@@ -1,19 +1,16 @@
 """A small project with evaluators of its own, so that a command can run without a worker process."""
 
 import json
-import os
 import shutil
-import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jurygraph.cli import interrupts
 from tests.command import JURYGRAPH, CommandResult, run_command
 
 __all__ = ["JURYGRAPH", "CommandResult", "run_command"]
@@ -178,15 +175,6 @@ def letters_folder(tmp_path: Path, letters_once: Path, monkeypatch: pytest.Monke
     project = shutil.copytree(letters_once, tmp_path / "letters")
     monkeypatch.chdir(project)
     return project / "run"
-
-
-@pytest.fixture
-def press_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
-    """Return a function that presses Ctrl-C in this process, which is not ended though the command went on too long."""
-    monkeypatch.setattr(interrupts, "_exit_now", lambda: None)
-    before = signal.getsignal(signal.SIGINT)
-    yield lambda: os.kill(os.getpid(), signal.SIGINT)
-    signal.signal(signal.SIGINT, before)
 
 
 def read_calls(project: Path) -> list[str]:

@@ -35,6 +35,7 @@ FORMS = [
     ("verdicts", "x.csv"),
     ("parquet", "x.parquet"),
     ("verdicts", "x.parquet"),
+    ("verdicts", "X.PARQUET"),
     ("audit-bundle", "x.zip"),
 ]
 

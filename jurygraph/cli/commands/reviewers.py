@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from json import dumps
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +28,7 @@ from jurygraph.cli.options import (
     split_names,
 )
 from jurygraph.cli.render.progress import progress
-from jurygraph.cli.render.report import ReportOutput, open_run
+from jurygraph.cli.render.report import ReportOutput, read_runs
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.sources.ratings import read_ratings, read_texts
@@ -35,7 +36,6 @@ from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
     from jurygraph.cli.scoring import ScoreOptions
-    from jurygraph.studies.reviewers.runs import RunPredictions
 
 
 def reviewers(
@@ -149,10 +149,10 @@ class _Study:
         from jurygraph.models.embedding import open_embedder
         from jurygraph.studies.reviewers.baselines import predict
         from jurygraph.studies.reviewers.report import report as compare_judges
-        from jurygraph.studies.reviewers.runs import join_runs, unrated_notes
+        from jurygraph.studies.reviewers.runs import join_runs, read_run, unrated_notes
         from jurygraph.studies.reviewers.texts import EmbeddedTexts, tf_idf
 
-        runs = [one for folder in folders for one in _read_run(folder)]
+        runs = list(chain.from_iterable(read_runs(folders, read_run)))
         joined = join_runs(runs, self._parts, least)
         unrated = list(unrated_notes(runs, self._parts))
         with progress("embedding", len(self._texts), "texts") as advance:
@@ -177,13 +177,6 @@ def _choose_judges(judges: str | None, texts: Mapping[str, str]) -> Sequence[str
     if "neighbours" in names and not texts:
         raise InputError("--judges neighbours: compares texts; name a file of them with --items")
     return names
-
-
-def _read_run(folder: Path) -> "list[RunPredictions]":
-    from jurygraph.studies.reviewers.runs import read_run
-
-    with open_run(folder) as (opened, advance):
-        return read_run(opened, advance)
 
 
 def _parse_count(text: str) -> int:

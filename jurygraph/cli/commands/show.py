@@ -22,7 +22,6 @@ from jurygraph.cli.render.text import (
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.export import export_jsonl, export_votes, table_to_csv, trace_to_json_line, write_parquet
-from jurygraph.runs.integrity.bundle import export_bundle
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import TableName, import_library
 
@@ -185,7 +184,7 @@ def export(
         jurygraph export run --to audit-bundle -o run.zip
     """
     output = None if output == "-" else output
-    form = "parquet" if to == "verdicts" and (output or "").endswith(".parquet") else to.replace("verdicts", "csv")
+    form = _choose_format(to, output or "")
     if texts and form not in ("csv", "parquet"):
         raise InputError(f"--texts: --to {to} has no columns to add to; use csv, parquet or verdicts")
     if (questions or reasons) and to not in ("csv", "parquet"):
@@ -193,7 +192,6 @@ def export(
         raise InputError(f"{named}: --to {to} has no rows of responses to add to; use csv or parquet")
     if output is None and form in ("parquet", "audit-bundle"):
         raise InputError(f"--to {to}: needs an output file; name one with -o")
-    _refuse_suffix_of_other_format(to, form, output or "")
     if form == "parquet":
         import_library("pyarrow")  # before a large run is read
     with Run.open(run) as stored_run:
@@ -203,7 +201,7 @@ def export(
         if form not in ("csv", "parquet"):
             traces = export_jsonl(stored_run)
             lines = {"jsonl": traces, "ratings": export_votes(stored_run)}
-            _write(output, lines.get(form) or (lambda path: export_bundle(stored_run, path, traces)))
+            _write(output, lines.get(form) or (lambda path: _write_bundle(stored_run, path, traces)))
             return
         with progress("reading", stored_run.header.extent.responses, "responses") as report:
             name: TableName = "verdicts" if to == "verdicts" else "rewards"
@@ -212,14 +210,24 @@ def export(
             _write(output, table_to_csv(table) if form == "csv" else lambda path: write_parquet(table, path))
 
 
+def _write_bundle(run: Run, path: Path, traces: Iterable[bytes]) -> None:
+    from jurygraph.runs.integrity.bundle import export_bundle  # lazily: it loads LangGraph
+
+    export_bundle(run, path, traces)
+
+
 _SUFFIXES = {"jsonl": ".jsonl", "ratings": ".jsonl", "csv": ".csv", "parquet": ".parquet", "audit-bundle": ".zip"}
 
 
-def _refuse_suffix_of_other_format(to: str, form: str, output: str) -> None:
-    suffix = Path(output.lower().removesuffix(".gz")).suffix
+def _choose_format(to: str, output: str) -> str:
+    """Return the format to write; of verdicts, by the name of the file. Raises `InputError` for another one's name."""
+    name = output.lower()
+    form = "parquet" if to == "verdicts" and name.endswith(".parquet") else to.replace("verdicts", "csv")
+    suffix = Path(name.removesuffix(".gz")).suffix
     if suffix in _SUFFIXES.values() and suffix != _SUFFIXES[form]:
         written = f"--to {to} writes {_SUFFIXES[form].removeprefix('.')}"
         raise InputError(f"{output}: {written}; name a file that ends in {_SUFFIXES[form]}")
+    return form
 
 
 def _write(output: str | None, content: Iterable[bytes] | Callable[[Path], None]) -> None:

@@ -133,9 +133,9 @@ def reliability(run: RunFolder) -> Report:
     """Measure how far rewards and scores would repeat.
 
     The variance of the rewards is split into that between tasks and that between responses to a task; that of each
-    question's scores also into that between samples of the judge, where it has several (`samples`). Beside them stand
-    correlations, how reliable a mean of several is, the mean reward with its interval over tasks, the effective sample
-    size, and the difference that two such runs could detect.
+    question's scores also into that between samples of the judge, where it has several (`samples`). The report also
+    has correlations, how reliable a mean of several is, the mean reward with its interval over tasks, the effective
+    sample size, and the difference that two such runs could detect.
 
     Exit codes: 0 done; 2 invalid input, such as a run with rewards of one task.
 
@@ -444,7 +444,7 @@ def simulate(
     vote, hard Dawid-Skene and posterior expected credit are compared with the truth. Each mean has its standard error
     in parentheses, and the paper's number follows. `propositions` compares the scores by all annotators with those by
     70 % of them, for more and more items. `decompr` is DecompR's theory instead: the terms of Theorem 1 and Proposition
-    1 for a judge whose noise is known, and Proposition 2 beside the paper's numbers.
+    1 for a judge whose noise is known, and Proposition 2 with the paper's numbers.
 
     Exit codes: 0 done; 2 invalid input, such as an unknown part.
 

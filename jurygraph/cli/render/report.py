@@ -1,7 +1,7 @@
-"""Output of a study: its report as text, JSON or Markdown, and its plot."""
+"""Command of a study: the runs that it reads, its report as text, JSON or Markdown, and its plot."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -109,17 +109,10 @@ def report_lines(sections: Iterable[str | ReportTable]) -> Iterator[str]:
         previous = section
 
 
-@contextmanager
-def open_run(folder: Path) -> Iterator[tuple[Run, Callable[[int], None]]]:
-    """Yield a run that a study reads, and a function to report the number of tasks that were read."""
-    with closing(Run.open(folder)) as run, progress("reading", run.tasks_scored, "tasks") as advance:
-        yield run, advance
-
-
 def read_runs(folders: Iterable[Path], read: Callable[[Run, Callable[[int], None]], T]) -> list[T]:
     """Return what a study reads of each run, with a progress bar for each."""
     results = []
     for folder in folders:
-        with open_run(folder) as (run, advance):
+        with closing(Run.open(folder)) as run, progress("reading", run.tasks_scored, "tasks") as advance:
             results.append(read(run, advance))
     return results

@@ -15,7 +15,6 @@ from jurygraph.display import format_number, is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.outline import TraceOutline, read_components, read_groups
-from jurygraph.runs.reports.summary import JudgedParts
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import question_scores, to_text
 from jurygraph.schema import Trace
@@ -146,6 +145,8 @@ def trace_reader(run: Run) -> Callable[[tuple[int, str]], Trace]:
 
 def print_reward_table(run: Run, selection: Selection, chosen: str | None) -> None:
     """Print a row for each selected response; `chosen` are names of columns, by default the components."""
+    from jurygraph.runs.reports.summary import JudgedParts  # lazily: it loads LangGraph
+
     names = [*_FIXED, *_name_components(run)] if chosen is None else ["response", *split_names(chosen)]
     found = {name: _find_column(run, "--columns", name) for name in names}
     columns = dict(sorted(found.items(), key=lambda item: not item[1].is_text))  # texts first, aligned to the left

@@ -168,16 +168,6 @@ def fit_widths(widths: Sequence[int], left: int, available: int | None) -> list[
     return fitted
 
 
-def table_section(
-    header: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1, digits: int = 4, most: int | None = None
-) -> Iterator[str]:
-    """Return an empty line and a table of the first `most` rows, with a hint at the others; nothing without rows."""
-    if rows:
-        yield ""
-        yield from format_table(header, rows[:most], left, digits)
-        yield from omission_line(len(rows), most)
-
-
 def omission_line(total: int, most: int | None) -> list[str]:
     """Return a line that counts the entries after the first `most`, if there are more."""
     return [f"... and {total - most} more (--json)"] if most is not None and total > most else []
