@@ -5,7 +5,7 @@ from itertools import chain, islice
 from typing import Any
 
 from jurygraph.decision.combiners import Combiner
-from jurygraph.decision.decide import GroupVerdicts, RewardRow, compute_rewards_of_each
+from jurygraph.decision.decide import GroupVerdicts, reward_rows_of_each
 from jurygraph.decision.table import ABSENT, VerdictTable, build_table, dropped_questions
 from jurygraph.graphs.score_graph import group_statistics
 from jurygraph.runs.outline import StoredGroup, TraceOutline
@@ -44,11 +44,10 @@ def recompute_rewards(
     remaining = iter(groups)
     while batch := list(islice(remaining, _BATCH_GROUPS)):
         stored = [_verdicts_of(run, group, decision_of(group)) for group in batch]
-        for group, rewards in zip(batch, compute_rewards_of_each(stored, combiners), strict=True):
-            if isinstance(rewards, Exception):
-                raise rewards
-            packed = (pack_reward(RewardRow.from_reward(reward)) for reward in rewards)
-            yield from zip(group.traces, packed, strict=True)
+        for group, rows in zip(batch, reward_rows_of_each(stored, combiners), strict=True):
+            if isinstance(rows, Exception):
+                raise rows
+            yield from zip(group.traces, map(pack_reward, rows), strict=True)
 
 
 def _verdicts_of(run: Run, group: StoredGroup, decision: Decision) -> GroupVerdicts:
