@@ -7,11 +7,11 @@ from typing import Any
 from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import reward_rows_of_each
 from jurygraph.decision.table import ABSENT, VerdictTable, build_table, dropped_questions
-from jurygraph.graphs.score_graph import group_statistics
 from jurygraph.runs.outline import StoredGroup, TraceOutline, group_verdicts
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import Body, pack_reward
 from jurygraph.schema import Decision, SurveyOutline, Trace
+from jurygraph.schema.trace import group_statistics
 
 _BATCH_GROUPS = 64
 
