@@ -13,19 +13,20 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import fsum
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from jurygraph.agents.roles import Evaluator
-from jurygraph.graphs.state import Group, GroupLike, read_groups
-from jurygraph.jury import Jury
 from jurygraph.messages import require_type
 from jurygraph.models.gateway import UNBILLED, Gateways, request_size, size_of_messages
 from jurygraph.models.limits import TEMPLATE_TOKENS, cost, reply_limit
 from jurygraph.models.request import CallSink, Request
-from jurygraph.planner import Planner
 from jurygraph.runs.store.packing import count_discarded, unpack_message
 from jurygraph.schema import Call, Cause, Failure, Plan, Question, RecordedVerdict
 from jurygraph.schema.verdict import GATED_LAYERS
+
+if TYPE_CHECKING:
+    from jurygraph.graphs.state import Group, GroupLike
+    from jurygraph.jury import Jury
 
 ASSUMPTIONS = (
     "estimates: a token is taken for 5, 4 or 1 bytes, a reply for 40, 150 or all tokens that it may have; "
@@ -191,7 +192,7 @@ class Bill:
         return {**content, "models": models} if models else content
 
 
-def count_requests(jury: Jury) -> CallCosts | None:
+def count_requests(jury: "Jury") -> CallCosts | None:
     """Return the requests that a jury has sent, including failed ones, and an upper bound on their cost.
 
     None if the jury sends none. The requests are those of one session, because each session opens a new jury.
@@ -234,17 +235,23 @@ class Forecast:
         self.model_verdicts += sum(number for q, number in remaining if evaluators[q.evaluator].uses_model)
 
 
-def estimate_costs(jury: Jury, items: Iterable[GroupLike]) -> CallEstimate:
+def estimate_costs(jury: "Jury", items: "Iterable[GroupLike]") -> CallEstimate:
     """Return the model calls, tokens and dollars that scoring these groups would take; nothing is sent.
 
     Items are those of `Jury.score_many`. Without a model there are no calls. Raises InputError and PlanError as
     `score_many` does.
     """
+    # Imported lazily: they load the graph library, which the summary of a stored run does not need.
+    from jurygraph.graphs.state import read_groups
+    from jurygraph.jury import Jury
+
     require_type("jury", jury, Jury, "give a jg.Jury")
     return jury.run(_estimate_costs(jury, read_groups("items", items)))
 
 
-async def _estimate_costs(jury: Jury, groups: Iterable[Group]) -> CallEstimate:
+async def _estimate_costs(jury: "Jury", groups: "Iterable[Group]") -> CallEstimate:
+    from jurygraph.planner import Planner  # lazily, as above
+
     if not jury.gateways:
         return CallEstimate()
     planner = Planner(jury)
