@@ -424,9 +424,8 @@ class Summary:
     findings of models, which need a quotation from the response, those without one are `unsupported`, by effect.
     Verdicts that are `superseded` by those of another judge count nowhere else.
 
-    Groups may be added in any order: agents, components and evaluators are listed by name. `lowest` is the id of the
-    response with the lowest reward; a failed reward counts as the lowest. The `bill` is filled by the caller, who knows
-    the sources of the calls.
+    Groups may be added in any order: agents, components and evaluators are listed by name. The `bill` is
+    filled by the caller, who knows the sources of the calls.
     """
 
     tasks: int = 0
@@ -441,14 +440,13 @@ class Summary:
     not_applicable: int = 0
     superseded: int = 0
     infrastructure_failures: int = 0
-    lowest: str | None = None
     bill: Bill = field(default_factory=Bill)
     _agents: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
     _discarded: Counter[str] = field(default_factory=Counter, repr=False)
     _failures: dict[tuple[str, str], FailureRow] = field(default_factory=dict, repr=False)
     _parts: JudgedParts = field(default_factory=JudgedParts, compare=False, repr=False)
     _last_task: str | None = field(default=None, compare=False, repr=False)
-    _lowest: tuple[float, str] = field(default=(float("inf"), ""), compare=False, repr=False)
+    _lowest: tuple[float, str] | None = field(default=None, repr=False)
 
     def add(
         self,
@@ -474,10 +472,8 @@ class Summary:
         self.responses += 1
         self.failed += status == "failed"
         self._parts.add(reward, components)
-        lowest = (float("-inf") if value is None else value), response_id
-        if lowest < self._lowest:
-            self._lowest = lowest
-            self.lowest = response_id
+        own = (float("-inf") if value is None else value), response_id
+        self._lowest = own if self._lowest is None else min(self._lowest, own)
         self._discarded.update(count_discarded(reward))
         for verdict in body["verdicts"]:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
@@ -511,6 +507,11 @@ class Summary:
         return {
             agent: self._agents[agent] for agent in sorted(self._agents, key=lambda name: (name is None, name or ""))
         }
+
+    @property
+    def lowest(self) -> str | None:
+        """Return the id of the response with the lowest reward, None without any; a failed reward is the lowest."""
+        return None if self._lowest is None else self._lowest[1]
 
     @property
     def left_out(self) -> FailedRewards:
