@@ -60,3 +60,11 @@ def test_a_group_is_decided_without_the_graph_library() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [trace.reward.model_dump(mode="json") for trace in traces]
+
+
+@pytest.mark.landing
+def test_commands_on_stored_runs_start_without_the_graph_library() -> None:
+    names = ", ".join(f"jurygraph.cli.commands.{name}" for name in ("audit", "rescore", "show"))
+    code = f"import sys; sys.modules['langgraph'] = None; import {names}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

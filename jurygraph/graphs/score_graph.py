@@ -19,29 +19,9 @@ from jurygraph.graphs.execution import GroupCalls, catch_errors, deriver_calls, 
 from jurygraph.graphs.routing import WaveWork, mark_superseded, next_work
 from jurygraph.graphs.state import BatchContext, PlannedGroup, RunContext, ScoreOutput, ScoreState
 from jurygraph.safety.evidence import search_off_loop
-from jurygraph.schema import Branch, Call, Material, Question, RecordedVerdict, Response, Reward, Trace, digest_of
+from jurygraph.schema import Branch, Call, Material, RecordedVerdict, Response, Reward, Trace, digest_of
 from jurygraph.schema.config import permitted_purpose
-from jurygraph.schema.trace import group_verdicts_by_response
-
-
-def group_statistics(questions: Sequence[Question], scored: Iterable[tuple[str, float | None]]) -> dict[str, Any]:
-    """Return, for every question, the number of judged verdicts and the mean, lowest and highest score in the group.
-
-    `scored` gives the question id and the score of every verdict of the group; the score is None where there is none.
-    A question with equal lowest and highest scores does not separate the responses of this group.
-    """
-    scores: dict[str, list[float]] = defaultdict(list)
-    for question, score in scored:
-        if score is not None:
-            scores[question].append(score)
-    described: dict[str, Any] = {q.id: {"judged": 0, "mean": None, "low": None, "high": None} for q in questions}
-    for name, values in scores.items():
-        values.sort()
-        total = 0.0
-        for value in values:  # as `aggregation.total` adds, which is slower for a few numbers
-            total += value
-        described[name] = {"judged": len(values), "mean": total / len(values), "low": values[0], "high": values[-1]}
-    return {"questions": described}
+from jurygraph.schema.trace import group_statistics, group_verdicts_by_response
 
 
 class GroupFindings(NamedTuple):

@@ -1,20 +1,20 @@
 """Read groups and traces without their texts: enough for a table or to recompute rewards, and much faster."""
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from sys import intern
 from typing import NamedTuple
 
 from pydantic_core import from_json
 
-from jurygraph.decision.combiners import Combiner
+from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import GroupVerdicts
 from jurygraph.decision.decide import possible_rewards as possible_of_group
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Record, record_label
 from jurygraph.runs.store.packing import Body, read_shared_lists, unpack_verdict
-from jurygraph.schema import RecordedVerdict, SurveyOutline
+from jurygraph.schema import Decision, RecordedVerdict, SurveyOutline
 from jurygraph.schema.verdict import RESPONSE_GATES
 
 
@@ -115,6 +115,13 @@ def read_groups(run: Run) -> Iterator[StoredGroup]:
         raise TraceMismatch(f"{run.ledger.path}: has traces that {run.source.folder} does not have")
 
 
+def group_verdicts(run: Run, group: StoredGroup, decision: Decision) -> GroupVerdicts:
+    """Return the verdicts of a group, to be decided by a decision of this run or by another one."""
+    outline = run.source.survey_outline(group.survey)
+    names = [trace.response_id for trace in group.traces]
+    return GroupVerdicts(decision, outline.questions, names, group.verdicts(outline))
+
+
 def read_components(run: Run) -> dict[str, bool]:
     """Return for each component of a run, in the order of its decisions, whether it has a weight in any of them."""
     weighted: dict[str, bool] = {}
@@ -124,7 +131,7 @@ def read_components(run: Run) -> dict[str, bool]:
     return weighted
 
 
-def possible_rewards(run: Run, combiners: Mapping[str, Combiner], most: int | None = None) -> list[tuple[float, float]]:
+def possible_rewards(run: Run, combiners: Combiners, most: int | None = None) -> list[tuple[float, float]]:
     """Return the least and the greatest reward that each plan of a run allows, in the order of the tasks.
 
     Tasks with the same questions and weights have one plan; so a table that is judged by one rubric has one entry.
@@ -137,10 +144,7 @@ def possible_rewards(run: Run, combiners: Mapping[str, Combiner], most: int | No
             continue
         if len(limits) == most:
             break
-        outline = run.source.survey_outline(group.survey)
-        names = [trace.response_id for trace in group.traces]
-        judged = GroupVerdicts(run.decision(group.decision), outline.questions, names, group.verdicts(outline))
-        low, high = possible_of_group(judged, combiners)
+        low, high = possible_of_group(group_verdicts(run, group, run.decision(group.decision)), combiners)
         limits[plan] = float(low.min()), float(high.max())
     return list(limits.values())
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from jurygraph.errors import InputError
-from jurygraph.graphs.routing import required_material
 from jurygraph.models.request import AnsweredCall, Reply, Request, encode_json
 from jurygraph.runs.run import Run, open_ledger
 from jurygraph.runs.store import folder as run_folder
@@ -162,6 +161,8 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
 
 def _named_uses(outline: SurveyOutline, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> Iterator[CallUse]:
     """Yield the calls that the material of the verdicts' question and the verdicts name, with their purposes."""
+    from jurygraph.graphs.routing import required_material  # lazily: it loads the judging, which no other reader needs
+
     needs = {derivation.gives: derivation.needs for derivation in outline.derivations}
     names = [n for q in outline.questions if q.id == verdicts[0].question for n in required_material(q)]
     for name in names:  # the list grows by what each material is made from

@@ -18,7 +18,7 @@ from jurygraph.schema.frozen_model import (
     digest_of,
 )
 from jurygraph.schema.task import Audience, Profiles, Rubric, Task, TaskView, with_profiles
-from jurygraph.schema.verdict import Call, Layer, RecordedVerdict, ResponseGate, ScoreCalibration
+from jurygraph.schema.verdict import Call, Layer, ResponseGate, ScoreCalibration
 
 Scope = Literal["response", "pair", "group"]
 Pairs = Literal["ordered", "unordered"]
@@ -182,11 +182,10 @@ class SurveyOutline(FrozenModel):
         )
 
     @cached_property
-    def verdict_defaults(self) -> Mapping[str, tuple[int, Mapping[str, Any]]]:
-        """Return the place of each question, by id, and the default values of its verdicts' fields."""
-        defaults = vars(RecordedVerdict.model_construct())
+    def verdict_identities(self) -> Mapping[str, tuple[int, Mapping[str, Any]]]:
+        """Return the place of each question, by id, and the fields that all its verdicts share."""
         return {
-            question.id: (place, {**defaults, **question_identity(question, *self.members[int(question.view)])})
+            question.id: (place, question_identity(question, *self.members[int(question.view)]))
             for place, question in enumerate(self.questions)
         }
 

@@ -1,6 +1,6 @@
-"""The results: a reward with all its terms, and a trace with everything that led to it."""
+"""The results: a reward with all its terms, a trace with everything that led to it, and statistics of a group."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
@@ -188,3 +188,23 @@ def group_verdicts_by_response(
         if verdict.question in mirrored and verdict.responses:
             by_response[verdict.responses[1]].append(verdict)
     return by_response
+
+
+def group_statistics(questions: Sequence[Question], scored: Iterable[tuple[str, float | None]]) -> dict[str, Any]:
+    """Return, for every question, the number of judged verdicts and the mean, lowest and highest score in the group.
+
+    `scored` gives the question id and the score of every verdict of the group; the score is None where there is none.
+    A question with equal lowest and highest scores does not separate the responses of this group.
+    """
+    scores: dict[str, list[float]] = defaultdict(list)
+    for question, score in scored:
+        if score is not None:
+            scores[question].append(score)
+    described: dict[str, Any] = {q.id: {"judged": 0, "mean": None, "low": None, "high": None} for q in questions}
+    for name, values in scores.items():
+        values.sort()
+        total = 0.0
+        for value in values:  # as `aggregation.total` adds, which is slower for a few numbers
+            total += value
+        described[name] = {"judged": len(values), "mean": total / len(values), "low": values[0], "high": values[-1]}
+    return {"questions": described}

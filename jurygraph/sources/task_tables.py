@@ -68,9 +68,10 @@ class TableColumns(FrozenModel):
                 yield role, name
 
     @property
-    def of_tasks(self) -> list[str]:
-        """The columns whose cells all rows of a task share."""
-        return [column for column in (self.prompt, self.reference, self.rubric) if column is not None]
+    def shared(self) -> list[str]:
+        """The columns whose cells all rows of a task share; none without `group_by`, where each row is a task."""
+        columns = () if self.group_by is None else (self.prompt, self.reference, self.rubric)
+        return [column for column in columns if column is not None]
 
 
 def is_table(path: str | Path) -> bool:
@@ -154,13 +155,12 @@ def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses
             problem = f"is {quote(row_id)}, as in {unit} {ids[row_id]}"
             _refuse(location, columns.id, problem, "give each row an id of its own")
         task = _to_task(location, row_id, cells, columns)
-        first = _FirstRow(number, task.id, {name: digest_of(cells[name]) for name in columns.of_tasks})
-        if columns.group_by is not None:
-            first = groups.setdefault(digest_of(cells[columns.group_by]), first)
-            for column, digest in first.cells.items():
-                if digest_of(cells[column]) != digest:
-                    problem = f"is not that of {unit} {first.number}, which is the same task by --group-by"
-                    _refuse(location, column, problem, "write the same, or make them two tasks")
+        own = _FirstRow(number, task.id, {name: digest_of(cells[name]) for name in columns.shared})
+        first = own if columns.group_by is None else groups.setdefault(digest_of(cells[columns.group_by]), own)
+        for column, digest in own.cells.items():
+            if digest != first.cells[column]:
+                problem = f"is not that of {unit} {first.number}, which is the same task by --group-by"
+                _refuse(location, column, problem, "write the same, or make them two tasks")
         if first.number == number:
             tasks.append(number, task)
         labels = {column: value for column, value in values.items() if column not in cells}

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from jurygraph.arrays import total
 from jurygraph.errors import TraceMismatch
-from jurygraph.graphs.score_graph import group_statistics
 from jurygraph.schema import Response, Trace
+from jurygraph.schema.trace import group_statistics
 from tests.graphs.scripted import evaluator_use, response, score_responses, task
 
 CONFIG = {

@@ -67,7 +67,7 @@ class Ledger:
         self.links = [bytes(32)]
         self.settled = 0  # the last record that is no close record and no erasure
         self.erased: set[int] = set()
-        self.known: dict[tuple[str, str], Any] = {}  # bodies by kind and key
+        self.known: dict[tuple[str, str], Any] = {}  # by kind and key: the bodies of decisions and tasks
         self.tasks: dict[str, str] = {}  # by response
         self.rewards: dict[str, list[Any]] = {}  # by response: its task, and its reward as traces.jsonl has it
         self.base: Ledger | None = None
@@ -108,7 +108,7 @@ class Ledger:
         require((kind == "trace" and not self.base) == (seq <= self._group_end), "is not of the group before it")
         is_again = kind != "call" and (kind, key) in self.known
         require(kind == "erasure" or not (is_again or ("close", "") in self.known), "is after the end, or twice")
-        self.known[kind, key] = body
+        self.known[kind, key] = body if kind in ("decision", "task") else None
         if kind == "run":
             self.run = {**body, "key": key}
             if body["base"]:

@@ -1,21 +1,19 @@
 """Recompute tables and rewards from the verdicts of a run: `verify` compares rewards, and `rescore` writes them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
-from jurygraph.decision.combiners import Combiner
-from jurygraph.decision.decide import GroupVerdicts, RewardRow, compute_rewards_of_each
+from jurygraph.decision.combiners import Combiners
+from jurygraph.decision.decide import reward_rows_of_each
 from jurygraph.decision.table import ABSENT, VerdictTable, build_table, dropped_questions
-from jurygraph.graphs.score_graph import group_statistics
-from jurygraph.runs.outline import StoredGroup, TraceOutline
+from jurygraph.runs.outline import StoredGroup, TraceOutline, group_verdicts
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import Body, pack_reward
 from jurygraph.schema import Decision, SurveyOutline, Trace
+from jurygraph.schema.trace import group_statistics
 
 _BATCH_GROUPS = 64
-
-Combiners = Mapping[str, Combiner]
 
 
 def group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> VerdictTable:
@@ -43,15 +41,8 @@ def recompute_rewards(
     """Yield every trace with its reward, packed, as recomputed from its verdicts under the decision of its group."""
     remaining = iter(groups)
     while batch := list(islice(remaining, _BATCH_GROUPS)):
-        stored = [_verdicts_of(run, group, decision_of(group)) for group in batch]
-        for group, rewards in zip(batch, compute_rewards_of_each(stored, combiners), strict=True):
-            if isinstance(rewards, Exception):
-                raise rewards
-            packed = (pack_reward(RewardRow.from_reward(reward)) for reward in rewards)
-            yield from zip(group.traces, packed, strict=True)
-
-
-def _verdicts_of(run: Run, group: StoredGroup, decision: Decision) -> GroupVerdicts:
-    outline = run.source.survey_outline(group.survey)
-    names = [trace.response_id for trace in group.traces]
-    return GroupVerdicts(decision, outline.questions, names, group.verdicts(outline))
+        stored = [group_verdicts(run, group, decision_of(group)) for group in batch]
+        for group, rows in zip(batch, reward_rows_of_each(stored, combiners), strict=True):
+            if isinstance(rows, Exception):
+                raise rows
+            yield from zip(group.traces, map(pack_reward, rows), strict=True)

@@ -13,19 +13,20 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import fsum
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from jurygraph.agents.roles import Evaluator
-from jurygraph.graphs.state import Group, GroupLike, read_groups
-from jurygraph.jury import Jury
 from jurygraph.messages import require_type
 from jurygraph.models.gateway import UNBILLED, Gateways, request_size, size_of_messages
 from jurygraph.models.limits import TEMPLATE_TOKENS, cost, reply_limit
 from jurygraph.models.request import CallSink, Request
-from jurygraph.planner import Planner
 from jurygraph.runs.store.packing import count_discarded, unpack_message
 from jurygraph.schema import Call, Cause, Failure, Plan, Question, RecordedVerdict
 from jurygraph.schema.verdict import GATED_LAYERS
+
+if TYPE_CHECKING:
+    from jurygraph.graphs.state import Group, GroupLike
+    from jurygraph.jury import Jury
 
 ASSUMPTIONS = (
     "estimates: a token is taken for 5, 4 or 1 bytes, a reply for 40, 150 or all tokens that it may have; "
@@ -191,7 +192,7 @@ class Bill:
         return {**content, "models": models} if models else content
 
 
-def count_requests(jury: Jury) -> CallCosts | None:
+def count_requests(jury: "Jury") -> CallCosts | None:
     """Return the requests that a jury has sent, including failed ones, and an upper bound on their cost.
 
     None if the jury sends none. The requests are those of one session, because each session opens a new jury.
@@ -234,17 +235,23 @@ class Forecast:
         self.model_verdicts += sum(number for q, number in remaining if evaluators[q.evaluator].uses_model)
 
 
-def estimate_costs(jury: Jury, items: Iterable[GroupLike]) -> CallEstimate:
+def estimate_costs(jury: "Jury", items: "Iterable[GroupLike]") -> CallEstimate:
     """Return the model calls, tokens and dollars that scoring these groups would take; nothing is sent.
 
     Items are those of `Jury.score_many`. Without a model there are no calls. Raises InputError and PlanError as
     `score_many` does.
     """
+    # Imported lazily: they load the graph library, which the summary of a stored run does not need.
+    from jurygraph.graphs.state import read_groups
+    from jurygraph.jury import Jury
+
     require_type("jury", jury, Jury, "give a jg.Jury")
     return jury.run(_estimate_costs(jury, read_groups("items", items)))
 
 
-async def _estimate_costs(jury: Jury, groups: Iterable[Group]) -> CallEstimate:
+async def _estimate_costs(jury: "Jury", groups: "Iterable[Group]") -> CallEstimate:
+    from jurygraph.planner import Planner  # lazily, as above
+
     if not jury.gateways:
         return CallEstimate()
     planner = Planner(jury)
@@ -417,9 +424,8 @@ class Summary:
     findings of models, which need a quotation from the response, those without one are `unsupported`, by effect.
     Verdicts that are `superseded` by those of another judge count nowhere else.
 
-    Groups may be added in any order: agents, components and evaluators are listed by name. `lowest` is the id of the
-    response with the lowest reward; a failed reward counts as the lowest. The `bill` is filled by the caller, who knows
-    the sources of the calls.
+    Groups may be added in any order: agents, components and evaluators are listed by name. The `bill` is
+    filled by the caller, who knows the sources of the calls.
     """
 
     tasks: int = 0
@@ -434,14 +440,13 @@ class Summary:
     not_applicable: int = 0
     superseded: int = 0
     infrastructure_failures: int = 0
-    lowest: str | None = None
     bill: Bill = field(default_factory=Bill)
     _agents: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
     _discarded: Counter[str] = field(default_factory=Counter, repr=False)
     _failures: dict[tuple[str, str], FailureRow] = field(default_factory=dict, repr=False)
     _parts: JudgedParts = field(default_factory=JudgedParts, compare=False, repr=False)
     _last_task: str | None = field(default=None, compare=False, repr=False)
-    _lowest: tuple[float, str] = field(default=(float("inf"), ""), compare=False, repr=False)
+    _lowest: tuple[float, str] | None = field(default=None, repr=False)
 
     def add(
         self,
@@ -467,10 +472,8 @@ class Summary:
         self.responses += 1
         self.failed += status == "failed"
         self._parts.add(reward, components)
-        lowest = (float("-inf") if value is None else value), response_id
-        if lowest < self._lowest:
-            self._lowest = lowest
-            self.lowest = response_id
+        own = (float("-inf") if value is None else value), response_id
+        self._lowest = own if self._lowest is None else min(self._lowest, own)
         self._discarded.update(count_discarded(reward))
         for verdict in body["verdicts"]:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
@@ -504,6 +507,11 @@ class Summary:
         return {
             agent: self._agents[agent] for agent in sorted(self._agents, key=lambda name: (name is None, name or ""))
         }
+
+    @property
+    def lowest(self) -> str | None:
+        """Return the id of the response with the lowest reward, None without any; a failed reward is the lowest."""
+        return None if self._lowest is None else self._lowest[1]
 
     @property
     def left_out(self) -> FailedRewards:

@@ -407,10 +407,6 @@ class Ledger:
         query = "SELECT texts.* FROM records JOIN texts ON texts.id = records.seq * ? WHERE records.kind = ?"
         return self._select_texts(query, MAX_TEXTS, kind)
 
-    def texts_containing(self, content: bytes) -> Iterator[Text]:
-        """Yield the texts that contain this content."""
-        return self._select_texts("SELECT * FROM texts WHERE instr(content, ?) > 0", content)
-
     def _select_texts(self, query: str, *values: Any) -> Iterator[Text]:
         with _translate_errors(self.path):
             yield from map(Text._make, self._connection.execute(query, values))

@@ -187,6 +187,9 @@ def pack_trace(
     return body, texts
 
 
+_VERDICT_DEFAULTS: Mapping[str, Any] = vars(RecordedVerdict.model_construct())
+
+
 def _pack_verdict(
     verdict: RecordedVerdict,
     response_id: str,
@@ -194,8 +197,8 @@ def _pack_verdict(
     texts: Texts,
     shared_lists: Mapping[ResponseIds, int],
 ) -> Body:
-    place, verdict_defaults = outline.verdict_defaults[verdict.question]
-    defaults = {**verdict_defaults, "about": response_id, "responses": (response_id,)}
+    place, identity = outline.verdict_identities[verdict.question]
+    defaults = {**_VERDICT_DEFAULTS, **identity, "about": response_id, "responses": (response_id,)}
     fields = vars(verdict)
     body: Body = {"question": place}
     lists = ("examples", "calls", "steps")
@@ -242,8 +245,8 @@ def unpack_verdict(
 
     `shared_lists` are the lists of responses of its group.
     """
-    verdict_defaults = outline.verdict_defaults[outline.questions[body["question"]].id][1]
-    fields = {**verdict_defaults, "about": response_id, "responses": (response_id,)}
+    _, identity = outline.verdict_identities[outline.questions[body["question"]].id]
+    fields = {**identity, "about": response_id, "responses": (response_id,)}  # validation adds the other defaults
     fields |= {name: value for name, value in body.items() if name not in ("question", "text")}
     text = _read_text(body, texts)
     fields |= {name: text[name] for name in ("reason", "native") if name in text}

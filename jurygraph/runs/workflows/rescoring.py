@@ -21,12 +21,13 @@ from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.registry import load_combiners
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AnnotatorQuality
+from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.recipe import STAKEHOLDERS, build_decision, check_recipe
 from jurygraph.decision.table import build_table
 from jurygraph.decision.weighting import refuse_unknown_stakeholders, weigh_stakeholders
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.judges.panel import ConsensusOfJudges, judge_name, level_values, nearest_level, to_confusions
-from jurygraph.runs.integrity.recomputation import Combiners, recompute_rewards
+from jurygraph.runs.integrity.recomputation import recompute_rewards
 from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups
 from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store.folder import relative_folder, shell_quote

@@ -121,9 +121,6 @@ class TestSearch:
         assert [text.content for text in ledger.first_texts("trace")] == [b"text 0", b"text 1", b"text 2"]
         assert [text.content for text in ledger.first_texts("plan")] == [b"another"]
 
-    def test_texts_are_found_by_their_content(self, path: Path) -> None:
-        assert [text.id for text in make_ledger(path).texts_containing(b"ext 1")] == [2 * MAX_TEXTS]
-
 
 class TestErasure:
     def test_an_erased_text_is_nowhere_in_the_folder(self, path: Path) -> None:
