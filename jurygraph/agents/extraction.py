@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints, create
 
 from jurygraph.agents import notation
 from jurygraph.agents.ask import ask_model, shared_prompt_variables
-from jurygraph.agents.facts.values import parse_number
+from jurygraph.agents.facts.tables import parse_number
 from jurygraph.agents.roles import Deriver, DeriverInput
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import Passage, SearchableText, search_off_loop

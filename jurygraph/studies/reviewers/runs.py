@@ -16,7 +16,7 @@ from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Config, RecordedVerdict
 from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.importers.votes import item_to_task
+from jurygraph.sources.importers import item_to_task
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.agreement import ScoredPart
 from jurygraph.studies.judge.study import JUDGED, status_of

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jurygraph.agents.presentation.families import PresentationSet, present
 from jurygraph.agents.presentation.rewrites import rewrite
+from jurygraph.agents.presentation.variants import PresentationSet, present
 from jurygraph.agents.registry import load_evaluators
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import InputError

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from jurygraph.agents.checks.tensions import find_tensions
+from jurygraph.agents.checks.spec import find_tensions
 from jurygraph.aggregation import stakeholders
 from jurygraph.aggregation.stakeholders import SUM_TOLERANCE
 from jurygraph.decision.combiners import Combiners
