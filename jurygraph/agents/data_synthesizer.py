@@ -26,7 +26,7 @@ from jurygraph.agents.facts.evaluators import load_facts
 from jurygraph.agents.facts.tables import FactTable, is_missing, normalise, parse_number, to_text
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
-from jurygraph.agents.maths.quantities import Reading, are_equal_numbers, compare_plainly, parse_answer
+from jurygraph.agents.maths.comparison import Reading, are_equal_numbers, compare_plainly, parse_answer
 from jurygraph.agents.roles import Deriver, DeriverInput
 from jurygraph.arrays import Bools, Floats
 from jurygraph.concurrency import each_answered

@@ -27,7 +27,7 @@ from jurygraph.decision.table import build_table
 from jurygraph.decision.weighting import refuse_unknown_stakeholders, weigh_stakeholders
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.judges.panel import ConsensusOfJudges, judge_name, level_values, nearest_level, to_confusions
-from jurygraph.runs.integrity.recomputation import recompute_rewards
+from jurygraph.runs.integrity.verification import recompute_rewards
 from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups
 from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store.folder import relative_folder, shell_quote
