@@ -290,7 +290,6 @@ def _operands(line: str) -> frozenset[Fraction]:
 
 @lru_cache(maxsize=256)
 def values_in(text: str) -> frozenset[Fraction]:
-    """Return the values of all numbers in a text, including number words."""
     spelled = {_SPELLED[word] for word in re.findall("[a-z]+", text.lower()) if word in _SPELLED}
     return frozenset(spelled.union(_value(numeral[0]) for numeral in _NUMERAL.finditer(text)))
 

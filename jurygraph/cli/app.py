@@ -53,7 +53,6 @@ class _LazyGroup(TyperGroup):
         self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # None until it is loaded
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command by its name; None if there is none."""
         if cmd_name in COMMANDS and self.commands[cmd_name] is None:
             module = import_module(f"jurygraph.cli.commands.{COMMANDS[cmd_name].module}")
             function_name = "import_" if cmd_name == "import" else cmd_name  # `import` is a keyword
@@ -69,7 +68,6 @@ class _LazyGroup(TyperGroup):
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the names and summaries of the commands."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 

@@ -18,7 +18,6 @@ _EXIT_CODES = {TraceMismatch: ExitCode.INTEGRITY, ModelError: ExitCode.INCONCLUS
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run a command and exit with its code."""
     try:
         _run(argv)
     except SystemExit as end:

@@ -76,7 +76,6 @@ class _Part(NamedTuple):
 
 
 def term_line(one: ExplainedTerm) -> PointsLine:
-    """Return the line of a term that counts, with those of its parts."""
     term = one.term
     parts = _split(one)
     only = parts[0] if len(parts) == 1 else None

@@ -43,11 +43,9 @@ class Redactor:
 
     @property
     def has_secrets(self) -> bool:
-        """True if there is anything to redact."""
         return self._pattern is not None
 
     def has_secret_in(self, text: str) -> bool:
-        """Return whether a text contains a secret."""
         return self._pattern is not None and self._pattern.search(text) is not None
 
     def redact_text(self, value: str) -> str:

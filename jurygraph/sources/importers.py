@@ -48,7 +48,6 @@ class ImportedRow(FrozenModel):
 
     @property
     def other(self) -> dict[str, Any]:
-        """The fields that are not read, by name, without those that are null or empty."""
         return nonempty_fields(**(self.model_extra or {}))
 
 
@@ -59,7 +58,6 @@ class ImportedTurn(ImportedRow):
     content: str
 
     def message(self) -> dict[str, str]:
-        """Return the message in the form of a task's query."""
         return {"role": self.role, "content": self.content}
 
 
@@ -159,7 +157,6 @@ class ScoredItem(ImportedRow):
     points: Points
 
     def criterion_fields(self) -> dict[str, Any]:
-        """Return the fields of a criterion."""
         return {"text": self.criterion, "weight": self.points, "about": self.other}
 
 
@@ -385,7 +382,6 @@ class ImportedPair(TaskRow):
     response_model: str | None = None
 
     def to_content(self) -> Content:
-        """Return the pair with its two responses."""
         responses = [
             {
                 "id": f"{self.pair_id}/{name}",

@@ -71,7 +71,6 @@ def _package_names(folder: str) -> dict[str, str]:
 
 
 def _copy(content: Path, folder: Path, names: Mapping[str, str]) -> None:
-    """Copy all files into a new folder; `names` are replaced in paths and texts."""
 
     def replace_names(text: str) -> str:
         for old, new in names.items():

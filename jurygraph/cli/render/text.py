@@ -46,7 +46,6 @@ def escape_lines(text: str) -> str:
 
 
 def shell_quote(value: object) -> str:
-    """Quote a path or id for use in a shell command."""
     from jurygraph.runs.store.folder import shell_quote
 
     return shell_quote(value) if isinstance(value, Path) else shlex.quote(str(value))
@@ -84,7 +83,6 @@ _BATCH = 500
 
 
 def print_message(line: str) -> None:
-    """Print a message without secrets to standard error."""
     typer.echo(escape_line(current_redactor().redact_text(line)), err=True)
 
 

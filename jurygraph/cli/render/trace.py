@@ -296,7 +296,6 @@ def _describe_failure(failure: Failure, reason: str = "") -> str:
 
 
 def verdict_lines(verdicts: Sequence[RecordedVerdict]) -> Iterator[str]:
-    """Yield every field of the verdicts on a question."""
     for number, verdict in enumerate(verdicts, start=1):
         yield f"verdict {number} of {len(verdicts)}"
         if is_erased(verdict):

@@ -66,7 +66,6 @@ def group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> VerdictTable
 
 
 def recompute_statistics(group: StoredGroup, outline: SurveyOutline) -> dict[str, Any]:
-    """Return the statistics recomputed from a group's verdicts."""
     names = [question.id for question in outline.questions]
     verdicts = [v for trace in group.traces for v in trace.body["verdicts"] if not v.get("superseded")]
     scored = ((names[v["question"]], v.get("score")) for v in verdicts)
@@ -230,7 +229,6 @@ class Seal(FrozenModel):
 
     @property
     def to_bytes(self) -> bytes:
-        """Return the bytes of seal.json."""
         return canonical_json(self.model_dump(mode="json")) + b"\n"
 
 
