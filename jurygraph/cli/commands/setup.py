@@ -1,16 +1,14 @@
 """`jurygraph init`, `doctor` and `preset`: a first project, what works on this machine, and ready-made configs."""
 
-import keyword
 import os
 import platform
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from importlib.metadata import Distribution, distribution, version
 from importlib.resources import as_file, files
-from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -33,8 +31,7 @@ def init(
     """Create a small project that runs as it is.
 
     It has tasks.jsonl, jury.yaml, README.md, and the files that these need. The template judge has a table of answers
-    and a rubric, and needs a model. The package of the template evaluator is named after the folder: my-letters gives
-    the package my_letters.
+    and a rubric, and needs a model. The template evaluator is a package of your own evaluators.
 
     \b
     Example:
@@ -47,7 +44,7 @@ def init(
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists and was not overwritten; name another folder")
     with as_file(source / template) as content:
-        _copy(content, folder, _package_names(folder.resolve().name) if template == "evaluator" else {})
+        _copy(content, folder)
     for path in sorted(folder.iterdir()):
         print_result(str(path))
     tasks = f"{folder / 'tasks.jsonl'}"
@@ -57,31 +54,13 @@ def init(
     print_message(f"next: jurygraph score {tasks} --config {folder / 'jury.yaml'} --out {folder / 'run'}")
 
 
-def _package_names(folder: str) -> dict[str, str]:
-    """Return the replacements for the names of the template's package: as a module, and in pyproject.toml.
-
-    Raises InputError if the folder's name cannot be a package's.
-    """
-    module = folder.lower().replace("-", "_")
-    if not re.fullmatch("[a-z]([a-z0-9_]*[a-z0-9])?", module) or keyword.iskeyword(module):
-        raise InputError(f"{module!r} is not a valid package name; use letters, digits and hyphens, such as my-letters")
-    if module == "tests" or module in sys.stdlib_module_names or find_spec(module):
-        raise InputError(f"a module named {module!r} exists already; name another folder")
-    return {"plain_letters": module, "plain-letters": module.replace("_", "-")}
-
-
-def _copy(content: Path, folder: Path, names: Mapping[str, str]) -> None:
-
-    def replace_names(text: str) -> str:
-        for old, new in names.items():
-            text = text.replace(old, new)
-        return text
-
+def _copy(content: Path, folder: Path) -> None:
+    """Copy all files into a new folder, with the permissions of new files."""
     for path in content.rglob("*"):
         if path.is_file() and path.parent.name != "__pycache__":
-            target = folder / replace_names(str(path.relative_to(content)))
+            target = folder / path.relative_to(content)
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(replace_names(path.read_text(encoding="utf-8")), encoding="utf-8")
+            target.write_bytes(path.read_bytes())
 
 
 class SetupCheck(NamedTuple):
