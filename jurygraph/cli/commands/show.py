@@ -80,9 +80,7 @@ def _show_response(run: Run, response: str, texts: bool) -> None:
     from jurygraph.cli.render.trace import text_lines, trace_lines  # lazily: they load NumPy
 
     explained = run.explain(response).explained
-    task = run.planned_task(explained.trace.task_id)
-    people = () if task is None else task.stakeholders
-    print_result_lines(trace_lines(explained, text_lines(run, explained.trace, texts), people))
+    print_result_lines(trace_lines(explained, text_lines(run, explained.trace, texts)))
 
 
 def _print_if_unfinished(run: Run) -> None:
