@@ -43,8 +43,8 @@ from jurygraph.messages import require_type
 from jurygraph.models.gateway import NO_GATEWAYS, Gateways
 from jurygraph.safety.redaction import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Response, Task, Trace, digest_of
-from jurygraph.schema.config import permitted_purpose
 from jurygraph.schema.task import ProfilesLine
+from jurygraph.schema.trace import permitted_purpose
 from jurygraph.sources import parse_config, read_config
 from jurygraph.sources.user_modules import allow_modules_in_folder
 
@@ -124,6 +124,8 @@ class Jury(Displayed):
         check_recipe(config, records)
         self.gateways = _choose_gateways(gateway, config, max_cost, max_calls)
         self.gateway = self.gateways.default
+        concurrency = (config.calls_of(name).concurrency for name in self.gateways)
+        self._concurrent_calls = max(concurrency, default=MAX_CONCURRENT_GROUPS)
         judges = tuple(one.backend.model for one in self.gateways.values())
         self.purpose = permitted_purpose(config.purpose, judges)
         secrets = self.gateways.secrets
@@ -353,10 +355,6 @@ class Jury(Displayed):
     def max_concurrent_groups(self) -> int:
         """Return the number of tasks that are planned by a model at once."""
         return max(MAX_CONCURRENT_GROUPS, self._concurrent_calls)
-
-    @property
-    def _concurrent_calls(self) -> int:
-        return max((self.config.calls_of(name).concurrency for name in self.gateways), default=MAX_CONCURRENT_GROUPS)
 
     @property
     def _batch_size(self) -> int:

@@ -20,8 +20,7 @@ from jurygraph.graphs.routing import WaveWork, mark_superseded, next_work
 from jurygraph.graphs.state import BatchContext, PlannedGroup, RunContext, ScoreOutput, ScoreState
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Branch, Call, Material, RecordedVerdict, Response, Reward, Trace, digest_of
-from jurygraph.schema.config import permitted_purpose
-from jurygraph.schema.trace import group_statistics, group_verdicts_by_response
+from jurygraph.schema.trace import group_statistics, group_verdicts_by_response, permitted_purpose
 
 
 class GroupFindings(NamedTuple):

@@ -296,10 +296,10 @@ class RunContext(Displayed):
         from jurygraph.models.judge_client import JudgeClient  # imported lazily: only needed with a model
 
         calls: dict[str, Call] = {}
-        config = self.config
+        safety = self.config.safety
         key = project_key()
         clients = {
-            name: JudgeClient(gateway, config.calls_of(name).parameters, config.safety, key, sink, calls)
+            name: JudgeClient(gateway, gateway.parameters, safety, key, sink, calls)
             for name, gateway in gateways.items()
         }
         context = object.__new__(RunContext)  # a third of the time of `replace`, for each task of a batch

@@ -42,10 +42,9 @@ from jurygraph.schema import (
     Trace,
     Verdict,
 )
-from jurygraph.schema.config import purpose_of
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.task import chat_text
-from jurygraph.schema.trace import group_verdicts_by_response
+from jurygraph.schema.trace import group_verdicts_by_response, purpose_of
 
 if TYPE_CHECKING:
     import pandas
