@@ -149,8 +149,12 @@ class Limiter:
             self._enter(asyncio.get_running_loop())
         if self._waiting or not self._is_due(tokens):
             self._waiting += 1
-            try:
-                await self._wait_in_line(tokens, until)
+            try:  # one waits, the others in order behind it: no request starves
+                async with deadline_at(until), self._entrance:
+                    while not self._is_due(tokens):
+                        if self._has_given_up and self._probe_at - _now() > _TICK:
+                            raise self._outage_fault()
+                        await _wait_for_change(self._changed, self._time_for(tokens))
             finally:
                 self._waiting -= 1
         # Nothing is awaited since the last look: nobody else took it.
@@ -164,13 +168,6 @@ class Limiter:
         finally:
             self._running.discard(turn)
             self._changed.set()
-
-    async def _wait_in_line(self, tokens: int, until: float | None) -> None:
-        async with deadline_at(until), self._entrance:  # one waits, the others in order behind it: no request starves
-            while not self._is_due(tokens):
-                if self._has_given_up and self._probe_at - _now() > _TICK:
-                    raise self._outage_fault()
-                await _wait_for_change(self._changed, self._time_for(tokens))
 
     def _is_due(self, tokens: int) -> bool:
         return self._time_for(tokens) - _now() <= _TICK
