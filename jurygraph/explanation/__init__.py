@@ -12,9 +12,9 @@ from jurygraph.explanation import points
 from jurygraph.explanation.points import PointsLine
 from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.explanation.what_if import Change, find_changes
-from jurygraph.messages import require_type
-from jurygraph.safety.text_folding import escape_hidden
+from jurygraph.messages import escape_hidden
 from jurygraph.schema import ComponentSpec, Config, Decision, Plan, Question, Trace
+from jurygraph.schema.frozen_model import require_type
 
 
 class Explanation(Displayed):

@@ -12,9 +12,9 @@ from jurygraph.aggregation import gear
 from jurygraph.decision.recipe import RUBRIC
 from jurygraph.decision.table import OK, lacks_score
 from jurygraph.errors import InputError
+from jurygraph.messages import escape_hidden
 from jurygraph.runs.integrity.recomputation import group_table
 from jurygraph.runs.run import Run
-from jurygraph.safety.text_folding import escape_hidden
 from jurygraph.schema import ComponentSpec, Criterion, Decision, Edge, Rubric, Task, Trace
 
 _LINE_LENGTH = 24

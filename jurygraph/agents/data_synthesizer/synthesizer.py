@@ -11,10 +11,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, create_model
 
-from jurygraph.agents.ask import shared_prompt_variables
 from jurygraph.agents.data_synthesizer import edits as rules
 from jurygraph.agents.data_synthesizer.edits import CorrectAnswer, Edit, Kind
-from jurygraph.agents.roles import Deriver, DeriverInput
+from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
 from jurygraph.concurrency import each_answered
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import FrozenModel, Material, TaskView

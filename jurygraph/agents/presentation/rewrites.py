@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
-from jurygraph.agents.ask import ask_model
 from jurygraph.agents.presentation.document import data_of, document_of, render
 from jurygraph.agents.presentation.families import ORIGINAL, Presentation, PresentationSet
 from jurygraph.agents.presentation.invariants import Statement, WrittenPassage, broken_invariant, statements_of
+from jurygraph.agents.roles import ask_model
 from jurygraph.concurrency import each_answered
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import FrozenModel

@@ -12,7 +12,7 @@ from jurygraph.arrays import Floats, Ints
 from jurygraph.errors import InputError
 from jurygraph.models.embedding import BATCH_SIZE, Embedder
 from jurygraph.models.request import Fault
-from jurygraph.safety.text_folding import fold_text
+from jurygraph.safety.gates import fold_text
 from jurygraph.studies.agreement import LEAST_SHARED
 
 Vectorizer = Callable[[Sequence[str]], Any]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from jurygraph.errors import GraphCycleError
-from jurygraph.safety.text_folding import escape_hidden
+from jurygraph.messages import escape_hidden
 from jurygraph.schema import Annotation, Criterion, Edge, Rubric
 from jurygraph.studies.rubric_drawing import Score, Scores, to_mermaid
 from tests.examples import at_most
