@@ -13,7 +13,6 @@ from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.text import print_message, print_result
 from jurygraph.errors import GraphCycleError, InputError
 from jurygraph.messages import did_you_mean, join_names
-from jurygraph.runs.run import Run
 from jurygraph.schema import ResponseLine, TaskLine, Trace
 from jurygraph.sources.config import config_schema
 from jurygraph.sources.tasks import TaskLines
@@ -30,27 +29,17 @@ def graph(
     ] = None,
     task: Annotated[str | None, option("TASKS", "File of tasks: draw the rubric of one task.")] = None,
     task_id: Annotated[str | None, option("TASK", "Id of the task.", "--id")] = None,
-    run: Annotated[Path | None, option("RUN", "Show the scores of a response in this run.")] = None,
-    response: Annotated[str | None, option("ID", "Id of the response.")] = None,
     output: OutFile = None,
 ) -> None:
     """Draw a state machine, or the rubric graph of a task, as Mermaid.
-
-    With a run, each criterion of the response's task shows p → q: its judged score, and what remains of it after its
-    prerequisites, under the run's aggregation.
 
     \b
     Example:
         jurygraph graph score > score.mmd
         jurygraph graph --task tasks.jsonl --id task-1 -o rubric.mmd
-        jurygraph graph --run run --response task-1/a -o rubric.mmd
     """
-    drawn = {str(machine): machine, "--task": task, "--run": run}
-    named = [name for name, value in drawn.items() if value is not None]
-    if len(named) > 1:
-        raise InputError(f"{' and '.join(named)}: each draws another graph; remove one")
-    if (run is None) != (response is None):
-        raise InputError("--run and --response: a drawing of scores needs both")
+    if machine is not None and task is not None:
+        raise InputError(f"{machine} and --task: each draws another graph; remove one")
     if task_id is not None and task is None:
         raise InputError("--id: needs a file of tasks; name it with --task")
     output = None if output == "-" else output
@@ -58,7 +47,7 @@ def graph(
         refuse_unwritable(output, *([] if task is None else [task]))
         if Path(output).suffix.lower() in (".svg", ".png", ".pdf"):
             raise InputError(f"-o {output}: graphs are drawn as Mermaid; name a file that ends in .mmd")
-    text = _draw(machine or "score", task, task_id, run, str(response))
+    text = _draw_machine(machine or "score") if task is None else _draw_task(task, task_id)
     if output is None:
         print_result(text.encode().removesuffix(b"\n"))
         return
@@ -66,11 +55,7 @@ def graph(
     print_message(f"wrote {output}")
 
 
-def _draw(machine: Machine, task: str | None, task_id: str | None, run: Path | None, response: str) -> str:
-    if task is not None:
-        return _draw_task(task, task_id)
-    if run is not None:
-        return _draw_response(run, response)
+def _draw_machine(machine: Machine) -> str:
     module = import_module(f"jurygraph.graphs.{machine}_graph")  # lazily: LangGraph is slow to import
     return str(module.build().get_graph().draw_mermaid())
 
@@ -94,15 +79,6 @@ def _draw_task(path: str, chosen: str | None) -> str:
     except GraphCycleError as error:
         error.args = (f"{path}, line {line}: task {task.id!r}: {error}; remove one of these edges",)
         raise
-
-
-def _draw_response(folder: Path, response: str) -> str:
-    from jurygraph.studies.rubric_drawing import scores_of, to_mermaid
-
-    with Run.open(folder) as stored_run:
-        task, scores = scores_of(stored_run, response)
-        assert task.rubric is not None  # scores_of raises InputError for a task without a rubric
-        return to_mermaid(task.id, task.rubric, scores)
 
 
 def schema(
