@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.figure import Figure, at_most
+from benchmarks.simulation.processes import run_each
 from benchmarks.simulation.responses import KINDS, Design, Kind, decisions, differences
-from jurygraph.aggregation.consensus.resampling import run_each
 from jurygraph.arrays import Bools, Floats
 from jurygraph.inference.clusters import ratio_interval
 from jurygraph.inference.equivalence import ONE_SIDED, no_worse_p

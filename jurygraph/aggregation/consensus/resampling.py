@@ -1,8 +1,8 @@
 """Estimates on parts of the votes: stability of rankings without some annotators, intervals from resampled items."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,8 +25,6 @@ from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import QUANTILES, draw_clusters
 
-Argument = TypeVar("Argument")
-Result = TypeVar("Result")
 Report = Callable[[int], None]
 Method = Literal["majority", "dawid-skene", "stableval"]
 METHODS: tuple[Method, ...] = ("majority", "dawid-skene", "stableval")
@@ -106,8 +104,15 @@ def ranking_stability(
     all_items = np.ones(len(votes.items), dtype=np.intp)
     whole = score((np.ones(len(votes.annotators), dtype=np.bool_), all_items))
     times = _draw_resamples(grouping.prompt, subsets, seed) if with_items else [all_items] * subsets
-    scores = np.array(run_each(score, list(zip(kept, times, strict=True)), report=report))
+    scores = np.array(list(_report_each(map(score, zip(kept, times, strict=True)), report)))
     return {method: _stability(scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
+
+
+def _report_each(results: Iterable[Floats], report: Report | None) -> Iterator[Floats]:
+    for result in results:
+        yield result
+        if report is not None:
+            report(1)
 
 
 def _score_draw(
@@ -234,7 +239,7 @@ def refit_intervals(
     prompts = grouping.prompt
     draws = _published_resamples(len(prompts)) if as_published else _draw_resamples(prompts, resamples, seed)
     draws = [times * votes.has_label for times in draws]
-    samples = np.array(run_each(work, draws, report=report))
+    samples = np.array(list(_report_each(map(work, draws), report)))
     ends = _percentile_ends(samples)
     fixed = np.array([_mean_credit(grouping.agent, credit, times, agents) for times in draws])
     added = _added_variance(samples[:, :agents], fixed)
@@ -304,26 +309,3 @@ def _draw_resamples(prompt: Ints, resamples: int, seed: int) -> list[Ints]:
     count = int(prompt.max()) + 1
     batches = draw_clusters(count, resamples, seed)
     return [np.bincount(drawn, minlength=count)[prompt] for batch in batches for drawn in batch]
-
-
-def run_each(
-    work: Callable[[Argument], Result], arguments: Sequence[Argument], jobs: int = 1, report: Report | None = None
-) -> list[Result]:
-    """Return the results in order, and call `report` with 1 after each. Raises PlanError if `jobs` is less than 1."""
-    if jobs < 1:
-        raise PlanError(f"jobs is {jobs}: at least 1 is needed")
-    results = []
-    is_alone = min(jobs, len(arguments)) < 2
-    for result in map(work, arguments) if is_alone else _run_in_processes(work, arguments, jobs):
-        results.append(result)
-        if report is not None:
-            report(1)
-    return results
-
-
-def _run_in_processes(work: Callable[[Argument], Result], given: Sequence[Argument], jobs: int) -> Iterator[Result]:
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    with ProcessPoolExecutor(min(jobs, len(given)), mp_context=get_context("spawn")) as workers:
-        yield from workers.map(work, given, chunksize=max(1, len(given) // (16 * jobs)))

@@ -3,7 +3,6 @@
 A command here is a function that returns the report of its study; `report_command` adds the options for its forms.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -60,7 +59,7 @@ RunFolders = Annotated[list[Path], argument("RUN", "Folders of runs.")]
 ScoreSources = Annotated[list[Path], argument("RUN", "Runs, or tables of scores; with --config, TASKS.")]
 Writer = Annotated[str | None, option("M", "Model that writes the four other families.")]
 Versions = Annotated[int, typer.Option(min=0, metavar="N", help="Versions of each family; 0 for originals.")]
-_PARTS_HELP = "Sweeps to simulate: labels, gaps, adversarial, strict, lenient, hard; propositions; or decompr."
+_PARTS_HELP = "Sweeps to simulate: labels, gaps, adversarial, strict, lenient, hard; or decompr."
 _GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
 
 
@@ -436,22 +435,19 @@ def simulate(
     parts: Annotated[list[str] | None, typer.Argument(metavar="PART", help=_PARTS_HELP, show_default="all")] = None,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Evaluations of each configuration.")] = 100,
     seed: Annotated[int, typer.Option(min=0, metavar="S", help="The first seed; the others follow it.")] = 0,
-    jobs: Annotated[int | None, option("N", "Processes.", show_default="one for each CPU", min=1)] = None,
 ) -> Report:
-    """Simulate annotators and measure what is recovered (STABLEVAL, Tables 4, 6 and 7, Propositions 1 and 2).
+    """Simulate annotators and measure what is recovered (STABLEVAL, Tables 4, 6 and 7).
 
     A sweep varies one property: labels of an item, gaps between agents, the pool of annotators, or hard items. Majority
     vote, hard Dawid-Skene and posterior expected credit are compared with the truth. Each mean has its standard error
-    in parentheses, and the paper's number follows. `propositions` compares the scores by all annotators with those by
-    70 % of them, for more and more items. `decompr` is DecompR's theory instead: the terms of Theorem 1 and Proposition
-    1 for a judge whose noise is known, and Proposition 2 with the paper's numbers.
+    in parentheses, and the paper's number follows. `decompr` is DecompR's theory instead: the terms of Theorem 1 and
+    Proposition 1 for a judge whose noise is known, and Proposition 2 with the paper's numbers.
 
     Exit codes: 0 done; 2 invalid input, such as an unknown part.
 
     \b
     Example:
         jurygraph study simulate labels hard --seeds 10
-        jurygraph study simulate propositions --seeds 20 --plot propositions.svg
         jurygraph study simulate decompr --seeds 20
     """
     from jurygraph.studies.simulate import PARTS, count_evaluations, report
@@ -459,7 +455,7 @@ def simulate(
     chosen = choose_names("unknown part", parts or PARTS, PARTS)
     each = range(seed, seed + seeds)
     with progress("simulating", count_evaluations(chosen, each), "evaluations") as advance:
-        return report(chosen, each, jobs or os.cpu_count() or 1, advance)
+        return report(chosen, each, advance)
 
 
 @study_command

@@ -1,6 +1,5 @@
 """Annotators left out and items drawn anew: how far rankings, scores and annotators move."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from scipy.stats import t as student
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus, Credited
 from jurygraph.aggregation.consensus.em import Model, fit_items
-from jurygraph.aggregation.consensus.resampling import _stability, run_each, tau_b
+from jurygraph.aggregation.consensus.resampling import _stability, tau_b
 from jurygraph.aggregation.consensus.votes import encode
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import drawn
@@ -227,15 +226,3 @@ class TestRefits:
         item, annotator, label, agent = panel()
         fitted = consensus.fit(item, annotator, label, gold=dict.fromkeys(range(60), 0))
         assert consensus.refit_intervals(fitted, agent, resamples=3).agents == fitted.agent_scores(agent)
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_results_have_the_order_of_the_arguments_and_each_is_reported(jobs: int) -> None:
-    reports: list[int] = []
-    assert run_each(math.factorial, [3, 0, 5, 1], jobs, reports.append) == [6, 1, 120, 1]
-    assert reports == [1, 1, 1, 1]
-
-
-def test_less_than_one_job_is_refused() -> None:
-    with pytest.raises(PlanError, match=r"^jobs is 0: at least 1 is needed"):
-        run_each(math.factorial, [1], 0)
