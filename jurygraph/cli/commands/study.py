@@ -466,9 +466,6 @@ def disagreement(
     ] = None,
     step_label: StepLabel = None,
     every: Annotated[int | None, option("N", "Group into steps of N tasks.", min=1)] = None,
-    percentile: Annotated[
-        float, typer.Option(metavar="P", help="Percentile of D_pair above which a response is a conflict.")
-    ] = 80.0,
     plot: PlotFile = None,
 ) -> Report:
     """Measure where a reward's components disagree (MACRM, 4.5).
@@ -484,12 +481,14 @@ def disagreement(
         jurygraph study disagreement run
         jurygraph study disagreement macrm multi-head --step-label step --plot disagreement.svg
     """
-    from jurygraph.studies.disagreement import StepRule, read_samples, report
+    from jurygraph.studies.disagreement import read_samples, report
 
-    cut = StepRule(step_label, every)
-    if plot is not None and not cut.has_steps:
+    if step_label is not None and every is not None:
+        raise InputError("--step-label and --every: each cuts a run into steps; leave one of them out")
+    if plot is not None and step_label is None and every is None:
         raise InputError("--plot: the plot needs steps; add --step-label or --every")
-    return report(read_runs(runs, partial(read_samples, cut=cut, components=split_names(components))), percentile)
+    read = partial(read_samples, components=split_names(components), step_label=step_label, every=every)
+    return report(read_runs(runs, read))
 
 
 @study_command
