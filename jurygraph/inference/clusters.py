@@ -128,22 +128,6 @@ def t_quantile(freedom: float, probability: float = 0.5 + LEVEL / 2) -> float:
     return float(special.stdtrit(freedom, probability))
 
 
-def effective_size(values: ArrayLike, clusters: ArrayLike) -> float | None:
-    """Return how many independent values would estimate the mean as precisely as these, at most as many as there are.
-
-    It is s² / V, from the sample variance s² of the values [n] and the jackknife variance V of their mean over
-    `clusters` [n], numbered from 0; at least 1, since one large cluster can make V greater than s². None where either
-    is unknown or 0.
-    """
-    numbers = as_finite("values", values)
-    members = np.asarray(clusters)
-    estimate = ratio_interval(np.bincount(members, numbers), np.bincount(members)) if len(numbers) else None
-    if estimate is None or not estimate.error:
-        return None
-    deviation = float(np.std(numbers / estimate.error, ddof=1))  # scaled, no square overflows
-    return min(float(len(numbers)), max(1.0, deviation**2)) if deviation else None
-
-
 def bounded_interval(
     sums: ArrayLike, sizes: ArrayLike, least: float, most: float, more_variance: float = 0.0
 ) -> Estimate | None:

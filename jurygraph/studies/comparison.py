@@ -25,7 +25,7 @@ from jurygraph.inference.equivalence import (
     needed_clusters,
     no_worse_p,
 )
-from jurygraph.inference.sign_flips import ROUNDING, flippable_sums, holm, least_p, sign_flip_p
+from jurygraph.inference.sign_flips import ROUNDING, flippable_sums, holm, sign_flip_p
 from jurygraph.runs.outline import read_groups
 from jurygraph.runs.reports.gate import Threshold
 from jurygraph.runs.run import Run
@@ -189,7 +189,7 @@ def compare(
         "flipped_verdicts": flips,
         "changes": _largest_changes(pairs),
     }
-    notes = (*differing, *_failure_notes(rewards), *_task_notes(estimate), *_limits_of_tests(figures))
+    notes = (*differing, *_failure_notes(rewards), *_task_notes(estimate))
     return Report(figures, list(_sections(figures)), notes)
 
 
@@ -269,14 +269,12 @@ def _failures(rewards: Floats) -> Figures:
 
 
 def _pass_figures(rewards: Floats, tasks: Ints, passing: float) -> Figures:
-    """Return how many responses pass in one run alone, and the test; `pass_tasks` are those with a net change."""
     in_a, in_b = rewards >= passing - ROUNDING
     sums, _ = _by_task(in_b.astype(np.intp) - in_a, tasks)
     return {
         "passed_a_only": int((in_a & ~in_b).sum()),
         "passed_b_only": int((in_b & ~in_a).sum()),
         "pass_p": sign_flip_p(sums),
-        "pass_tasks": len(flippable_sums(sums)),
     }
 
 
@@ -463,14 +461,6 @@ def _task_notes(estimate: Estimate | None) -> Iterator[str]:
     elif estimate.clusters < _FEW_TASKS:
         rest = f"with fewer than {_FEW_TASKS}, intervals rely on task means that are nearly normal"
         yield f"only {estimate.clusters} tasks: {rest}"
-
-
-def _limits_of_tests(figures: Figures) -> Iterator[str]:
-    """Yield which tests cannot be significant, from the number of tasks of each that changed."""
-    for name, changed in (("mean_delta_p", figures["changed_tasks"]), ("pass_p", figures["pass_tasks"])):
-        if changed and least_p(changed) > 1.0 - LEVEL:
-            least = f"the least p is 2^(1 - {changed}) = {least_p(changed):g}"
-            yield f"{name} cannot fall below .05: {changed} of the {figures['tasks']} tasks changed, so {least}"
 
 
 # Tables

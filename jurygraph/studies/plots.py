@@ -91,11 +91,6 @@ def _draw_panel(axes: "Axes", plot: Plot) -> None:
     for place, label in plot.marks:
         axes.axvline(place, color="0.5", linestyle=":", label=label)
     axes.set(title=plot.title, xlabel=plot.x_label, ylabel=plot.y_label)
-    if plot.has_log_scale:
-        axis = axes.yaxis if plot.kind == "histogram" else axes.xaxis
-        (axes.set_yscale if plot.kind == "histogram" else axes.set_xscale)("log")
-        axis.set_major_formatter(lambda value, _: f"{value:g}")  # the default writes powers as mathematics
-        axis.set_minor_formatter(lambda value, _: "")
     if any(isinstance(place, str) for series in plot.series for place in series.x):
         axes.tick_params(axis="x", rotation=45)
     labels = [series.label for series in plot.series] + [label for _, label in plot.marks]

@@ -15,8 +15,8 @@ NAMES = PlotSeries.with_intervals("rate", {"a $x$": IntervalCell(0.5, 0.4, 0.7),
 PLOTS = (
     Plot("bars $5 or $6", "bars", [NAMES]),
     Plot("points", "points", [NAMES, PlotSeries("other", [0.1, None], ["a $x$", "b"])]),
-    Plot("lines", "line", [PlotSeries("one", [0.1, None], [1, 10])], marks=[(2.0, "mark")], has_log_scale=True),
-    Plot("values", "histogram", [PlotSeries("items", [0.1, 0.2, 0.2])], has_log_scale=True),
+    Plot("lines", "line", [PlotSeries("one", [0.1, None], [1, 10])], marks=[(2.0, "mark")]),
+    Plot("values", "histogram", [PlotSeries("items", [0.1, 0.2, 0.2])]),
 )
 
 
