@@ -172,9 +172,7 @@ def compare(
         "paired": len(pairs),
         "only_a": len(by_a) - len(pairs),
         "only_b": len(by_b) - len(pairs),
-        "failed_a": int((failed[0] & ~failed[1]).sum()),
-        "failed_b": int((failed[1] & ~failed[0]).sum()),
-        "failed_both": int(failed.all(axis=0).sum()),
+        **_failures(failed),
         **overall,
         "detectable_difference": None if estimate is None else detectable_difference(estimate),
         **_pass_figures(both, tasks_of_both, passing),
@@ -261,6 +259,11 @@ def _adjusted(rows: Sequence[tuple[Figures, Estimate | None]]) -> list[Figures]:
         low, high = (None, None) if estimate is None else interval_among(estimate, tests)
         adjusted.append({**figures, "mean_delta_low": low, "mean_delta_high": high, "holm_p": p})
     return adjusted
+
+
+def _failures(failed: Bools) -> Figures:
+    a, b = failed
+    return {"failed_a": int((a & ~b).sum()), "failed_b": int((b & ~a).sum()), "failed_both": int((a & b).sum())}
 
 
 def _pass_figures(rewards: Floats, tasks: Ints, passing: float) -> Figures:
