@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jurygraph.arrays import Floats, Ints
+from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import format_number
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import LEVEL, Estimate, interval_among, means_differ, ratio_interval
@@ -140,13 +140,9 @@ def compare(
     `flipped_verdicts`, and the largest `changes`. The intervals of a table's rows hold together with 95 %, and Holm's
     adjusted p-values are next to the raw ones.
 
-    Args:
-        a, b: the responses of both runs.
-        passing: a response passes with a reward of at least this, but for rounding errors.
-        margins: losses that do not matter, each tested for whether B loses less.
-        largest_loss: the most that the mean reward of one task can lose, at least 0: 1 for rewards from 0 to 1. If a
-            task lost more, that is taken.
-        differing: notes on the settings that differ.
+    A response passes with a reward of at least `passing`, but for rounding errors. `margins` are losses that do not
+    matter, each tested for whether B loses less, where the mean reward of one task can lose `largest_loss` at most, or
+    as much as one did. `differing` are notes on the settings that differ.
 
     Raises:
         InputError: nothing can be paired, a response occurs twice in a run or belongs to another task in the other run,

@@ -507,11 +507,10 @@ def credit(run: RunFolder) -> Report:
         jurygraph study credit run
         jurygraph study credit run --plot credit.svg
     """
-    from jurygraph.studies.credit import PASSES, read_sheets, report
+    from jurygraph.studies.credit import read_sheets, report
 
     (sheets,) = read_runs([run], read_sheets)
-    with progress("measuring", PASSES * len(sheets.sheets), "passes over a task") as advance:
-        return report(sheets, advance)
+    return report(sheets)
 
 
 study.command()(reviewers)
