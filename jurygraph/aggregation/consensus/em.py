@@ -99,33 +99,29 @@ class _Expected(NamedTuple):
     objective: float
 
 
-def fit_items(votes: Votes, weight: Floats, settings: FitSettings, known: Ints, start: Model | None = None) -> Fitted:
+def fit_items(votes: Votes, weight: Floats, settings: FitSettings, start: Model | None = None) -> Fitted:
     """Fit the items that count; `weight` [N] is how often each does, 0 for one without a label.
 
-    `known` [N] is the class of a gold item, -1 for any other; `start` replaces the usual start.
+    `start` replaces the usual start.
     """
     if len(votes.classes) < 2:
         raise PlanError(f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale")
     counted = np.flatnonzero(weight)
-    problem = FitProblem(votes.matrix[counted], votes.counts[counted], weight[counted], settings, known[counted])
-    return problem.run(start)
+    return FitProblem(votes.matrix[counted], votes.counts[counted], weight[counted], settings).run(start)
 
 
 class FitProblem:
     """EM by given settings.
 
-    `matrix` [N, A·K] has the labels of the items, `counts` [N,K] their sums over annotators, `weight` [N] how often
-    each item counts, and `known` [N] the class of a gold item, -1 for any other.
+    `matrix` [N, A·K] has the labels of the items, `counts` [N,K] their sums over annotators, and `weight` [N] how often
+    each item counts.
     """
 
-    def __init__(self, matrix: Any, counts: Ints, weight: Floats, settings: FitSettings, known: Ints) -> None:
+    def __init__(self, matrix: Any, counts: Ints, weight: Floats, settings: FitSettings) -> None:
         self._matrix = matrix
         self._counts = counts
         self._weight = weight
         self._settings = settings
-        self._known = known
-        self._gold = np.flatnonzero(known >= 0)
-        self._truth = known[self._gold]
 
     def run(self, start: Model | None = None) -> Fitted:
         """Run steps from the usual start, or another one, to convergence or `max_iter`."""
@@ -134,26 +130,18 @@ class FitProblem:
         return self._run_accelerated(model) if self._settings.accelerated else self._run_plain(model, voted)
 
     def _likeliest_classes(self) -> Floats:
-        """Return one-hot [K,N]: the class of a gold item, or the hard majority's, ties to the lowest."""
-        winner = np.where(self._known >= 0, self._known, self._counts.argmax(axis=1))
+        """Return one-hot [K,N]: the hard majority's class, ties to the lowest."""
+        winner = self._counts.argmax(axis=1)
         return np.asarray(np.arange(self._counts.shape[1])[:, None] == winner, dtype=np.float64)
 
     def _near_identity(self, voted: Floats) -> Model:
-        """Return μ by the settings, and near-identity confusions with gold labels added.
-
-        The near-identity confusions weigh as much as one label. So an annotator whose gold labels are mostly the
-        opposite class starts with such confusions.
-        """
+        """Return μ by the settings, and near-identity confusions."""
         k = len(voted)
         identity = np.full((k, k), (1.0 - self._settings.diagonal) / (k - 1))
         np.fill_diagonal(identity, self._settings.diagonal)
-        confusion = np.tile(identity, self._matrix.shape[1] // k)
-        if len(self._gold):
-            weighted = voted * self._weight * (self._known >= 0)
-            confusion += np.stack([self._matrix.T @ row for row in weighted])
         is_uniform = self._settings.prior_start == "uniform"
         prior = np.full(k, 1.0 / k) if is_uniform else np.asarray(voted @ self._weight / self._weight.sum())
-        return Model(prior, _scale_rows(confusion))
+        return Model(prior, _scale_rows(np.tile(identity, self._matrix.shape[1] // k)))
 
     def e_step(self, model: Model) -> _Expected:
         """Return the E-step: γ_ic ∝ μ_c Π π_r[c, y_ir]."""
@@ -163,16 +151,11 @@ class FitProblem:
         for index, log_confusion in enumerate(np.log(model.confusion + floor)):
             np.add(self._matrix @ log_confusion, shares[index], out=joint[index])
         peak = joint.max(axis=0)
-        known = joint[self._truth, self._gold]
         joint -= peak
         np.exp(joint, out=joint)
         normaliser = joint.sum(axis=0)
         joint /= normaliser
         evidence = np.log(normaliser) + peak
-        if len(self._gold):
-            joint[:, self._gold] = 0.0
-            joint[self._truth, self._gold] = 1.0
-            evidence[self._gold] = known
         fit = float((self._weight * evidence).sum())  # a dot product would start BLAS threads on every core
         return _Expected(joint, fit, fit + self._log_prior(model))
 

@@ -1,15 +1,15 @@
 """Consensus of annotators by Dawid and Skene's model with Dirichlet priors, as STABLEVAL uses it, with doubts about it;
 and by majority, the baseline; and how far the annotators agree."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation.consensus.em import FitSettings, Preset, fit_items, settings_with
 from jurygraph.aggregation.consensus.result import Consensus, Credited, MajorityVote
-from jurygraph.aggregation.consensus.votes import Key, Votes, encode, known_classes
+from jurygraph.aggregation.consensus.votes import Key, Votes, encode
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
 
@@ -38,7 +38,6 @@ def fit(
     tol: float | None = None,
     max_iter: int | None = None,
     accelerated: bool | None = None,
-    gold: Mapping[Any, Any] | None = None,
 ) -> Consensus:
     """Estimate the classes of items and the confusion matrices of annotators (STABLEVAL, Algorithm 1).
 
@@ -57,7 +56,6 @@ def fit(
         max_iter: maximum number of steps.
         accelerated: extrapolate steps (SQUAREM). They nearly always end at the same optimum as plain steps; if there
             are several optima, they may end at another one.
-        gold: known class by item; the posterior of these items is certain, and they count in every M-step.
 
     Raises:
         PlanError: labels off the scale, lists of different lengths, only one class, or settings out of range.
@@ -72,7 +70,7 @@ def fit(
         max_iter=max_iter,
         accelerated=accelerated,
     )
-    return estimate(votes, settings, known_classes(votes, gold or {}))
+    return estimate(votes, settings)
 
 
 def dawid_skene(
@@ -100,13 +98,12 @@ def _label_scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequen
     return range(int(n_classes))
 
 
-def estimate(votes: Votes, settings: FitSettings, known: Ints) -> Consensus:
-    """Fit rows that are already codes. `known` [N] is the class of a gold item, -1 for any other."""
+def estimate(votes: Votes, settings: FitSettings) -> Consensus:
+    """Fit rows that are already codes."""
     k = len(votes.classes)
-    fitted = fit_items(votes, votes.has_label.astype(np.float64), settings, known)
+    fitted = fit_items(votes, votes.has_label.astype(np.float64), settings)
     posterior = np.tile(fitted.model.prior, (len(votes.items), 1))
     posterior[votes.has_label] = fitted.posterior.T
-    posterior[known >= 0] = np.eye(k)[known[known >= 0]]
     confusion = np.ascontiguousarray(fitted.model.confusion.reshape(k, -1, k).transpose(1, 0, 2))
     stop = f"not converged after {fitted.iterations} steps: the figures still move by more than {settings.tol:g}"
     return Consensus(
@@ -118,7 +115,6 @@ def estimate(votes: Votes, settings: FitSettings, known: Ints) -> Consensus:
         converged=fitted.converged,
         iterations=fitted.iterations,
         settings=settings,
-        gold=known,
         warnings=tuple(doubts(votes, confusion, None if fitted.converged else stop)),
     )
 
@@ -130,21 +126,18 @@ def majority_vote(
     ties: Ties = "shared",
     *,
     classes: Sequence[Key] | None = None,
-    gold: Mapping[Any, Any] | None = None,
 ) -> MajorityVote:
     """Return the most frequent label of each item; columns and errors as for `fit`.
 
     Args:
         ties: winner of a tie: all tied classes equally (`shared`), the label that comes first in the rows (`first`, as
             in STABLEVAL's tables of real votes), or the `lowest` or `highest` class (`highest` in its simulations).
-        gold: known class by item, which overrides the votes.
     """
-    votes = encode(item, annotator, label, classes)
-    return vote(votes, ties, known_classes(votes, gold or {}))
+    return vote(encode(item, annotator, label, classes), ties)
 
 
-def vote(votes: Votes, ties: Ties, known: Ints) -> MajorityVote:
-    """Apply `majority_vote` to encoded rows. `known` [N] is the class of a gold item, -1 for any other."""
+def vote(votes: Votes, ties: Ties) -> MajorityVote:
+    """Apply `majority_vote` to encoded rows."""
     if ties not in get_args(Ties):
         raise PlanError(f"ties is {ties!r}: one of {', '.join(get_args(Ties))} is needed")
     k = len(votes.classes)
@@ -156,7 +149,6 @@ def vote(votes: Votes, ties: Ties, known: Ints) -> MajorityVote:
         posterior = np.eye(k)[_break_ties(votes, is_leading, ties)]
     unlabelled = ~votes.has_label
     posterior[unlabelled] = 1.0 / k
-    posterior[known >= 0] = np.eye(k)[known[known >= 0]]
     return MajorityVote(votes, posterior, (is_leading.sum(axis=1) > 1) & ~unlabelled, margin)
 
 

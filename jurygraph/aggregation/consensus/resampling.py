@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,7 @@ from jurygraph.aggregation.consensus.result import (
     score_agents,
     t_bounds,
 )
-from jurygraph.aggregation.consensus.votes import Key, Votes, encode, known_classes
+from jurygraph.aggregation.consensus.votes import Key, Votes, encode
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import QUANTILES, draw_clusters
@@ -69,7 +69,6 @@ def ranking_stability(
     preset: Preset = "converged",
     classes: Sequence[Key] | None = None,
     values: ArrayLike | None = None,
-    gold: Mapping[Any, Any] | None = None,
     report: Report | None = None,
 ) -> Mapping[Method, Stability]:
     """Return, for each method, the stability of agents' rankings under random subsets of the annotators.
@@ -86,7 +85,7 @@ def ranking_stability(
         with_items: score each subset on a resample of the items.
         prompt: the unit that is drawn in place of items, as for `agent_scores`. Items of several agents with the same
             prompt are drawn together, so that agents are compared on the same prompts.
-        preset, classes, values, gold: as for `fit` and `agent_scores`; by preset `paper`, ties of the majority go to
+        preset, classes, values: as for `fit` and `agent_scores`; by preset `paper`, ties of the majority go to
             the label that comes first, and else they are shared.
         report: called with 1 after each subset.
 
@@ -95,12 +94,11 @@ def ranking_stability(
     """
     votes = encode(item, annotator, label, classes)
     grouping = grouped_by_agent(votes, agent, prompt)
-    known = known_classes(votes, gold or {})
     kept = _draw_subsets(votes, subsets, fraction, seed)
     if len(grouping.agents) < 2:
         raise PlanError(f"there is one agent, {grouping.agents[0]!r}: a ranking needs two")
     ties: Ties = "first" if preset == "paper" else "shared"
-    score = partial(_score_draw, votes, grouping, settings_with(preset), credit_values(votes, values), ties, known)
+    score = partial(_score_draw, votes, grouping, settings_with(preset), credit_values(votes, values), ties)
     all_items = np.ones(len(votes.items), dtype=np.intp)
     whole = score((np.ones(len(votes.annotators), dtype=np.bool_), all_items))
     times = _draw_resamples(grouping.prompt, subsets, seed) if with_items else [all_items] * subsets
@@ -121,7 +119,6 @@ def _score_draw(
     settings: FitSettings,
     values: Floats,
     ties: Ties,
-    known: Ints,
     draw: tuple[Bools, Ints],
 ) -> Floats:
     """Return the agents' scores by each method, [M,A'], from the annotators to keep [A] and how often each item
@@ -134,9 +131,9 @@ def _score_draw(
         return np.full((len(METHODS), agents), np.nan)
     counted = weight > 0
     settings = settings._replace(max_iter=min(settings.max_iter, MOST_STEPS))
-    posterior = fit_items(subset, weight, settings, known).posterior.T
+    posterior = fit_items(subset, weight, settings).posterior.T
     hard = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
-    majority = vote(subset, ties, known).posterior[counted]
+    majority = vote(subset, ties).posterior[counted]
     agent = grouping.agent[counted]
     return np.array(
         [_mean_credit(agent, result @ values, weight[counted], agents) for result in (majority, hard, posterior)]
@@ -290,7 +287,7 @@ def _refit(whole: Consensus, start: Model | None, grouping: Grouping, values: Fl
     votes = whole.votes
     k = len(whole.classes)
     counted = times > 0
-    fitted = fit_items(votes, times.astype(np.float64), whole.settings, whole.gold, start)
+    fitted = fit_items(votes, times.astype(np.float64), whole.settings, start)
     credit = values @ fitted.posterior
     scores = _mean_credit(grouping.agent[counted], credit, times[counted], len(grouping.agents))
     rates = error_rates(fitted.model.confusion.reshape(k, -1, k).transpose(1, 0, 2))

@@ -120,8 +120,7 @@ class Consensus(Credited):
     """A fitted model.
 
     `prior` [K] has the class shares and `confusion` [A,K,K] the confusions (annotator, true class, label), in the order
-    of `votes.annotators`; `gold` [N] is the known class of an item, -1 for any other; `warnings` names reasons for
-    doubt.
+    of `votes.annotators`; `warnings` names reasons for doubt.
     """
 
     prior: Floats
@@ -130,7 +129,6 @@ class Consensus(Credited):
     converged: bool
     iterations: int
     settings: FitSettings
-    gold: Ints
     warnings: tuple[str, ...]
 
     def annotators(self) -> dict[Key, AnnotatorQuality]:

@@ -1,6 +1,6 @@
 """Votes: rows of item, annotator and label, encoded as integer codes."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
@@ -169,17 +169,3 @@ def _sort_labels(labels: Sequence[Any]) -> list[Any]:
     except TypeError:
         kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
         raise PlanError(f"label: no order between {kinds}; write all labels alike, or name them in `classes`") from None
-
-
-def known_classes(votes: Votes, gold: Mapping[Any, Any]) -> Ints:
-    """Return the class of each gold item, -1 for any other, [N]. PlanError for an unknown item or class."""
-    index_of = {item: index for index, item in enumerate(votes.items)} if gold else {}
-    code_of = {label: code for code, label in enumerate(votes.classes)}
-    class_of_item = np.full(len(votes.items), -1)
-    for item, truth in gold.items():
-        if item not in index_of:
-            raise PlanError(f"gold: there is no item {item!r}")
-        if truth not in code_of:
-            raise PlanError(f"gold: {truth!r} of item {item!r} is none of the classes {list(votes.classes)!r}")
-        class_of_item[index_of[item]] = code_of[truth]
-    return class_of_item

@@ -23,7 +23,7 @@ from jurygraph.cli.render.report import ReportOutput
 from jurygraph.cli.render.text import print_message
 from jurygraph.errors import InputError
 from jurygraph.judges.panel import to_confusions
-from jurygraph.sources.ratings import NUMERAL, confusions_to_json, read_gold, read_votes
+from jurygraph.sources.ratings import NUMERAL, confusions_to_json, read_votes
 from jurygraph.studies.consensus import FittedConsensus, Settings, VoteColumns, collect_votes, fit_consensus, report
 
 Classes = Annotated[str | None, option("A,B", "All labels, from low to high.", show_default="the numbers in the data")]
@@ -58,7 +58,6 @@ def consensus(
     dimension: Annotated[str | None, option("D", "Use this dimension only.")] = None,
     classes: Classes = None,
     values: Annotated[str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")] = None,
-    gold: Annotated[Path | None, option("F", "Items with a known label, in the same columns.")] = None,
     preset: Preset = None,
     method: MethodOption = None,
     compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
@@ -83,11 +82,11 @@ def consensus(
         jurygraph consensus ratings.csv
         jurygraph consensus votes.csv --item id --classes bad,ok,good --compare --plot consensus.svg
     """
-    sources = tuple(map(str, [*ratings, *([gold] if gold else [])]))
+    sources = tuple(map(str, ratings))
     output = ReportOutput(json, markdown, plot, sources)
     _refuse_artifact(artifact, plot, sources)
     columns = named_columns(item=item, annotator=annotator, label=label, agent=agent, group=group)
-    ballots = _read_ballots(ratings, columns, dimension, classes, gold)
+    ballots = _read_ballots(ratings, columns, dimension, classes)
     credit = _parse_values(values) if values is not None else None
     settings = Settings(preset, method, credit, subsets, fraction, seed, compare)
     _write_fit(fit_consensus(ballots, settings), output, artifact)
@@ -111,16 +110,14 @@ def _refuse_artifact(artifact: Path | None, plot: Path | None, sources: Sequence
 
 
 def _read_ballots(
-    ratings: Sequence[Path], columns: Mapping[str, str], dimension: str | None, classes: str | None, gold: Path | None
+    ratings: Sequence[Path], columns: Mapping[str, str], dimension: str | None, classes: str | None
 ) -> VoteColumns:
     files = [read_votes(path, columns) for path in ratings]
     for file in files:
         for column, hint in file.unread.items():
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
-    gold_columns = {name: column for name, column in columns.items() if name in ("item", "agent", "label")}
-    gold_labels = read_gold(gold, gold_columns) if gold is not None else {}
-    return collect_votes(files, dimension, split_names(classes), gold_labels)
+    return collect_votes(files, dimension, split_names(classes))
 
 
 def _parse_values(text: str) -> list[float]:
