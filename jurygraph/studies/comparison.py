@@ -52,9 +52,6 @@ STATISTICS: Mapping[str, str] = {
     "mean_delta_high": "its 95 % interval: to",
     "mean_delta_p": "sign-flip test of whole tasks that it is 0: p",
     "detectable_difference": "least true mean found with a power of 80 %",
-    "passed_a_only": "responses that pass in A and not in B",
-    "passed_b_only": "responses that pass in B and not in A",
-    "pass_p": "sign-flip test that both are as frequent: p",
     "kendall_within": "mean of Kendall's tau-b within a task",
     "judged_both": "verdicts given in both runs, samples averaged",
     "flips": "... of which the decision flipped",
@@ -129,7 +126,6 @@ def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[Slot, JudgedSlot]:
 def compare(
     a: Iterable[ComparedResponse],
     b: Iterable[ComparedResponse],
-    passing: float = 0.5,
     margins: Sequence[float] = (),
     largest_loss: float = 1.0,
     differing: Iterable[str] = (),
@@ -140,16 +136,12 @@ def compare(
     `flipped_verdicts`, and the largest `changes`. The intervals of a table's rows hold together with 95 %, and Holm's
     adjusted p-values are next to the raw ones.
 
-    A response passes with a reward of at least `passing`, but for rounding errors. `margins` are losses that do not
-    matter, each tested for whether B loses less, where the mean reward of one task can lose `largest_loss` at most, or
-    as much as one did. `differing` are notes on the settings that differ.
+    `margins` are losses that do not matter, each tested for whether B loses less, where the mean reward of one task can
+    lose `largest_loss` at most, or as much as one did. `differing` are notes on the settings that differ.
 
     Raises:
-        InputError: nothing can be paired, a response occurs twice in a run or belongs to another task in the other run,
-            or `passing` is not finite.
+        InputError: nothing can be paired, or a response occurs twice in a run or belongs to another task in the other.
     """
-    if not math.isfinite(passing):
-        raise InputError(f"a response cannot pass with a reward of {passing}; name a finite number, such as 0.5")
     by_a = _by_id(a, "A")
     by_b = _by_id(b, "B")
     pairs = _pair(by_a, by_b)
@@ -171,12 +163,10 @@ def compare(
         **_failures(failed),
         **overall,
         "detectable_difference": None if estimate is None else detectable_difference(estimate),
-        **_pass_figures(both, tasks_of_both, passing),
         "kendall_within": _kendall_within(both, tasks_of_both),
         "judged_both": judged_both,
         "flips": len(flips),
         "flip_rate": len(flips) / judged_both if judged_both else None,
-        "pass_threshold": passing,
         "margins": [_test_margin(margin, estimate, loss) for margin in margins],
         "agents": _compare_agents(pairs, rewards, tasks),
         "questions": questions,
@@ -260,16 +250,6 @@ def _adjusted(rows: Sequence[tuple[Figures, Estimate | None]]) -> list[Figures]:
 def _failures(failed: Bools) -> Figures:
     a, b = failed
     return {"failed_a": int((a & ~b).sum()), "failed_b": int((b & ~a).sum()), "failed_both": int((a & b).sum())}
-
-
-def _pass_figures(rewards: Floats, tasks: Ints, passing: float) -> Figures:
-    in_a, in_b = rewards >= passing - ROUNDING
-    sums, _ = _by_task(in_b.astype(np.intp) - in_a, tasks)
-    return {
-        "passed_a_only": int((in_a & ~in_b).sum()),
-        "passed_b_only": int((in_b & ~in_a).sum()),
-        "pass_p": sign_flip_p(sums),
-    }
 
 
 def _kendall_within(rewards: Floats, tasks: Ints) -> float | None:
@@ -456,8 +436,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         [name, text, _format_p(figures[name]) if name.endswith("_p") else figures[name]]
         for name, text in STATISTICS.items()
     ]
-    title = f"a response passes from {figures['pass_threshold']:g}"
-    yield ReportTable(["statistic", title, "value"], statistics, left=2)
+    yield ReportTable(["statistic", "", "value"], statistics, left=2)
     margins = [[_condition(one), "yes" if one["holds"] else "no", _format_p(one["p"])] for one in figures["margins"]]
     yield ReportTable(["condition", "holds", "p"], margins, left=2)
     agents = [[row["agent"] or "(no agent)", *_difference_cells(row, row["left_out"])] for row in figures["agents"]]
