@@ -15,7 +15,7 @@ from jurygraph.graphs.execution import run_isolated_sync
 from jurygraph.graphs.prepare_graph import build_survey, list_derivations, list_questions, view_task
 from jurygraph.graphs.routing import required_material
 from jurygraph.graphs.state import Group
-from jurygraph.inference.shares import share_interval
+from jurygraph.inference.clusters import share_interval
 from jurygraph.jury import Jury
 from jurygraph.models.request import AnsweredCall, Request
 from jurygraph.planner import Planner

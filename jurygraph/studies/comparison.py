@@ -16,13 +16,17 @@ import numpy as np
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import format_number
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import LEVEL, Estimate, interval_among, means_differ, ratio_interval
-from jurygraph.inference.equivalence import (
+from jurygraph.inference.clusters import (
+    LEVEL,
     ONE_SIDED,
+    Estimate,
     detectable_difference,
+    interval_among,
     lowest_value,
+    means_differ,
     needed_clusters,
     no_worse_p,
+    ratio_interval,
 )
 from jurygraph.inference.sign_flips import ROUNDING, flippable_sums, holm, sign_flip_p
 from jurygraph.runs.outline import read_groups

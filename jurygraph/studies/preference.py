@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from jurygraph.errors import InputError
-from jurygraph.inference.shares import wilson
+from jurygraph.inference.clusters import wilson
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts

@@ -11,8 +11,7 @@ import numpy as np
 
 from jurygraph.aggregation.agreement import alpha_interval
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import Estimate, ratio_interval
-from jurygraph.inference.equivalence import detectable_difference
+from jurygraph.inference.clusters import Estimate, detectable_difference, ratio_interval
 from jurygraph.inference.variance import reliability, split_variance
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts

@@ -9,8 +9,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from jurygraph.arrays import Floats
 from jurygraph.errors import PlanError
-from jurygraph.inference.clusters import t_quantile
-from jurygraph.inference.shares import Share, share_interval, wilson
+from jurygraph.inference.clusters import Share, share_interval, t_quantile, wilson
 
 counts = st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 tasks = st.lists(st.integers(1, 8).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=2, max_size=12)

@@ -147,10 +147,9 @@ class _Study:
     def report(self, folders: Sequence[Path], least: float, embedder: str | None, level: AlphaLevel) -> Report:
         """Compare the judges without a model and those of the runs, whose predictions have the `least` confidence."""
         from jurygraph.models.embedding import open_embedder
-        from jurygraph.studies.reviewers.baselines import predict
+        from jurygraph.studies.reviewers.baselines import EmbeddedTexts, predict, tf_idf
         from jurygraph.studies.reviewers.report import report as compare_judges
         from jurygraph.studies.reviewers.runs import join_runs, read_run, unrated_notes
-        from jurygraph.studies.reviewers.texts import EmbeddedTexts, tf_idf
 
         runs = list(chain.from_iterable(read_runs(folders, read_run)))
         joined = join_runs(runs, self._parts, least)

@@ -413,18 +413,17 @@ def judge(
         jurygraph study judge run --labels people.csv
         jurygraph study judge run --labels label.gold --need 0.02 --gate "tpr>=0.9, tnr>=0.9"
     """
-    from jurygraph.studies.judge import report as judge_report
-    from jurygraph.studies.judge import study as judge_study
+    from jurygraph.studies import judge as judge_study
 
     output = ReportOutput(json, markdown)
-    thresholds = parse_gate(gate, judge_report.GATE_NAMES, _GATE_EXAMPLE)
+    thresholds = parse_gate(gate, judge_study.GATE_NAMES, _GATE_EXAMPLE)
     judged = read_runs(runs, judge_study.read_judgements)
     given = judge_study.read_labels(labels, judged)
-    report = judge_report.report(judge_study.join_labels(judged, given, split, consensus), need)
+    report = judge_study.report(judge_study.join_labels(judged, given, split, consensus), need)
     output.write(report)
     is_missed = False
     for one in report.figures["judges"]:
-        missed = failed_thresholds(thresholds, judge_report.gate_values(one))
+        missed = failed_thresholds(thresholds, judge_study.gate_values(one))
         print_missed_conditions(missed, one["judge"])
         is_missed = is_missed or bool(missed)
     raise typer.Exit(ExitCode.SOME_FAILED if is_missed else ExitCode.DONE)

@@ -13,8 +13,7 @@ from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_int
 from jurygraph.inference.sign_flips import holm, sign_flip_p
 from jurygraph.studies.agreement import ScoredPart, question_codes
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, as_interval, omission_notes
-from jurygraph.studies.reviewers.baselines import OWN, PEERS, Predictions
-from jurygraph.studies.reviewers.texts import Vectorizer, relate_reasons, tf_idf
+from jurygraph.studies.reviewers.baselines import OWN, PEERS, Predictions, Vectorizer, relate_reasons, tf_idf
 
 _MAX_LEVELS = 101
 """Most different scores of a dimension for which alpha is computed."""

@@ -19,7 +19,7 @@ from jurygraph.schema.rating import Rating
 from jurygraph.sources.importers.votes import item_to_task
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.agreement import ScoredPart
-from jurygraph.studies.judge.study import JUDGED, status_of
+from jurygraph.studies.judge import JUDGED, status_of
 from jurygraph.studies.reviewers.baselines import Predictions
 
 MODEL_JUDGES = ("zero-shot", "aggregate", "personalized")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jurygraph.errors import InputError
-from jurygraph.inference.shares import share_interval
+from jurygraph.inference.clusters import share_interval
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable, omission_notes
 from jurygraph.studies.stability.measures import (

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jurygraph.cli.commands.draw import to_mermaid
 from jurygraph.errors import GraphCycleError
 from jurygraph.safety.text_folding import escape_hidden
 from jurygraph.schema import Annotation, Criterion, Edge, Rubric
-from jurygraph.studies.rubric_drawing import to_mermaid
 from tests.examples import at_most
 
 KINDS = ("weak", "strong", "activation")
