@@ -32,7 +32,7 @@ from jurygraph.studies.judge import (
 from tests.rows import all_rows
 from tests.studies.figures import Figures, figures_of
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 
 def binary_study(pairs: Sequence[tuple[int, int]], name: str = "q", size: int = 1) -> JudgeStudy:
