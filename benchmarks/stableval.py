@@ -28,7 +28,7 @@ from benchmarks.simulation.panels import PANELS, Panel, Prior, setting, small_pa
 from benchmarks.simulation.propositions import MODEL, SIZES, measure_shifts
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
-from jurygraph.aggregation.consensus.resampling import METHODS
+from jurygraph.aggregation.consensus.fitting import METHODS
 from jurygraph.arrays import Floats, Ints
 from jurygraph.studies import simulate
 from jurygraph.studies.simulate import Setting, SimulatedMean, Sweep

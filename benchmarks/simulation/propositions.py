@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.simulation.processes import run_each
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus.resampling import tau_b
+from jurygraph.aggregation.consensus.fitting import tau_b
 from jurygraph.arrays import Floats
 from jurygraph.studies.simulate import CLASSES, Setting, scores_by_method, stableval
 

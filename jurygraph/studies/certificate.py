@@ -16,10 +16,9 @@ from jurygraph.runs.run import Run
 from jurygraph.studies import credit, reliability
 from jurygraph.studies import judge as judge_study
 from jurygraph.studies.judge import join_labels, read_judgements, read_labels
+from jurygraph.studies.presentations import Presentations, ReadRuns, read_sources
 from jurygraph.studies.report import Report, ReportTable, as_interval, format_cell
-from jurygraph.studies.stability.report import measure_stability, variance_digits
-from jurygraph.studies.stability.rows import Presentations, ReadRuns, read_sources
-from jurygraph.studies.stability.signal import measure_signal
+from jurygraph.studies.stability import measure_signal, measure_stability, variance_digits
 
 ATTACKS = "attacks"
 PEOPLE = "agreement with people"

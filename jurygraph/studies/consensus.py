@@ -10,7 +10,7 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits
-from jurygraph.aggregation.consensus.resampling import METHODS, PUBLISHED_SEED, Method
+from jurygraph.aggregation.consensus.fitting import METHODS, PUBLISHED_SEED, Method
 from jurygraph.errors import InputError
 from jurygraph.messages import describe_value, did_you_mean, quote, shorten
 from jurygraph.schema.rating import Label, Vote

@@ -12,12 +12,12 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from jurygraph.aggregation import consensus, stakeholders
-from jurygraph.aggregation.consensus.resampling import METHODS, tau_b
+from jurygraph.aggregation.consensus.fitting import METHODS, tau_b
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import format_number
 from jurygraph.errors import PlanError
 from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
-from jurygraph.studies.stability.measures import (
+from jurygraph.studies.stability import (
     estimate_terms,
     exchangeable_aggregation,
     sign_correctness,

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.cli.render.report import ReportOutput, report_lines
+from jurygraph.cli.render.report import METADATA_BY_SUFFIX, ReportOutput, draw_plots, report_lines
 from jurygraph.errors import InputError
-from jurygraph.studies.plots import METADATA_BY_SUFFIX, draw_plots
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
 
 NAMES = PlotSeries.with_intervals("rate", {"a $x$": IntervalCell(0.5, 0.4, 0.7), "b": IntervalCell(None, None, None)})

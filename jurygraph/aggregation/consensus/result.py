@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.consensus.em import FitSettings
-from jurygraph.aggregation.consensus.votes import Key, Votes, code_column
+from jurygraph.aggregation.consensus.em import FitSettings, Key, Votes, code_column
 from jurygraph.arrays import Bools, Floats, Ints, as_finite, check_shape
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import bounded_interval, mean_interval

@@ -109,8 +109,7 @@ class _Study:
         seeds: int,
     ) -> None:
         from jurygraph.studies.agreement import read_parts
-        from jurygraph.studies.reviewers.baselines import texts_of
-        from jurygraph.studies.reviewers.runs import plan_runs
+        from jurygraph.studies.reviewers import plan_runs, texts_of
 
         self._file = read_ratings(ratings, columns)
         self._texts = texts_of(self._file, {} if items is None else read_texts(items))
@@ -125,7 +124,7 @@ class _Study:
     def score(self, options: "ScoreOptions", model: str | None, has_folder: bool, as_json: bool) -> list[Path]:
         """Score the runs of the judges with a model, and return them; none in a dry run."""
         from jurygraph.cli.scoring import StudyRun, score_study
-        from jurygraph.studies.reviewers.runs import default_config, tasks_of
+        from jurygraph.studies.reviewers import default_config, tasks_of
 
         if not self._designs:
             if options.dry_run or has_folder:
@@ -147,9 +146,8 @@ class _Study:
     def report(self, folders: Sequence[Path], least: float, embedder: str | None, level: AlphaLevel) -> Report:
         """Compare the judges without a model and those of the runs, whose predictions have the `least` confidence."""
         from jurygraph.models.embedding import open_embedder
-        from jurygraph.studies.reviewers.baselines import EmbeddedTexts, predict, tf_idf
-        from jurygraph.studies.reviewers.report import report as compare_judges
-        from jurygraph.studies.reviewers.runs import join_runs, read_run, unrated_notes
+        from jurygraph.studies.reviewers import EmbeddedTexts, join_runs, predict, read_run, tf_idf, unrated_notes
+        from jurygraph.studies.reviewers import report as compare_judges
 
         runs = list(chain.from_iterable(read_runs(folders, read_run)))
         joined = join_runs(runs, self._parts, least)
@@ -167,8 +165,7 @@ class _Study:
 
 
 def _choose_judges(judges: str | None, texts: Mapping[str, str]) -> Sequence[str]:
-    from jurygraph.studies.reviewers.baselines import NO_MODEL
-    from jurygraph.studies.reviewers.runs import MODEL_JUDGES
+    from jurygraph.studies.reviewers import MODEL_JUDGES, NO_MODEL
 
     if judges is None:
         return [name for name in NO_MODEL if texts or name != "neighbours"]

@@ -50,7 +50,7 @@ from jurygraph.studies.report import Report
 if TYPE_CHECKING:
     from jurygraph.agents.presentation.families import PresentationSet
     from jurygraph.cli.scoring import ScoreOptions
-    from jurygraph.studies.stability.generation import Pairs
+    from jurygraph.studies.presentations import Pairs
 
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.", no_args_is_help=True, rich_markup_mode=None
@@ -187,8 +187,8 @@ def stability(
         jurygraph study stability variants repeats --quality medium,high --weights own.csv
     """
     from jurygraph.cli.scoring import ScoreOptions
-    from jurygraph.studies.stability.report import measure_stability
-    from jurygraph.studies.stability.rows import read_sources, read_weights
+    from jurygraph.studies.presentations import read_sources, read_weights
+    from jurygraph.studies.stability import measure_stability
 
     own = None if weights is None else read_weights(weights)
     choice = (split_names(quality or None), own, int(sample_variance))
@@ -216,7 +216,7 @@ def _score_presentations(
     """Make and score the variants of tasks and exact repeats; return what was made, and the runs, none in a dry run."""
     from jurygraph.cli.jury_loading import open_jury
     from jurygraph.cli.scoring import StudyRun, score_study
-    from jurygraph.studies.stability.generation import generate_presentations, repeating
+    from jurygraph.studies.presentations import generate_presentations, repeating
 
     if versions == 0:
         raise InputError("--versions: is 0, which makes no variants; write 1 or more")
@@ -255,8 +255,8 @@ def signal(
         jurygraph study signal run
         jurygraph study signal variants --protocol direct --cut 7 --json
     """
-    from jurygraph.studies.stability.rows import read_sources
-    from jurygraph.studies.stability.signal import measure_signal
+    from jurygraph.studies.presentations import read_sources
+    from jurygraph.studies.stability import measure_signal
 
     if not 0.5 < correct < 1.0:
         raise InputError(f"--correct: is {correct:g}; write a number between 0.5 and 1")
@@ -321,7 +321,7 @@ def presentations(
         jurygraph study presentations tasks.jsonl --versions 3 --model openai/gpt-5-mini --out variants.jsonl
     """
     from jurygraph.cli.scoring import ScoreOptions
-    from jurygraph.studies.stability.generation import generate_presentations
+    from jurygraph.studies.presentations import generate_presentations
 
     refuse_unwritable(out, tasks)
     pairs = list(read_tasks(tasks))
@@ -353,7 +353,7 @@ def _write_presentations(
     from jurygraph.planner import Planner
     from jurygraph.runs.reports.summary import count_requests
     from jurygraph.schema import Config
-    from jurygraph.studies.stability.generation import rewrite_responses
+    from jurygraph.studies.presentations import rewrite_responses
 
     total = sum(len(responses) for _, responses in pairs)
     most = f"at most {total * len(REWRITINGS) * versions} requests, and a repair of each"

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.simulation.propositions import MODEL, measure_shifts
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus.resampling import tau_b
+from jurygraph.aggregation.consensus.fitting import tau_b
 from jurygraph.arrays import Floats
 
 SOFT = 2

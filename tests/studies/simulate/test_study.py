@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurygraph.aggregation.consensus.resampling import METHODS
+from jurygraph.aggregation.consensus.fitting import METHODS
 from jurygraph.studies.simulate import CONFIGURATIONS, PARTS, Setting, count_evaluations, recovery, report
 from tests.studies.figures import figures_of
 
