@@ -10,11 +10,11 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits
-from jurygraph.aggregation.consensus.resampling import METHODS, PUBLISHED_SEED, Method
+from jurygraph.aggregation.consensus.fitting import METHODS, PUBLISHED_SEED, Method
 from jurygraph.errors import InputError
 from jurygraph.messages import describe_value, did_you_mean, quote, shorten
 from jurygraph.schema.rating import Label, Vote
-from jurygraph.sources.ratings import NUMERAL, PlacedLabel, VotesFile
+from jurygraph.sources.ratings import NUMERAL, VotesFile
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
 
 REFITS = 200
@@ -51,7 +51,6 @@ class VoteColumns:
         label: [rows], each one of `classes`, or None for an abstention.
         classes: from low to high, [K], K ≥ 2.
         agent, prompt: the agent, and the group that items share, [rows]; None if no vote names one.
-        gold: the class of items for which it is known, by key.
     """
 
     item: Sequence[str]
@@ -61,7 +60,6 @@ class VoteColumns:
     classes: tuple[Label, ...]
     agent: Sequence[str] | None
     prompt: Sequence[str] | None
-    gold: Mapping[str, Label]
 
 
 class _PlacedVote(NamedTuple):
@@ -81,7 +79,6 @@ def collect_votes(
     files: Iterable[VotesFile],
     dimension: str | None = None,
     classes: Sequence[str] = (),
-    gold: Mapping[str, PlacedLabel] = {},
 ) -> VoteColumns:
     """Return the votes of all files on one scale.
 
@@ -90,12 +87,10 @@ def collect_votes(
         dimension: the dimension to select if there are several.
         classes: all labels, from low to high; text that writes a number is that number. Without them labels must be
             numbers, and the classes are those that occur.
-        gold: known classes of items, by their keys.
 
     Raises:
         InputError: names file, line and field: a label off the scale, words without a scale, one class alone, several
-            dimensions, an agent or group in only some rows, a key that two agents share, an item in two groups, or gold
-            of an item without votes.
+            dimensions, an agent or group in only some rows, a key that two agents share, or an item in two groups.
     """
     votes = _select_dimension([_PlacedVote(file, *row) for file in files for row in file.rows], dimension)
     if all(one.vote.label is None for one in votes):
@@ -106,16 +101,14 @@ def collect_votes(
         found = one.vote.label
         label.append(None if found is None else _to_class(found, scale, one.where_field("label")))
     _refuse_shared_keys(votes)
-    item = [vote.key for _, _, vote in votes]
     return VoteColumns(
-        item=item,
+        item=[vote.key for _, _, vote in votes],
         file_item=[vote.item for _, _, vote in votes],
         annotator=[vote.annotator for _, _, vote in votes],
         label=label,
         classes=scale,
         agent=_complete_column(votes, "agent"),
         prompt=_complete_column(votes, "group"),
-        gold=_check_gold(gold, set(item), scale),
     )
 
 
@@ -213,16 +206,6 @@ def _refuse_shared_keys(votes: Iterable[_PlacedVote]) -> None:
         if vote.group is not None and other.vote.group is not None and vote.group != other.vote.group:
             problem = f"is not the group that item {quote(vote.key)} has in {other.where}"
             raise InputError(f"{one.where_field('group')}: {problem}; give each item one group")
-
-
-def _check_gold(gold: Mapping[str, PlacedLabel], items: set[str], scale: Sequence[Label]) -> dict[str, Label]:
-    checked = {}
-    for key, (where, columns, label) in gold.items():
-        if key not in items:
-            hint = did_you_mean(key, items) or "leave the row out"
-            raise InputError(f"{where}, field {columns['item']}: nobody labelled item {quote(key)}; {hint}")
-        checked[key] = _to_class(label, scale, f"{where}, field {columns['label']}")
-    return checked
 
 
 @dataclass(frozen=True)
@@ -335,8 +318,8 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     if settings.subsets == 1:
         raise InputError("--subsets: one draw tells no spread; give 2 or more, or 0 for none")
     columns: tuple[Any, Any, Any] = (ballots.item, ballots.annotator, ballots.label)
-    model = consensus.fit(*columns, settings.preset or "converged", classes=classes, gold=ballots.gold)
-    majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=classes, gold=ballots.gold)
+    model = consensus.fit(*columns, settings.preset or "converged", classes=classes)
+    majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=classes)
     small_panel = consensus.too_small(model.votes)
     use_majority = small_panel is not None and settings.preset is None and settings.method is None
     method: Method = "majority" if use_majority else settings.method or "stableval"
@@ -417,7 +400,6 @@ def _measure_stability(fitted: FittedConsensus, advance: Advance) -> dict[Method
         preset=settings.preset or "converged",
         classes=ballots.classes,
         values=fitted.values,
-        gold=ballots.gold,
         report=advance,
     )
     return {method: one._asdict() for method, one in found.items()}
@@ -460,7 +442,6 @@ def _vote_figures(fitted: FittedConsensus) -> Figures:
             "unlabelled": int(np.count_nonzero(~votes.has_label)),
             "annotators": len(votes.annotators),
             "agents": len(set(fitted.ballots.agent or ())),
-            "gold": len(fitted.ballots.gold),
         },
         "agreement": consensus.agreement(votes),
         "items": {str(name): {"posterior": shares, "ambiguity": one} for name, shares, one in items},
@@ -512,8 +493,6 @@ def _sections(figures: Figures, compares_methods: bool) -> Iterator[str | Report
     counts = figures["counts"]
     sizes = {"labels": counts["rows"] - counts["abstained"], "items": counts["items"]}
     sizes["annotators"] = counts["annotators"]
-    if counts["gold"]:
-        sizes["gold items"] = counts["gold"]
     yield ", ".join(f"{name}: {count}" for name, count in sizes.items())
     classes = zip(map(format_label, figures["classes"]), figures["values"], strict=True)
     scale = ", ".join(f"{name} ({value:g})" for name, value in classes)

@@ -17,7 +17,7 @@ from jurygraph.inference.agreement import AlphaLevel, alpha_estimate
 from jurygraph.inference.clusters import t_quantile
 from jurygraph.studies.agreement import ScoredPart
 from jurygraph.studies.report import Report, ReportTable
-from jurygraph.studies.reviewers.baselines import predict
+from jurygraph.studies.reviewers import predict
 
 _LEAST_ITEMS = 30  # with fewer the interval is too narrow, and with it the answer
 _FEW_REVIEWERS = 20

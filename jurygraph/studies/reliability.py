@@ -11,8 +11,7 @@ import numpy as np
 
 from jurygraph.aggregation.agreement import alpha_interval
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import Estimate, effective_size, ratio_interval
-from jurygraph.inference.equivalence import detectable_difference
+from jurygraph.inference.clusters import Estimate, detectable_difference, ratio_interval
 from jurygraph.inference.variance import reliability, split_variance
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
@@ -208,10 +207,10 @@ def _correlation(found: Estimate | None) -> Figures | None:
 
 
 def _mean_reward(rewards: Scores) -> Figures:
-    """Return the mean reward with its 95 % interval over tasks, and how much data that is.
+    """Return the mean reward with its 95 % interval over tasks.
 
-    `effective` is the number of independent responses that would be as precise. `detectable` is the smallest true
-    difference that two runs of this size on different tasks would find, at 5 % and with power 0.8.
+    `detectable` is the smallest true difference that two runs of this size on different tasks would find, at 5 % and
+    with power 0.8.
     """
     values = np.array(rewards.values)
     tasks = np.unique(rewards.tasks, return_inverse=True)[1]
@@ -224,7 +223,6 @@ def _mean_reward(rewards: Scores) -> Figures:
         "value": estimate.value,
         "low": estimate.low,
         "high": estimate.high,
-        "effective": effective_size(values, tasks),
         "detectable": detectable_difference(difference),
     }
 
@@ -241,8 +239,6 @@ def _reward_sections(title: str, rewards: Figures, mean: Figures) -> Iterator[st
         means = ", ".join(f"{one:.4f} of {count}" for count, one in within["of_means"].items())
         yield f"reliability of a task's mean over responses: {means}"
     yield f"mean reward: {format_cell(mean)}, 95 % interval over tasks"
-    if mean["effective"] is not None:
-        yield f"effective sample size: {mean['effective']:.0f} of {rewards['responses']} responses"
     if mean["detectable"] is not None:
         detectable = format_cell(mean["detectable"])
         yield f"detectable difference of two such runs on different tasks: {detectable} (level 0.05, power 0.8)"

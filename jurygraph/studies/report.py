@@ -97,8 +97,6 @@ class Plot:
     x_label: str = ""
     y_label: str = ""
     marks: Sequence[tuple[float, str]] = ()
-    has_log_scale: bool = False
-    """Whether x has a logarithmic scale; y of a histogram."""
 
 
 @dataclass

@@ -9,8 +9,6 @@ import typer
 
 from jurygraph.cli.options import (
     AgentColumn,
-    AsJson,
-    AsMarkdown,
     ItemColumn,
     PlotFile,
     named_columns,
@@ -19,12 +17,13 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.progress import progress
-from jurygraph.cli.render.report import ReportOutput
+from jurygraph.cli.render.report import report_command
 from jurygraph.cli.render.text import print_message
 from jurygraph.errors import InputError
 from jurygraph.judges.panel import to_confusions
-from jurygraph.sources.ratings import NUMERAL, confusions_to_json, read_gold, read_votes
-from jurygraph.studies.consensus import FittedConsensus, Settings, VoteColumns, collect_votes, fit_consensus, report
+from jurygraph.sources.ratings import NUMERAL, confusions_to_json, read_votes
+from jurygraph.studies.consensus import Settings, VoteColumns, collect_votes, fit_consensus, report
+from jurygraph.studies.report import Report
 
 Classes = Annotated[str | None, option("A,B", "All labels, from low to high.", show_default="the numbers in the data")]
 Preset = Annotated[
@@ -48,6 +47,7 @@ def _column(*names: str) -> Any:
     return option("C", f"Column for `{names[0][2:]}`.", *names)
 
 
+@report_command
 def consensus(
     ratings: Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")],
     item: ItemColumn = None,
@@ -58,7 +58,6 @@ def consensus(
     dimension: Annotated[str | None, option("D", "Use this dimension only.")] = None,
     classes: Classes = None,
     values: Annotated[str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")] = None,
-    gold: Annotated[Path | None, option("F", "Items with a known label, in the same columns.")] = None,
     preset: Preset = None,
     method: MethodOption = None,
     compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
@@ -67,9 +66,7 @@ def consensus(
     seed: Seed = None,
     artifact: Annotated[Path | None, option("F", "Write the confusions as JSON, for later plans.")] = None,
     plot: PlotFile = None,
-    markdown: AsMarkdown = False,
-    json: AsJson = False,
-) -> None:
+) -> Report:
     """Aggregate annotators' labels, with their disagreement (STABLEVAL).
 
     The confusions of each annotator and the class probabilities of each item are estimated together. An agent's score
@@ -83,44 +80,31 @@ def consensus(
         jurygraph consensus ratings.csv
         jurygraph consensus votes.csv --item id --classes bad,ok,good --compare --plot consensus.svg
     """
-    sources = tuple(map(str, [*ratings, *([gold] if gold else [])]))
-    output = ReportOutput(json, markdown, plot, sources)
-    _refuse_artifact(artifact, plot, sources)
-    columns = named_columns(item=item, annotator=annotator, label=label, agent=agent, group=group)
-    ballots = _read_ballots(ratings, columns, dimension, classes, gold)
-    credit = _parse_values(values) if values is not None else None
-    settings = Settings(preset, method, credit, subsets, fraction, seed, compare)
-    _write_fit(fit_consensus(ballots, settings), output, artifact)
-
-
-def _write_fit(fitted: FittedConsensus, output: ReportOutput, artifact: Path | None) -> None:
-    with progress("estimating again", fitted.estimates, "resamples") as advance:
-        findings = report(fitted, advance)
-    output.write(findings)
-    if artifact is not None and fitted.method == "majority" and fitted.settings.method is None:  # the panel is small
-        print_message(f"{artifact}: not written, because the majority vote has no confusions; use --method stableval")
-    elif artifact is not None:
-        write_output(str(artifact), [confusions_to_json(to_confusions(fitted.model, fitted.ballots.classes))])
-
-
-def _refuse_artifact(artifact: Path | None, plot: Path | None, sources: Sequence[str]) -> None:
     if artifact is not None and plot is not None and artifact.resolve() == plot.resolve():
         raise InputError(f"{plot}: --artifact and --plot name the same file; name two files")
     if artifact is not None:
-        refuse_unwritable(str(artifact), *sources)
+        refuse_unwritable(str(artifact), *map(str, ratings))
+    columns = named_columns(item=item, annotator=annotator, label=label, agent=agent, group=group)
+    ballots = _read_ballots(ratings, columns, dimension, classes)
+    credit = _parse_values(values) if values is not None else None
+    fitted = fit_consensus(ballots, Settings(preset, method, credit, subsets, fraction, seed, compare))
+    if artifact is not None and fitted.method == "majority" and method is None:  # the panel is small
+        print_message(f"{artifact}: not written, because the majority vote has no confusions; use --method stableval")
+    elif artifact is not None:
+        write_output(str(artifact), [confusions_to_json(to_confusions(fitted.model, ballots.classes))])
+    with progress("estimating again", fitted.estimates, "resamples") as advance:
+        return report(fitted, advance)
 
 
 def _read_ballots(
-    ratings: Sequence[Path], columns: Mapping[str, str], dimension: str | None, classes: str | None, gold: Path | None
+    ratings: Sequence[Path], columns: Mapping[str, str], dimension: str | None, classes: str | None
 ) -> VoteColumns:
     files = [read_votes(path, columns) for path in ratings]
     for file in files:
         for column, hint in file.unread.items():
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
-    gold_columns = {name: column for name, column in columns.items() if name in ("item", "agent", "label")}
-    gold_labels = read_gold(gold, gold_columns) if gold is not None else {}
-    return collect_votes(files, dimension, split_names(classes), gold_labels)
+    return collect_votes(files, dimension, split_names(classes))
 
 
 def _parse_values(text: str) -> list[float]:

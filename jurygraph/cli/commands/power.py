@@ -7,8 +7,6 @@ import typer
 
 from jurygraph.cli.options import (
     AgentColumn,
-    AsJson,
-    AsMarkdown,
     ItemColumn,
     ReviewerColumn,
     ScoreColumn,
@@ -17,14 +15,16 @@ from jurygraph.cli.options import (
     split_names,
 )
 from jurygraph.cli.render.progress import progress
-from jurygraph.cli.render.report import ReportOutput
+from jurygraph.cli.render.report import report_command
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.sources.ratings import read_ratings
+from jurygraph.studies.report import Report
 
 _JUDGES = ("own-history", "item-mean", "rater-offset")
 
 
+@report_command
 def power(
     ratings: Annotated[Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")],
     width: Annotated[float, typer.Option(metavar="W", help="Wanted half-width of alpha's interval.", min=0.001)] = 0.1,
@@ -39,9 +39,7 @@ def power(
     score: ScoreColumn = None,
     agent: AgentColumn = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Seed of the draws.", min=0)] = 0,
-    markdown: AsMarkdown = False,
-    json: AsJson = False,
-) -> None:
+) -> Report:
     """Estimate how many items or reviewers a study needs, from ratings of a first one.
 
     Items are drawn again from RATINGS, with two, three, … of their ratings each: as many as are needed until half of
@@ -59,7 +57,6 @@ def power(
     from jurygraph.studies.agreement import read_parts
     from jurygraph.studies.power import PowerStudy
 
-    output = ReportOutput(json, markdown)
     names = split_names(judges)
     if len(names) != 2 or names[0] == names[1] or not set(names) <= set(_JUDGES):
         raise InputError(f"--judges: is {judges!r}; name two of {', '.join(_JUDGES)}")
@@ -71,5 +68,4 @@ def power(
     questions = 1 if difference is None else 2
     planning = PowerStudy(width, difference, (names[0], names[1]), chance, level, seed)
     with progress("resampling", len(parts) * questions, "questions") as advance:
-        report = planning.report(parts, advance)
-    output.write(report)
+        return planning.report(parts, advance)

@@ -116,20 +116,17 @@ def test_an_unknown_judge_is_refused(tmp_path: Path) -> None:
         compared(tmp_path / "2", [by_rewards("a", 1.0, 0.0)], by="kindness")
 
 
-def test_tasks_that_are_no_preference_are_counted_by_reason(tmp_path: Path) -> None:
+def test_tasks_that_are_no_preference_are_counted(tmp_path: Path) -> None:
     several, unlabelled, alone = by_rewards("s", 1.0, 0.0, 0.0), by_rewards("u", 1.0, 0.0), by_rewards("o", 1.0)
     several["responses"][1]["labels"]["preferred"] = True
     for response in unlabelled["responses"]:
         del response["labels"]
     found = compared(tmp_path / "1", [by_rewards("a", 1.0, 0.0), several, unlabelled, alone])
     assert [one.task for one in found.outcomes] == ["a"]
-    assert found.left_out == {
-        "tasks with several preferred responses": 1,
-        "tasks without a response labelled `preferred: false`": 1,
-        "tasks without a response labelled `preferred: true`": 1,
-    }
+    reason = "tasks without one response labelled `preferred: true`, and others labelled false"
+    assert found.left_out == {reason: 3}
     expected = (
-        r"none of its tasks is a preference \(tasks without a response labelled `preferred: true`: 1\); "
+        rf"none of its tasks is a preference \({reason}: 1\); "
         "label one response of a task `preferred: true` and the others false, as `import judgebench` does"
     )
     with pytest.raises(InputError, match=expected):

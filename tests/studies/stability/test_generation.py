@@ -11,9 +11,8 @@ from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.schema import Response, Task
 from jurygraph.sources import read_tasks
-from jurygraph.studies.stability.generation import generate_presentations
-from jurygraph.studies.stability.report import measure_stability
-from jurygraph.studies.stability.rows import read_run
+from jurygraph.studies.presentations import generate_presentations, read_run
+from jurygraph.studies.stability import measure_stability
 from tests.command import run_command
 from tests.studies.figures import figures_of
 
