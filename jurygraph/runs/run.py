@@ -468,7 +468,6 @@ class Run(Displayed):
             self.survey_outline_of(trace.task_id).questions,
             group=lambda: [scored.trace for scored in self.group_of(trace.task_id)],
             combiners=self.load_combiners,
-            config=self.config,
         )
 
 

@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue, computed_field, model_validator
 
 from jurygraph.display import format_value, html_table, is_filled_in
 from jurygraph.errors import ConfigError, TraceMismatch
-from jurygraph.schema.config import Config, Kind, PurposeConfig
+from jurygraph.schema.config import Kind, PurposeConfig
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
 from jurygraph.schema.plan import Plan, Question
 from jurygraph.schema.verdict import Call, Material, RecordedVerdict
@@ -212,10 +212,10 @@ class Trace(FrozenModel):
         """Return the numbers of verdicts with a score but no judgement, by what set it; `counts.judged` has them."""
         return Counter(one.gated_by for one in self.verdicts if one.status == "ok" and one.gated_by is not None)
 
-    def explain(self, plan: Plan | None = None, *, group: Sequence["Trace"] = (), config: Config | None = None) -> Any:
+    def explain(self, plan: Plan | None = None, *, group: Sequence["Trace"] = ()) -> Any:
         """Return the `Explanation` of the reward; `jurygraph.explain` describes the arguments and errors."""
         explain = import_module("jurygraph").explain  # by its public name: this room imports nothing above
-        return explain(self, plan, group=group, config=config)
+        return explain(self, plan, group=group)
 
     @model_validator(mode="wrap")
     @classmethod

@@ -33,7 +33,7 @@ from jurygraph.safety.gates import fold_text
 from jurygraph.schema import Config, RecordedVerdict
 from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.importers.votes import item_to_task
+from jurygraph.sources.importers import item_to_task
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.agreement import LEAST_SHARED, ScoredPart, question_codes
 from jurygraph.studies.judge import JUDGED, status_of
