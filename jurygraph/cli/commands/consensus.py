@@ -36,7 +36,6 @@ MethodOption = Annotated[
     option(None, "Method for scores of agents and items.", show_default=_METHOD_DEFAULT),
 ]
 Subsets = Annotated[int, typer.Option(min=0, metavar="N", help="Subsets of annotators for stability; 0: none.")]
-Fraction = Annotated[float, typer.Option(min=0.0, max=1.0, metavar="P", help="Share of the annotators in a subset.")]
 Seed = Annotated[
     int | None,
     option("S", "Seed of all draws.", show_default="0; 42 for stability by preset paper", min=0, max=2**32 - 1),
@@ -62,7 +61,6 @@ def consensus(
     method: MethodOption = None,
     compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
     subsets: Subsets = 50,
-    fraction: Fraction = 0.7,
     seed: Seed = None,
     artifact: Annotated[Path | None, option("F", "Write the confusions as JSON, for later plans.")] = None,
     plot: PlotFile = None,
@@ -87,7 +85,7 @@ def consensus(
     columns = named_columns(item=item, annotator=annotator, label=label, agent=agent, group=group)
     ballots = _read_ballots(ratings, columns, dimension, classes)
     credit = _parse_values(values) if values is not None else None
-    fitted = fit_consensus(ballots, Settings(preset, method, credit, subsets, fraction, seed, compare))
+    fitted = fit_consensus(ballots, Settings(preset, method, credit, subsets, seed, compare))
     if artifact is not None and fitted.method == "majority" and method is None:  # the panel is small
         print_message(f"{artifact}: not written, because the majority vote has no confusions; use --method stableval")
     elif artifact is not None:
