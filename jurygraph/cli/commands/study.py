@@ -68,17 +68,7 @@ def study_command(function: Callable[..., Report | None]) -> None:
 
 
 @study_command
-def preference(
-    run: RunFolder,
-    by: Annotated[
-        str | None,
-        option(
-            "NAME",
-            "What decides: reward, or an evaluator of pairs.",
-            show_default="the evaluator of pairs if the reward counts no other, else reward",
-        ),
-    ] = None,
-) -> Report:
+def preference(run: RunFolder) -> Report:
     """Measure accuracy by category on a preference set, such as RewardBench or JudgeBench.
 
     A task is right if the response labelled `preferred` has a higher reward than every other response. With verdicts
@@ -90,11 +80,11 @@ def preference(
     \b
     Example:
         jurygraph study preference run
-        jurygraph study preference run --by reward --json
+        jurygraph study preference run --json
     """
     from jurygraph.studies.preference import read_comparisons, report
 
-    return report(*read_runs([run], partial(read_comparisons, decided_by=by)))
+    return report(*read_runs([run], read_comparisons))
 
 
 @study_command
