@@ -27,7 +27,7 @@ COMMANDS = {
     "verify": CommandEntry("audit", "Verify a run: its records, texts, rewards and seal."),
     "rescore": CommandEntry("rescore", "Compute a run's rewards again from its verdicts, without a request."),
     "compare": CommandEntry("compare", "Compare two runs: rewards, paired tests, flipped verdicts."),
-    "consensus": CommandEntry("consensus", "Aggregate annotators' labels, with their disagreement (STABLEVAL)."),
+    "consensus": CommandEntry("raters", "Aggregate annotators' labels, with their disagreement (STABLEVAL)."),
     "watch": CommandEntry("watch", "Watch a run's rewards, and alert when they are being gamed."),
     "attack": CommandEntry("attack", "Attack the config's judge, and measure its false positives."),
     "seal": CommandEntry("audit", "Verify a closed run and sign its head, into seal.json."),
@@ -38,8 +38,10 @@ COMMANDS = {
     "schema": CommandEntry("draw", "Print the JSON Schema of tasks, responses, config, params or trace."),
     "preset": CommandEntry("setup", "List the presets, or print one as a config."),
     "import": CommandEntry("import_data", "Convert a file of another project to TASKS or RATINGS."),
-    "assign": CommandEntry("assign", "Assign items to reviewers, as balanced and blinded sheets."),
-    "power": CommandEntry("power", "Estimate how many items or reviewers a study needs, from ratings of a first one."),
+    "assign": CommandEntry("raters", "Assign items to reviewers, as balanced and blinded sheets."),
+    "power": CommandEntry(
+        "ratings", "Estimate how many items or reviewers a study needs, from ratings of a first one."
+    ),
     "prompts": CommandEntry("prompts", "List, show or render the prompts of models."),
     "study": CommandEntry("study", "Apply the measurements of the papers, to runs or simulations."),
 }
