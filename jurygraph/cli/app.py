@@ -39,9 +39,7 @@ COMMANDS = {
     "preset": CommandEntry("setup", "List the presets, or print one as a config."),
     "import": CommandEntry("import_data", "Convert a file of another project to TASKS or RATINGS."),
     "assign": CommandEntry("raters", "Assign items to reviewers, as balanced and blinded sheets."),
-    "power": CommandEntry(
-        "ratings", "Estimate how many items or reviewers a study needs, from ratings of a first one."
-    ),
+    "power": CommandEntry("raters", "Estimate how many items or reviewers a study needs, from ratings of a first one."),
     "prompts": CommandEntry("prompts", "List, show or render the prompts of models."),
     "study": CommandEntry("study", "Apply the measurements of the papers, to runs or simulations."),
 }
