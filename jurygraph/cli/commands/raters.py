@@ -27,7 +27,6 @@ from jurygraph.cli.render.report import report_command
 from jurygraph.cli.render.text import print_message, print_report, shell_quote
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
-from jurygraph.judges.panel import to_confusions
 from jurygraph.messages import quote
 from jurygraph.runs.run import Run
 from jurygraph.sources.ratings import NUMERAL, confusions_to_json, read_ratings, read_votes
@@ -100,6 +99,8 @@ def consensus(
     if artifact is not None and fitted.method == "majority" and method is None:  # the panel is small
         print_message(f"{artifact}: not written, because the majority vote has no confusions; use --method stableval")
     elif artifact is not None:
+        from jurygraph.judges.panel import to_confusions  # lazily: `assign` and `power` do not need it
+
         write_output(str(artifact), [confusions_to_json(to_confusions(fitted.model, ballots.classes))])
     with progress("estimating again", fitted.estimates, "resamples") as advance:
         return report(fitted, advance)
