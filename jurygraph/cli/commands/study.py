@@ -122,8 +122,7 @@ def reliability(run: RunFolder) -> Report:
 
     The variance of the rewards is split into that between tasks and that between responses to a task; that of each
     question's scores also into that between samples of the judge, where it has several (`samples`). The report also
-    has correlations, how reliable a mean of several is, the mean reward with its interval over tasks, the effective
-    sample size, and the difference that two such runs could detect.
+    has correlations, how reliable a mean of several is, and the mean reward with its interval over tasks.
 
     Exit codes: 0 done; 2 invalid input, such as a run with rewards of one task.
 
