@@ -100,6 +100,8 @@ def collect_votes(
     for one in votes:
         found = one.vote.label
         label.append(None if found is None else _to_class(found, scale, one.where_field("label")))
+    agent = _complete_column(votes, "agent")
+    prompt = _complete_column(votes, "group")
     _refuse_shared_keys(votes)
     return VoteColumns(
         item=[vote.key for _, _, vote in votes],
@@ -107,8 +109,8 @@ def collect_votes(
         annotator=[vote.annotator for _, _, vote in votes],
         label=label,
         classes=scale,
-        agent=_complete_column(votes, "agent"),
-        prompt=_complete_column(votes, "group"),
+        agent=agent,
+        prompt=prompt,
     )
 
 
@@ -118,19 +120,14 @@ def format_label(label: Label) -> str:
 
 
 def _select_dimension(votes: list[_PlacedVote], dimension: str | None) -> list[_PlacedVote]:
-    present = dict.fromkeys(vote.dimension for _, _, vote in votes)
-    names = [one for one in present if one is not None]
-    listed = ", ".join(names[:_MAX_LISTED])
+    present = dict.fromkeys(one.vote.dimension for one in votes)
+    listed = ", ".join(str(name or "(none)") for name in list(present)[:_MAX_LISTED])
     if dimension is None and len(present) > 1:
-        without = " and rows without any" if None in present else ""
-        problem = f"the ratings have several dimensions: {listed}{without}"
-        raise InputError(f"{_join_paths(votes)}: {problem}; pick one with --dimension")
-    if dimension is None:
-        return votes
-    if dimension not in names:
-        hint = did_you_mean(dimension, names) or f"known here: {listed or 'none'}"
+        raise InputError(f"{_join_paths(votes)}: has the dimensions {listed}; pick one with --dimension")
+    if dimension is not None and dimension not in present:
+        hint = did_you_mean(dimension, filter(None, present)) or f"known here: {listed}"
         raise InputError(f"--dimension: no rating is of {quote(dimension)}; {hint}")
-    return [one for one in votes if one.vote.dimension == dimension]
+    return votes if dimension is None else [one for one in votes if one.vote.dimension == dimension]
 
 
 def _join_paths(votes: Iterable[_PlacedVote]) -> str:
@@ -160,22 +157,18 @@ def _to_class(label: Label, scale: Sequence[Label], where: str) -> Label:
 
 def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
     scale = tuple(map(_class_of, classes))
-    if len(scale) < 2:
-        raise InputError(f"--classes: {quote(classes[0])} alone is no scale; name 2 classes or more, from low to high")
-    for index, one in enumerate(scale):
-        if one == "" or one in scale[:index]:
-            problem = "one has no name" if one == "" else f"{quote(classes[index])} is there twice"
-            raise InputError(f"--classes: {problem}; name each class once, from low to high")
+    if len(scale) < 2 or len(set(scale)) < len(scale) or "" in scale:
+        raise InputError(f"--classes: is {','.join(classes)}; name 2 classes or more, each once, from low to high")
     return scale
 
 
 def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
     texts = [one for one in votes if isinstance(one.vote.label, str)]
     if texts:
-        first = next((one for one in texts if isinstance(_class_of(str(one.vote.label)), str)), texts[0])
-        problem = f"is {describe_value(first.vote.label)}, and only numbers have an order by themselves"
+        word = next((one for one in texts if isinstance(_class_of(str(one.vote.label)), str)), texts[0])
+        problem = f"is {describe_value(word.vote.label)}, and only numbers have an order by themselves"
         remedy = "write a number, or name all labels from low to high with --classes"
-        raise InputError(f"{first.where_field('label')}: {problem}; {remedy}")
+        raise InputError(f"{word.where_field('label')}: {problem}; {remedy}")
     classes = sorted({_class_of(one.vote.label) for one in votes if one.vote.label is not None})
     if len(classes) == 1:
         problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
@@ -198,14 +191,10 @@ def _refuse_shared_keys(votes: Iterable[_PlacedVote]) -> None:
     first: dict[str, _PlacedVote] = {}
     for one in votes:
         other = first.setdefault(one.vote.key, one)
-        vote = one.vote
-        if (vote.item, vote.agent) != (other.vote.item, other.vote.agent):
-            item, other_item = (f"item {quote(v.item)} of agent {quote(str(v.agent))}" for v in (vote, other.vote))
-            problem = f"{item} has the key of {other_item} in {other.where}"
-            raise InputError(f"{one.where_field('item')}: {problem}; rename one of the two")
-        if vote.group is not None and other.vote.group is not None and vote.group != other.vote.group:
-            problem = f"is not the group that item {quote(vote.key)} has in {other.where}"
-            raise InputError(f"{one.where_field('group')}: {problem}; give each item one group")
+        for name in ("item", "agent", "group"):  # item "a_b" of agent "c" has the key of item "a" of agent "b_c"
+            if getattr(one.vote, name) != getattr(other.vote, name):
+                problem = f"is not the {name} of item {quote(one.vote.key)} in {other.where}"
+                raise InputError(f"{one.where_field(name)}: {problem}; give each item one, and a name of its own")
 
 
 @dataclass(frozen=True)
@@ -215,8 +204,7 @@ class Settings:
     Attributes:
         preset, method: if neither is set, `converged` and `stableval`, or the majority for a panel that is too small.
         values: credit of each class, [K]; None: evenly from 0 to 1.
-        subsets, fraction: stability is measured with this number of subsets, each with this share of the annotators;
-            0 for none.
+        subsets: stability is measured with this number of subsets of the annotators; 0 for none.
         seed: seed of all draws; None: 0, but 42 for the stability of preset `paper`.
         compare: whether the tables compare all methods.
     """
@@ -225,7 +213,6 @@ class Settings:
     method: Method | None = None
     values: Sequence[float] | None = None
     subsets: int = 50
-    fraction: float = 0.7
     seed: int | None = None
     compare: bool = False
 
@@ -283,8 +270,8 @@ class FittedConsensus:
             return "--subsets is 0"
         if len(agents) == 1:
             return "there is one agent, and a ranking needs two"
-        if int(self.settings.fraction * annotators) < 1:
-            return f"a share of {self.settings.fraction:g} of {annotators} annotators is nobody"
+        if annotators == 1:
+            return "there is one annotator, and 70 % of one is nobody"
         if self.has_one_unit and not self.settings.is_paper:
             return "there is one item or group, and resamples of it are all alike"
         return None
@@ -393,7 +380,6 @@ def _measure_stability(fitted: FittedConsensus, advance: Advance) -> dict[Method
     found = consensus.ranking_stability(
         *columns,
         subsets=settings.subsets,
-        fraction=settings.fraction,
         seed=settings.seed if settings.seed is not None else PUBLISHED_SEED if settings.is_paper else 0,
         with_items=not settings.is_paper,
         prompt=ballots.prompt or ballots.file_item,

@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import wilson
-from jurygraph.messages import did_you_mean
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Question, Task, Trace
@@ -132,19 +131,17 @@ class Comparisons(NamedTuple):
     left_out: Mapping[str, int]
 
 
-def read_comparisons(
-    run: Run, advance: Callable[[int], None] = lambda tasks: None, decided_by: str | None = None
-) -> Comparisons:
+def read_comparisons(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> Comparisons:
     """Return the outcomes of a run's tasks; `advance` is called with 1 for each task.
 
     A task needs one response with the label `preferred` true, and others with false. By default the verdicts on pairs
     decide if one evaluator of pairs is all that the reward counts, and else the rewards.
 
     Raises:
-        InputError: no task with such labels, a label that is not true or false, or an unknown `decided_by`.
+        InputError: no task with such labels, or a label that is not true or false.
         TraceMismatch: a record of the run has been changed.
     """
-    decided_by = _choose_judge(run, decided_by)
+    decided_by = _choose_judge(run)
     left_out: Counter[str] = Counter()
     outcomes = []
     for group in run.group_records():
@@ -177,19 +174,14 @@ def _is_preferred(trace: Trace) -> bool | None:
     return label
 
 
-def _choose_judge(run: Run, requested: str | None) -> str:
+def _choose_judge(run: Run) -> str:
+    """Return the evaluator of pairs if the reward counts no other, else `reward`."""
     surveys = [run.source.survey_outline(name) for name in run.source.ledger.keys("survey")]
     pairs = {question.id for survey in surveys for question in survey.questions if question.scope == "pair"}
-    if requested is None:
-        decisions = [run.decision(record.key) for record in run.ledger.records("decision")]
-        specs = [spec for decision in decisions for spec in decision.specs if spec.weight]
-        counted = {name for spec in specs for column in spec.inputs.values() for name in column.questions}
-        return counted.pop() if len(counted) == 1 and counted <= pairs else REWARD
-    if requested != REWARD and requested not in pairs:
-        known = ", ".join((REWARD, *sorted(pairs)))
-        hint = did_you_mean(requested, (REWARD, *pairs)) or f"name one of {known}"
-        raise InputError(f"{run.folder}: {requested!r} is not the reward, and compares no pairs; {hint}")
-    return requested
+    decisions = [run.decision(record.key) for record in run.ledger.records("decision")]
+    specs = [spec for decision in decisions for spec in decision.specs if spec.weight]
+    counted = {name for spec in specs for column in spec.inputs.values() for name in column.questions}
+    return counted.pop() if len(counted) == 1 and counted <= pairs else REWARD
 
 
 def _fight_duels(run: Run, decided_by: str, chosen: Trace, rejected: Sequence[Trace]) -> list[Duel]:

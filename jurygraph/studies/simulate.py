@@ -6,7 +6,6 @@ Items have a known ambiguity, agents a known quality, and annotators known confu
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -28,14 +27,12 @@ from jurygraph.studies.stability import (
 
 Kind = Literal["normal", "strict", "lenient", "adversarial"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-CONFUSION: Mapping[Kind, tuple[tuple[float, ...], ...]] = MappingProxyType(
-    {
-        "normal": ((0.85, 0.14, 0.01), (0.10, 0.80, 0.10), (0.01, 0.14, 0.85)),
-        "strict": ((0.92, 0.08, 0.00), (0.35, 0.60, 0.05), (0.10, 0.55, 0.35)),
-        "lenient": ((0.35, 0.55, 0.10), (0.05, 0.60, 0.35), (0.00, 0.08, 0.92)),
-        "adversarial": ((1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3)),
-    }
-)
+CONFUSION: Mapping[Kind, tuple[tuple[float, ...], ...]] = {
+    "normal": ((0.85, 0.14, 0.01), (0.10, 0.80, 0.10), (0.01, 0.14, 0.85)),
+    "strict": ((0.92, 0.08, 0.00), (0.35, 0.60, 0.05), (0.10, 0.55, 0.35)),
+    "lenient": ((0.35, 0.55, 0.10), (0.05, 0.60, 0.35), (0.00, 0.08, 0.92)),
+    "adversarial": ((1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3)),
+}
 """Label probabilities of each kind for a clear item, a row for each true class; adversarial annotators guess."""
 CLASSES = 3
 VALUES = (0.0, 0.5, 1.0)
@@ -226,9 +223,9 @@ _ROWS: Mapping[Sweep, Mapping[str, _Row]] = {
     },
 }
 
-CONFIGURATIONS: Mapping[str, Configuration] = MappingProxyType(
-    {name: Configuration(sweep, *row) for sweep, rows in _ROWS.items() for name, row in rows.items()}
-)
+CONFIGURATIONS: Mapping[str, Configuration] = {
+    name: Configuration(sweep, *row) for sweep, rows in _ROWS.items() for name, row in rows.items()
+}
 """The rows of Tables 4, 6 and 7, by the names that the authors' files use. Equal settings have equal numbers."""
 
 

@@ -8,7 +8,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -215,15 +214,11 @@ class FitSettings(NamedTuple):
 
 
 _PAPER = FitSettings(1.0, 1.01, 1e-10, "posterior", 1e-6, 100, accelerated=False)
-PRESETS: Mapping[Preset, FitSettings] = MappingProxyType(
-    {
-        "converged": _PAPER._replace(
-            floor=float(np.finfo(np.float64).tiny), tol=1e-9, max_iter=10_000, accelerated=True
-        ),
-        "paper": _PAPER,
-        "paper-synthetic": _PAPER._replace(prior_confusion=1.0, convergence_on="confusion", prior_start="uniform"),
-    }
-)
+PRESETS: Mapping[Preset, FitSettings] = {
+    "converged": _PAPER._replace(floor=float(np.finfo(np.float64).tiny), tol=1e-9, max_iter=10_000, accelerated=True),
+    "paper": _PAPER,
+    "paper-synthetic": _PAPER._replace(prior_confusion=1.0, convergence_on="confusion", prior_start="uniform"),
+}
 """`converged` runs until the estimate no longer changes; `paper` is the truncated estimate of STABLEVAL's tables of
 real votes, and `paper-synthetic` that of its simulations."""
 

@@ -26,7 +26,7 @@ from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import QUANTILES, draw_clusters
 
-Ties = Literal["shared", "first", "lowest", "highest"]
+Ties = Literal["shared", "first", "highest"]
 FEWEST_ANNOTATORS = 3
 LEAST_DEPTH = 75.0
 """Depth below which the majority is used.
@@ -144,7 +144,7 @@ def majority_vote(
 
     Args:
         ties: winner of a tie: all tied classes equally (`shared`), the label that comes first in the rows (`first`, as
-            in STABLEVAL's tables of real votes), or the `lowest` or `highest` class (`highest` in its simulations).
+            in STABLEVAL's tables of real votes), or the `highest` class (as in its simulations).
     """
     return vote(encode(item, annotator, label, classes), ties)
 
@@ -167,8 +167,6 @@ def vote(votes: Votes, ties: Ties) -> MajorityVote:
 
 def _break_ties(votes: Votes, is_leading: Bools, ties: Ties) -> Ints:
     n, k = is_leading.shape
-    if ties == "lowest":
-        return np.asarray(is_leading.argmax(axis=1))
     if ties == "highest":
         return np.asarray(k - 1 - is_leading[:, ::-1].argmax(axis=1))
     first_row = np.full((n, k), len(votes.item))

@@ -30,7 +30,6 @@ from jurygraph.cli.options import (
     RunFolder,
     ScoreColumn,
     StepLabel,
-    TasksFile,
     argument,
     choose_names,
     named_columns,
@@ -59,8 +58,6 @@ study = typer.Typer(
 )
 RunFolders = Annotated[list[Path], argument("RUN", "Folders of runs.")]
 ScoreSources = Annotated[list[Path], argument("RUN", "Runs, or tables of scores; with --config, TASKS.")]
-Writer = Annotated[str | None, option("M", "Model that writes the four other families.")]
-Versions = Annotated[int, typer.Option(min=0, metavar="N", help="Versions of each family; 0 for originals.")]
 _PARTS_HELP = "Sweeps to simulate: labels, gaps, adversarial, strict, lenient, hard; or decompr."
 _GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
 
@@ -71,17 +68,7 @@ def study_command(function: Callable[..., Report | None]) -> None:
 
 
 @study_command
-def preference(
-    run: RunFolder,
-    by: Annotated[
-        str | None,
-        option(
-            "NAME",
-            "What decides: reward, or an evaluator of pairs.",
-            show_default="the evaluator of pairs if the reward counts no other, else reward",
-        ),
-    ] = None,
-) -> Report:
+def preference(run: RunFolder) -> Report:
     """Measure accuracy by category on a preference set, such as RewardBench or JudgeBench.
 
     A task is right if the response labelled `preferred` has a higher reward than every other response. With verdicts
@@ -93,11 +80,11 @@ def preference(
     \b
     Example:
         jurygraph study preference run
-        jurygraph study preference run --by reward --json
+        jurygraph study preference run --json
     """
     from jurygraph.studies.preference import read_comparisons, report
 
-    return report(*read_runs([run], partial(read_comparisons, decided_by=by)))
+    return report(*read_runs([run], read_comparisons))
 
 
 @study_command
@@ -135,8 +122,7 @@ def reliability(run: RunFolder) -> Report:
 
     The variance of the rewards is split into that between tasks and that between responses to a task; that of each
     question's scores also into that between samples of the judge, where it has several (`samples`). The report also
-    has correlations, how reliable a mean of several is, the mean reward with its interval over tasks, the effective
-    sample size, and the difference that two such runs could detect.
+    has correlations, how reliable a mean of several is, and the mean reward with its interval over tasks.
 
     Exit codes: 0 done; 2 invalid input, such as a run with rewards of one task.
 
@@ -156,9 +142,9 @@ def stability(
     config: Annotated[Path | None, option("F", "Config of the judge: makes and scores the variants of TASKS.")] = None,
     out: Annotated[Path | None, option("FOLDER", "Folder of the runs that --config makes.", "-o", "--out")] = None,
     repeats: Annotated[int, typer.Option(min=1, metavar="N", help="Exact repeats of each response; 1 for none.")] = 5,
-    versions: Versions = 5,
+    versions: Annotated[int, typer.Option(min=1, metavar="N", help="Versions of each family.")] = 5,
     model: ModelName = None,
-    writer: Writer = None,
+    writer: Annotated[str | None, option("M", "Model that writes the four other families.")] = None,
     dry_run: DryRun = False,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
@@ -178,8 +164,9 @@ def stability(
     stakeholders over that with the fewest, and S/R σ²_Sem / σ²_Rep. With utilities, scores are recomputed under fixed
     weights; with the judge's weights, their drift is measured. Intervals are over tasks.
 
-    With --config, responses have structured `data`. FOLDER gets the runs `variants`, as of `study presentations`, and
-    `repeats`, the originals with N samples of the same input. Costs come first; the same command continues.
+    With --config, responses have structured `data` (docs/stability.md has its form). FOLDER gets the runs `variants`,
+    presentations of each response in other orders and words, and `repeats`, the originals with N samples of the same
+    input. Costs come first; the same command continues. A text that says something else is discarded and counted.
 
     Exit codes: 0 done; 2 invalid input, such as a run without variants; with --config also those of `score`.
 
@@ -220,8 +207,6 @@ def _score_presentations(
     from jurygraph.cli.scoring import StudyRun, score_study
     from jurygraph.studies.presentations import generate_presentations, repeating
 
-    if versions == 0:
-        raise InputError("--versions: is 0, which makes no variants; write 1 or more")
     pairs = list(read_tasks(options.tasks))
     originals, _ = generate_presentations(pairs, 0)
     # What is wrong with the responses or the config is said before a writer is paid for.
@@ -297,43 +282,6 @@ def certify(
     output.write(report)
 
 
-@study_command
-def presentations(
-    tasks: TasksFile,
-    out: Annotated[str, option("F", "File to write: TASKS with presentations as responses.", "-o", "--out")],
-    versions: Versions = 5,
-    model: Writer = None,
-    max_cost: MaxCost = None,
-    max_calls: MaxCalls = None,
-) -> Report:
-    """Write tasks whose responses are presentations: each response in other orders and words (DecompR, Table 7).
-
-    Seven families are made by rule of the response's `data` (docs/stability.md has its form), and every text is read
-    back: what says something else is discarded. With --model, a model writes four more; a text that breaks an invariant
-    (numbers, names, times, prices, status, strength, stakeholders) is discarded. What is discarded, and families with
-    fewer versions than wanted, are counted. Score the file as any other, and measure the run with `study stability` and
-    `study signal`.
-
-    Exit codes: 0 done; 2 invalid input, such as tasks without a structured response; with --model also 3 and 4, as of
-    `annotate`.
-
-    \b
-    Example:
-        jurygraph study presentations tasks.jsonl --out variants.jsonl
-        jurygraph study presentations tasks.jsonl --versions 3 --model openai/gpt-5-mini --out variants.jsonl
-    """
-    from jurygraph.cli.scoring import ScoreOptions
-    from jurygraph.studies.presentations import generate_presentations
-
-    refuse_unwritable(out, tasks)
-    pairs = list(read_tasks(tasks))
-    options = ScoreOptions(tasks, Path(), max_cost=max_cost, max_calls=max_calls)
-    written, _ = _write_presentations(pairs, model, versions, options)
-    lines, report = generate_presentations(pairs, versions, written=written)
-    write_output(out, lines)
-    return report
-
-
 def _write_presentations(
     pairs: "Pairs", model: str | None, versions: int, options: "ScoreOptions"
 ) -> tuple["dict[str, PresentationSet]", "ScoreOptions"]:
@@ -341,7 +289,7 @@ def _write_presentations(
 
     Replies stay in the cache for the next time. A dry run writes nothing.
     """
-    if model is None or not versions:
+    if model is None:
         return {}, options
     import asyncio
 

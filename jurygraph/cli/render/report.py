@@ -4,7 +4,7 @@ The same plot gives the same file.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -32,7 +32,6 @@ from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 T = TypeVar("T")
@@ -133,7 +132,6 @@ _STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
 """Lines and markers, which distinguish series without colour."""
 _MAX_LARGE = 4
 _MAX_LABELS = 12
-_MAX_VECTOR_MARKS = 2000
 
 
 def require_drawable(file: Path) -> None:
@@ -147,30 +145,23 @@ def require_drawable(file: Path) -> None:
 
 
 def draw_plots(plots: Sequence[Plot], file: Path, suffix: str) -> None:
-    """Write the panels, two in a row, in the format of a suffix. Raises OSError."""
+    """Write the panels, two in a row, in the format of a suffix. Raises OSError.
+
+    Dollar signs in names are not parsed as mathematics.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     rows = -(-len(plots) // 2)
     columns = min(2, len(plots))
     height = 3.4 if len(plots) <= _MAX_LARGE else 1.6
-    with open_figure(file, suffix, (5.0 * columns, height * rows)) as figure:
+    with mpl.rc_context({"svg.hashsalt": "jurygraph", "font.size": 8.0, "text.parse_math": False}):
+        figure = Figure(figsize=(5.0 * columns, height * rows), layout="constrained")
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
         for axes, plot in zip(panels, plots, strict=False):
             _draw_panel(axes, plot)
         for axes in panels[len(plots) :]:
             axes.set_axis_off()
-
-
-@contextmanager
-def open_figure(file: Path, suffix: str, size: tuple[float, float]) -> Iterator["Figure"]:
-    """Yield a figure to draw on, and write it afterwards in the format of a suffix; `size` is in inches.
-
-    The same drawing gives the same file. Dollar signs in names are not parsed as mathematics. Raises OSError.
-    """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.hashsalt": "jurygraph", "font.size": 8.0, "text.parse_math": False}):
-        figure = Figure(figsize=size, layout="constrained")
-        yield figure
         figure.savefig(file, format=suffix[1:], dpi=150, metadata=METADATA_BY_SUFFIX[suffix])
 
 
@@ -227,5 +218,4 @@ def _draw_points(axes: "Axes", series: PlotSeries, line: str, marker: str, color
         color=color,
         capsize=3.0,
         label=series.label,
-        rasterized=len(heights) > _MAX_VECTOR_MARKS,
     )

@@ -96,25 +96,25 @@ def test_the_requested_dimension_is_selected() -> None:
         ),
         (votes_file(("a", "x", None)), {}, "v.csv: nothing but abstentions; "),
         (votes_file(("a", "x", None)), {"classes": ["0", "1"]}, "v.csv: nothing but abstentions; "),
-        (votes_file(*TWO), {"classes": ["1"]}, "--classes: '1' alone is no scale; "),
-        (votes_file(*TWO), {"classes": ["0", "1", "1.0"]}, "--classes: '1.0' is there twice; "),
-        (votes_file(*TWO), {"classes": ["0", ""]}, "--classes: one has no name; "),
+        (votes_file(*TWO), {"classes": ["1"]}, "--classes: is 1; name 2 classes or more"),
+        (votes_file(*TWO), {"classes": ["0", "1", "1.0"]}, "--classes: is 0,1,1.0; name 2 classes"),
+        (votes_file(*TWO), {"classes": ["0", ""]}, "--classes: is 0,; name 2 classes or more"),
         (
             votes_file(*TWO, dimension=["tone", "form"]),
             {},
-            "v.csv: the ratings have several dimensions: tone, form; pick one with --dimension",
+            "v.csv: has the dimensions tone, form; pick one with --dimension",
         ),
         (
             votes_file(*TWO, dimension=["tone", None]),
             {},
-            "v.csv: the ratings have several dimensions: tone and rows without any; ",
+            "v.csv: has the dimensions tone, (none); ",
         ),
         (
             votes_file(*TWO, dimension=["tone", "form"]),
             {"dimension": "ton"},
             "--dimension: no rating is of 'ton'; did you",
         ),
-        (votes_file(*TWO), {"dimension": "tone"}, "--dimension: no rating is of 'tone'; known here: none"),
+        (votes_file(*TWO), {"dimension": "tone"}, "--dimension: no rating is of 'tone'; known here: (none)"),
         (
             votes_file(*TWO, agent=["m", None]),
             {},
@@ -124,12 +124,12 @@ def test_the_requested_dimension_is_selected() -> None:
         (
             votes_file(*TWO, group=["p", "q"]),
             {},
-            "v.csv, line 3, field group: is not the group that item 'a' has in v.csv, line 2; give each item one group",
+            "v.csv, line 3, field group: is not the group of item 'a' in v.csv, line 2; give each item one",
         ),
         (
             votes_file(("a_b", "x", 0.0), ("a", "x", 1.0), agent=["c", "b_c"]),
             {},
-            "v.csv, line 3, field item: item 'a' of agent 'b_c' has the key of item 'a_b' of agent 'c' in v.csv",
+            "v.csv, line 3, field item: is not the item of item 'a_b_c' in v.csv, line 2; give each",
         ),
     ],
 )
