@@ -215,9 +215,3 @@ def test_a_judge_that_paraphrases_is_told_as_the_page_says(tmp_path: Path) -> No
             assert "if your judge paraphrases, write `preferred`" in ended.printed
             assert shown in PAGE
     assert "`[lost: '…' (not in the response)]`" in PAGE
-
-
-def test_a_package_is_not_called_like_another_module(tmp_path: Path) -> None:
-    message = "a module named 'email' exists already; name another folder"
-    ended = type_line("jurygraph init email --template evaluator", tmp_path)
-    assert (ended.code, message in ended.printed, message in PAGE) == (2, True, True)

@@ -25,7 +25,7 @@ from jurygraph.agents.facts.evaluators import load_facts
 from jurygraph.agents.facts.tables import FactTable, is_missing, normalise, parse_number, to_text
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
-from jurygraph.agents.maths.quantities import Reading, are_equal_numbers, compare_plainly, parse_answer
+from jurygraph.agents.maths.comparison import Reading, are_equal_numbers, compare_plainly, parse_answer
 from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
 from jurygraph.arrays import Bools, Floats
 from jurygraph.concurrency import each_answered
@@ -289,7 +289,6 @@ def _operands(line: str) -> frozenset[Fraction]:
 
 @lru_cache(maxsize=256)
 def values_in(text: str) -> frozenset[Fraction]:
-    """Return the values of all numbers in a text, including number words."""
     spelled = {_SPELLED[word] for word in re.findall("[a-z]+", text.lower()) if word in _SPELLED}
     return frozenset(spelled.union(_value(numeral[0]) for numeral in _NUMERAL.finditer(text)))
 

@@ -261,7 +261,6 @@ class Reasoning(SingleCallEvaluator):
         return [self.question(view, aspect) for aspect in ASPECTS]
 
     async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
-        """Return the verdict on each aspect of a response."""
         steps = split_steps(inputs.response.text)
         if not steps:
             return dict.fromkeys(ASPECTS, NO_STEPS)

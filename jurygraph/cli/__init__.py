@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if argv is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
     try:
-        from jurygraph.cli.entry_point import main as run_command  # imported lazily: that takes a noticeable time
+        from jurygraph.cli.app import main as run_command  # imported lazily: that takes a noticeable time
 
         run_command(argv)
     except BaseException:

@@ -240,7 +240,6 @@ def _write_job(place: Path, folder: Path, run: StudyRun, options: ScoreOptions) 
 
 
 def _cost_table(forecasts: "Mapping[str, Forecast]") -> tuple[dict[str, object], list[str]]:
-    """Return what the runs of a study take, as JSON and as lines."""
     from jurygraph.runs.reports.summary import ASSUMPTIONS, CallEstimate
 
     rows: list[list[object]] = []

@@ -8,11 +8,16 @@ from jurygraph.agents.registry import load_combiner
 from jurygraph.decision.combiners import Combiner, Combiners
 from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.explanation import points
-from jurygraph.explanation.points import PointsLine
+from jurygraph.explanation.points import (
+    Change,
+    PointsLine,
+    by_cost,
+    change_sentences,
+    find_changes,
+    term_line,
+    to_sentences,
+)
 from jurygraph.explanation.terms import ExplainedTrace
-from jurygraph.explanation.what_if import Change, find_changes
-from jurygraph.explanation.what_if import to_sentences as changes_to_sentences
 from jurygraph.messages import escape_hidden
 from jurygraph.schema import ComponentSpec, Decision, Plan, Question, Trace
 from jurygraph.schema.frozen_model import require_type
@@ -56,7 +61,7 @@ class Explanation(Displayed):
         The points are those before gates, scale and clip.
         """
         counted = (one for one in self.explained.terms if one.term.contribution is not None and one.term.weight)
-        return tuple(sorted(map(points.term_line, counted), key=points.by_cost))
+        return tuple(sorted(map(term_line, counted), key=by_cost))
 
     def what_if(self) -> list[Change]:
         """Return all single changes of a verdict or gate with the reward they lead to, those that gain most first.
@@ -72,8 +77,8 @@ class Explanation(Displayed):
 
     def sentences(self, what_if: bool = False) -> list[str]:
         """Return the explanation as sentences, or the changes that would raise the reward."""
-        found = list(points.to_sentences(self.explained, self.lines))
-        return [found[0], *changes_to_sentences(self._changes)] if what_if else found
+        found = list(to_sentences(self.explained, self.lines))
+        return [found[0], *change_sentences(self._changes)] if what_if else found
 
     def to_dict(self, what_if: bool = False) -> dict[str, Any]:
         """Return the explanation as a JSON value: lines, gates and sentences, and on request all changes."""

@@ -168,12 +168,10 @@ class ExplainedTerm:
 
     @property
     def is_judged(self) -> bool:
-        """Return True if a verdict of any input counts."""
         return self.spec is None or len(self.unjudged) + len(self.inapplicable) < len(self.inputs)
 
     @cached_property
     def verdicts(self) -> list[ExplainedVerdict]:
-        """Return the verdicts on the questions of all inputs."""
         return self._explained.of_questions(
             dict.fromkeys(name for one in self.inputs.values() for name in one.questions)
         )
@@ -183,7 +181,6 @@ class ExplainedTerm:
         return self.unjudged.issuperset(self.combiner.part_inputs(self.params).get(name, [name]))
 
     def verdicts_of(self, name: str) -> list[ExplainedVerdict]:
-        """Return the verdicts of an input."""
         return self._explained.of_questions(self.inputs[name].questions, self.inputs[name].judge)
 
     def questions_of(self, name: str) -> Iterator[tuple[str, float, float]]:

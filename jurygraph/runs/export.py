@@ -26,7 +26,6 @@ def trace_to_json_line(trace: Trace) -> bytes:
 
 
 def export_jsonl(run: Run) -> Iterator[bytes]:
-    """Yield the traces as JSON lines."""
     for trace in run.traces():
         yield trace_to_json_line(trace) + b"\n"
 

@@ -116,7 +116,6 @@ def read_groups(run: Run) -> Iterator[StoredGroup]:
 
 
 def group_verdicts(run: Run, group: StoredGroup, decision: Decision) -> GroupVerdicts:
-    """Return the verdicts of a group, to be decided by a decision of this run or by another one."""
     outline = run.source.survey_outline(group.survey)
     names = [trace.response_id for trace in group.traces]
     return GroupVerdicts(decision, outline.questions, names, group.verdicts(outline))

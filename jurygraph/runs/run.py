@@ -223,7 +223,6 @@ class Run(Displayed):
         return Origin(run=self.id, folder=path, records=self.ledger.count, head=self.ledger.head.hex())
 
     def folder_of(self, origin: Origin) -> Path:
-        """Return the folder of the run that a reference in the header names."""
         return Path(os.path.normpath(self.folder.resolve() / origin.folder))
 
     @property
@@ -307,11 +306,9 @@ class Run(Displayed):
             yield from map(Call.model_validate, record.content.get("calls", ()))
 
     def survey_outline_of(self, task_id: str) -> SurveyOutline:
-        """Return the survey of a task, without its texts."""
         return self.source.survey_outline(self._task_record(self.source.ledger, task_id).content["survey"])
 
     def decision_of(self, task_id: str) -> Decision:
-        """Return the decision of a task."""
         return self.decision(self._task_record(self.ledger, task_id).content["decision"])
 
     def _task_record(self, ledger: Ledger, task_id: str, kind: str = "task") -> Record:

@@ -67,7 +67,6 @@ class ExportTable:
         self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed by `close`
 
     def close(self) -> None:
-        """Delete the rows; may be called more than once."""
         self._file.close()
 
     def add(self, row: Row) -> None:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from jurygraph.errors import ConfigError, JurygraphError
@@ -43,11 +43,9 @@ class Redactor:
 
     @property
     def has_secrets(self) -> bool:
-        """True if there is anything to redact."""
         return self._pattern is not None
 
     def has_secret_in(self, text: str) -> bool:
-        """Return whether a text contains a secret."""
         return self._pattern is not None and self._pattern.search(text) is not None
 
     def redact_text(self, value: str) -> str:
@@ -168,24 +166,17 @@ def redacted_errors(secrets: Iterable[str] = ()) -> Iterator[None]:
 
 def refuse_secrets_in_config(config: "Config") -> None:
     """Raise ConfigError if a field of the config holds a secret; it names the field and the secret's variable."""
+    # Imported lazily: they load pydantic, which a command's start does not need.
+    from jurygraph.messages import format_path
+    from jurygraph.schema.frozen_model import iter_parts
+
     redactor = process_redactor()
-    for place, text in _texts_of(config.model_dump(mode="json")) if redactor.has_secrets else ():
-        if redactor.has_secret_in(text):
-            holds = (
-                name for name, value in os.environ.items() if Redactor(find_secrets({name: value})).has_secret_in(text)
-            )
+    for path, text in iter_parts(config.model_dump(mode="json")) if redactor.has_secrets else ():
+        if isinstance(text, str) and redactor.has_secret_in(text):
+            variables = (name for name, value in os.environ.items() if _holds_secret(name, value, text))
             advice = "which a run would keep; read that variable in your own code instead"
-            raise ConfigError(f"{place}: holds the secret of {next(holds)}, {advice}")
+            raise ConfigError(f"{format_path(path) or 'a name'}: holds the secret of {next(variables)}, {advice}")
 
 
-def _texts_of(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the place of each text of a JSON value, such as `params.key` or `evaluators[0].use`, and the text."""
-    if isinstance(value, str):
-        yield place, value
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            yield place or "a name", name
-            yield from _texts_of(inner, f"{place}.{name}" if place else name)
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from _texts_of(inner, f"{place}[{number}]")
+def _holds_secret(name: str, value: str, text: str) -> bool:
+    return Redactor(find_secrets({name: value})).has_secret_in(text)

@@ -114,7 +114,6 @@ class TextFile:
             raise
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def lines(self) -> Iterator[TextLine]:
@@ -263,7 +262,6 @@ def parse_lines(file: TextFile, model: type[N]) -> Iterator[tuple[TextLine, N | 
 
 
 def reread_line(file: TextFile, place: ByteRange, model: type[N]) -> N:
-    """Return the model of a line that `read_lines` has yielded before."""
     return model.model_validate_json(file.read(place), strict=True)
 
 
@@ -276,12 +274,10 @@ def validate_line(name: str, line: int, model: type[N], content: Any) -> N:
 
 
 def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
-    """Raise the error in a line of a file."""
     raise InputError(describe_line_error(name, line, problem))
 
 
 def describe_line_error(name: str, line: int, problem: Problem) -> str:
-    """Return the message of the error in a line of a file."""
     return f"{name}, line {line}{f', field {problem.field}' if problem.path else ''}: {problem}"
 
 
@@ -331,23 +327,18 @@ class TaskKeyedFile(Generic[N]):
 
     @property
     def file_digest(self) -> FileDigest:
-        """Name and digest of the file."""
         return self._file.file_digest
 
     def __len__(self) -> int:
-        """Return the number of tasks in the file."""
         return len(self._lines)
 
     def __iter__(self) -> Iterator[N]:
-        """Yield the entries of all tasks, in the order of the file."""
         return (reread_line(self._file, place, self._model) for _, place in self._lines.values())
 
     def get(self, task_id: str) -> N | None:
-        """Return the entry of a task; None if there is none."""
         return reread_line(self._file, self._lines[task_id][1], self._model) if task_id in self._lines else None
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def __enter__(self) -> Self:

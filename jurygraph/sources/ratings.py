@@ -77,7 +77,6 @@ class FileRows(Generic[N]):
 
     @property
     def name(self) -> str:
-        """The last part of the path."""
         return Path(self.path).name
 
 
@@ -308,7 +307,6 @@ def escape_formulas(text: str) -> str:
 
 
 def unescape_formulas(text: str) -> str:
-    """Return the text before it was neutralised."""
     return _NEUTRALISED.sub(lambda match: match[1] if match[2] is None else match[2], text)
 
 

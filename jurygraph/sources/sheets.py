@@ -48,7 +48,6 @@ class SheetItem(RatedItem):
 
     @property
     def is_pair(self) -> bool:
-        """Return whether it is two texts that are compared."""
         return self.first is not None
 
 

@@ -84,12 +84,10 @@ def is_spreadsheet(path: Path) -> bool:
 
 
 def is_csv(path: Path) -> bool:
-    """Return True if a file is read as CSV, in which every value is text."""
     return _suffix_of(path) in (".csv", ".tsv")
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -311,7 +309,6 @@ class TableColumns(FrozenModel):
 
 
 def is_table(path: str | Path) -> bool:
-    """Return True for a file that is a table by its name."""
     return str(path).lower().endswith(_SUFFIXES)
 
 
@@ -323,7 +320,6 @@ class _TableLines(TextFile):
         self._numbers = array("Q")
 
     def append(self, number: int, entry: FrozenModel) -> None:
-        """Add the line of a row."""
         self._file.write(entry.model_dump_json(exclude_defaults=True).encode() + b"\n")
         self._numbers.append(number)
 
@@ -336,7 +332,6 @@ class _TableLines(TextFile):
         self._state = file_state(self._file)
 
     def lines(self) -> Iterator[TextLine]:
-        """Yield every line with the number of its row."""
         for line, number in zip(super().lines(), self._numbers, strict=True):
             yield line._replace(number=number)
 

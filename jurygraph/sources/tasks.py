@@ -257,7 +257,6 @@ class TaskSource:
         return None if entry is None else f"{self._tasks.unit} {entry.line}"
 
     def close(self) -> None:
-        """Close the files. May be called more than once."""
         self._resources.close()
 
     def __enter__(self) -> Self:
@@ -366,7 +365,6 @@ class TaskLines(TaskKeyedFile[TaskLine]):
 
     @property
     def ids(self) -> Collection[str]:
-        """The ids of all tasks."""
         return self._lines.keys()
 
 

@@ -34,7 +34,7 @@ from jurygraph.decision.recipe import RUBRIC
 from jurygraph.errors import GraphCycleError, GraphError, InputError
 from jurygraph.inference.clusters import ratio_interval
 from jurygraph.messages import shorten
-from jurygraph.runs.integrity.recomputation import group_table
+from jurygraph.runs.integrity.verification import group_table
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import ComponentSpec, Edge, Rubric, digest_of
 from jurygraph.schema.config import ExactInference

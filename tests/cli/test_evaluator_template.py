@@ -19,28 +19,24 @@ from jurygraph.sources import read_config
 from tests.cli.conftest import Command, traces
 from tests.models.judge_scripts import response_in
 from tests.models.server import Answer, reply_with, run_server
-from tests.rows import all_rows
 
 FILES = [
     "README.md",
     "jury.yaml",
-    "letters/__init__.py",
-    "letters/sentences.py",
-    "letters/warm.md",
-    "letters/warm.py",
-    "letters/words.py",
+    "plain_letters/__init__.py",
+    "plain_letters/warm.md",
     "pyproject.toml",
     "tasks.jsonl",
-    "tests/test_letters.py",
+    "tests/test_plain_letters.py",
 ]
-SCORES = {"parcel/kind": 1.5, "parcel/stiff": 0.0, "parcel/silent": 0.0, "refund/kind": 1.5, "refund/stiff": 1.1}
+SCORES = {"parcel/kind": 1.0, "parcel/stiff": 0.0, "parcel/silent": 0.0, "refund/kind": 1.0, "refund/stiff": 0.6}
 
 
 @pytest.fixture(autouse=True)
 def _restore_modules() -> Iterator[None]:
     registered = dict(REGISTERED)
     yield
-    for name in [name for name in sys.modules if name.partition(".")[0] == "letters"]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "plain_letters"]:
         del sys.modules[name]
     REGISTERED.clear()
     REGISTERED.update(registered)
@@ -61,48 +57,8 @@ def test_the_readme_names_every_file(folder: Path) -> None:
     assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == FILES
     readme = (folder / "README.md").read_text(encoding="utf-8")
     named = re.findall(r"^\| `([\w./]+)` \|", readme, flags=re.MULTILINE)
-    assert sorted(["README.md", "letters/__init__.py", *named]) == FILES
+    assert sorted(["README.md", *named]) == FILES
     assert read_config(folder / "jury.yaml").model == "none"
-
-
-def test_the_package_is_named_after_the_folder_everywhere(tmp_path: Path, run: Command) -> None:
-    folder = tmp_path / "My-Tone"
-    assert run("init", folder, "--template", "evaluator").code == 0
-    texts = {str(path.relative_to(folder)): path.read_text("utf-8") for path in folder.rglob("*") if path.is_file()}
-    assert sorted(texts) == sorted(name.replace("letters", "my_tone") for name in FILES)
-    assert not any("plain_letters" in text or "plain-letters" in text for text in texts.values())
-    assert tomllib.loads(texts["pyproject.toml"])["project"]["name"] == "jurygraph-my-tone"
-    assert "id: my_tone.warm" in texts["my_tone/warm.md"]
-
-
-@all_rows(
-    "name, message",
-    [
-        *(
-            (name, f"a module named {name.lower()!r} exists already")
-            for name in ("email", "NumPy", "jurygraph", "tests")
-        ),
-        *(
-            (name, "such as my-letters")
-            for name in ("2nd", "my.letters", "my letters", "class", "größe", "-", "letters-")
-        ),
-    ],
-)
-def test_a_folder_name_that_names_no_new_package_is_refused(
-    name: str, message: str, tmp_path: Path, run: Command
-) -> None:
-    ended = run("init", "--template", "evaluator", "--", tmp_path / name)
-    assert (ended.code, list(tmp_path.iterdir())) == (2, [])
-    assert message in ended.err
-
-
-def test_the_current_folder_names_the_package_too(
-    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "tones").mkdir()
-    monkeypatch.chdir(tmp_path / "tones")
-    assert run("init", ".", "--template", "evaluator").code == 0
-    assert (tmp_path / "tones" / "tones" / "__init__.py").is_file()
 
 
 def test_it_runs_without_a_model_and_warmth_is_not_judged(
@@ -111,10 +67,9 @@ def test_it_runs_without_a_model_and_warmth_is_not_judged(
     monkeypatch.chdir(folder)
     ended = run("score", "tasks.jsonl", "--out", "run")
     assert ended.code == 0, ended.err
-    assert "10 judged + 1 set by empty-response + 4 abstained + 0 failed" in ended.out
+    assert "5 judged + 1 set by empty-response + 4 abstained + 0 failed" in ended.out
     assert rewards(run, folder / "run") == pytest.approx(SCORES)
     explanation = run("explain", "run", "--response", "parcel/stiff").out
-    assert "1 of 1 sentences have more than 15 words" in explanation
     assert "stiff words: pursuant to" in explanation
 
 
@@ -132,7 +87,7 @@ def test_a_model_judges_warmth_with_a_quotation(folder: Path, run: Command) -> N
         ended = run("score", folder / "tasks.jsonl", "--out", folder / "judged", "--model", model)
         assert (ended.code, server.count) == (0, 4), ended.err
     traces_by_id = {trace["response_id"]: trace for trace in traces(run, folder / "judged")}
-    assert rewards(run, folder / "judged")["parcel/kind"] == pytest.approx(1.5 + 0.5 * 0.8)
+    assert rewards(run, folder / "judged")["parcel/kind"] == pytest.approx(1.0 + 0.5 * 0.8)
     (verdict,) = (one for one in traces_by_id["refund/kind"]["verdicts"] if one["evaluator"] == "warm")
     assert [(one["quote"], one["verified"]) for one in verdict["evidence"]] == [
         ("What a pity that the book came torn.", True)
@@ -147,14 +102,14 @@ def test_its_entry_points_are_the_evaluators_of_its_config(folder: Path, monkeyp
         name: EntryPoint(name, value, group).load() for group, own in groups.items() for name, value in own.items()
     }
     config = read_config(folder / "jury.yaml")
-    assert {use.use for use in (*config.evaluators, *config.derivers)} == set(points)
+    assert {use.use for use in config.evaluators} == set(points)
 
 
 @pytest.mark.exhaustive
 def test_its_own_tests_pass(folder: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert "6 passed" in done.stdout, done.stdout
+    assert "4 passed" in done.stdout, done.stdout
 
 
 @pytest.mark.exhaustive
@@ -171,7 +126,7 @@ def test_the_installed_package_is_found_by_its_entry_points_from_any_folder(fold
     done = subprocess.run(list(map(str, install)), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     elsewhere = tmp_path / "elsewhere"
-    (elsewhere / "letters").mkdir(parents=True)  # as in the folder that holds the project's
+    elsewhere.mkdir()
     for name in ("jury.yaml", "tasks.jsonl"):
         (elsewhere / name).write_text((folder / name).read_text(encoding="utf-8"), encoding="utf-8")
     script = "import sys; from jurygraph.cli import main; main(sys.argv[1:])"
@@ -184,4 +139,4 @@ def test_the_installed_package_is_found_by_its_entry_points_from_any_folder(fold
         check=False,
     )
     assert scored.returncode == 0, scored.stderr
-    assert "10 judged + 1 set by empty-response + 4 abstained + 0 failed" in scored.stdout
+    assert "5 judged + 1 set by empty-response + 4 abstained + 0 failed" in scored.stdout

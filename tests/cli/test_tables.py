@@ -6,22 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.cli.render.text import fit_widths, format_table
+from jurygraph.cli.render.text import format_table
 from jurygraph.display import format_number
-
-
-@given(st.lists(st.integers(1, 60), min_size=1, max_size=9), st.integers(0, 3), st.integers(40, 200))
-def test_columns_fit_into_a_line(widths: list[int], left: int, available: int) -> None:
-    left = min(left, len(widths))
-    fitted = fit_widths(widths, left, available)
-    numbers = widths[left : len(fitted)]
-    assert fitted[left:] == numbers, "numbers are never shortened"
-    assert all(fit == width or 4 <= fit < width for fit, width in zip(fitted, widths, strict=False))
-    if sum(widths) + 2 * (len(widths) - 1) <= available:
-        assert fitted == widths
-    elif 6 * left + sum(numbers[:1]) <= available:
-        assert sum(fitted) + 2 * (len(fitted) - 1) <= available
-    assert fit_widths(widths, left, None) == widths, "a pipe gets a table whole"
 
 
 def test_what_does_not_fit_on_a_terminal_follows_below(monkeypatch: pytest.MonkeyPatch) -> None:

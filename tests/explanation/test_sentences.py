@@ -9,9 +9,8 @@ from jurygraph.agents.registry import load_combiner
 from jurygraph.cli.render.trace import trace_lines
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.explanation import Explanation
+from jurygraph.explanation.points import Change, change_sentences
 from jurygraph.explanation.terms import ExplainedTrace
-from jurygraph.explanation.what_if import Change
-from jurygraph.explanation.what_if import to_sentences as what_if_sentences
 from jurygraph.schema import (
     RESPONSE_GATES,
     ComponentInput,
@@ -150,12 +149,12 @@ def test_the_ten_changes_that_gain_most_are_printed():
         return Change(kind="verdict", name="n", condition=condition, value=value, gain=value and value - 0.5)
 
     changes = [change(f"c{place} were met", 0.75) for place in range(12)]
-    assert list(what_if_sentences(changes))[-3:] == [
+    assert list(change_sentences(changes))[-3:] == [
         "If c9 were met: 0.75 (+0.25).",
         "... and 2 more (--json).",
         "12 of 12 single changes would raise it.",
     ]
-    assert next(what_if_sentences([change("d were 1", 0.50003)])) == "If d were 1: 0.5 (+0.00003)."
+    assert next(change_sentences([change("d were 1", 0.50003)])) == "If d were 1: 0.5 (+0.00003)."
 
 
 def test_a_loss_by_calibration_has_its_reason():

@@ -276,7 +276,6 @@ def _decide_sum(check: Check, items: Items) -> CheckResult:
 
 
 def _price(term: TermSpec, item: ListedItem) -> tuple[float, Sequence[str]]:
-    """Return the price of an item, or infinity and the columns that leave it unknown."""
     operands = {operand: item.number(operand) for operand in (term.column, term.times or 1.0, term.places)}
     lacking = [str(operand) for operand, number in operands.items() if number is None]
     if lacking:

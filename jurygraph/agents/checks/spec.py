@@ -82,7 +82,6 @@ class Test(FrozenModel):
 
     @cached_property
     def requirements(self) -> tuple[tuple[str, Any], ...]:
-        """Return the given requirements, each with what it expects."""
         return tuple((name, expected) for name, expected in self if expected is not None)
 
 

@@ -250,7 +250,6 @@ def describe_finding(finding: Finding) -> str:
 
 
 async def look_up(kind: ClaimsSpec, tables: Mapping[str, FactTable], data: Any) -> list[Finding]:
-    """Look up all claims of one kind."""
     claims = read_claims(kind, data)
     findings = [await _look_up_claim(claim, tables) for claim in claims]
     return findings if kind.merged is None else _merge(claims, findings, kind.merged)

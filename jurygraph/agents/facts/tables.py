@@ -303,7 +303,6 @@ class FactTable(ABC):
         return ()
 
     def key_of(self, values: Values) -> Key:
-        """Return a row's key, normalised."""
         return tuple(normalise(values.get(column)) for column in self.spec.key)
 
     def sort_rows(self, rows: Iterable[FactRow]) -> list[FactRow]:

@@ -215,7 +215,6 @@ def _read_right(line: str, plain: str, start: int, stop: int) -> _Side:
 
 
 def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None, bool]:
-    """Return the claimed and the exact value, and whether the claim holds."""
     claimed = _evaluate(right.tokens)
     try:
         exact = _evaluate(left.tokens)

@@ -10,8 +10,7 @@ from typing import Any
 
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import TAGS, Span, final_answer, is_in_order, ordered_steps, reference_answer
-from jurygraph.agents.maths.comparison import AnswerTooLong, EquivalencePool, Status, compare_numbers
-from jurygraph.agents.maths.quantities import required_unit
+from jurygraph.agents.maths.comparison import AnswerTooLong, EquivalencePool, Status, compare_numbers, required_unit
 from jurygraph.agents.roles import CodeEvaluator, Evaluator, EvaluatorInput
 from jurygraph.agents.worker_pool import WorkerDied, WorkFailed
 from jurygraph.messages import quote

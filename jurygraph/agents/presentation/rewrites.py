@@ -327,7 +327,6 @@ async def rewrite(
 async def _write(
     original: str, statements: Mapping[str, Statement], client: "JudgeClient", family: Rewriting, number: int
 ) -> tuple[str, str | None]:
-    """Return the text of a version, and the invariant that it breaks, if it breaks one."""
     ways = _FAMILIES[family].ways
     variables = {
         "response": original,

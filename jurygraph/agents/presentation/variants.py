@@ -124,7 +124,6 @@ def canonical_form(document: Document) -> str:
 
 
 def render(document: Document, layout: Layout = Layout()) -> str:  # noqa: B008 - an immutable tuple
-    """Return the text of a document."""
     blocks = []
     for section in document:
         heading = HEADINGS[section.kind][layout.headings.get(section.kind, 0)]

@@ -126,7 +126,6 @@ def _choose_unused_folder(dry_run: bool) -> Path:
 
 
 def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> ExitCode:
-    """Score or estimate, and print the result; return the exit code."""
     import asyncio
 
     import uvloop

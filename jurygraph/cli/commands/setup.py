@@ -1,19 +1,17 @@
 """`jurygraph init`, `doctor` and `preset`: a first project, what works on this machine, and ready-made configs."""
 
-import keyword
 import os
 import platform
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from importlib.metadata import Distribution, distribution, version
 from importlib.resources import as_file, files
-from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -22,10 +20,6 @@ from jurygraph.cli.jury_loading import jury_notes, locate_config_errors, open_ju
 from jurygraph.cli.options import AsJson, argument, choose_names, option
 from jurygraph.cli.render.text import escape_line, print_message, print_report, print_result
 from jurygraph.errors import InputError, JurygraphError
-from jurygraph.schema import Constraint, Criterion, Rubric, Stakeholder, Task, TaskDefaults
-
-if TYPE_CHECKING:
-    from jurygraph.jury import Jury
 
 _KEY_PATTERN = re.compile(r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|AWS_ACCESS_KEY_ID|JURYGRAPH_FENCE_KEY")
 
@@ -37,8 +31,7 @@ def init(
     """Create a small project that runs as it is.
 
     It has tasks.jsonl, jury.yaml, README.md, and the files that these need. The template judge has a table of answers
-    and a rubric, and needs a model. The package of the template evaluator is named after the folder: my-letters gives
-    the package my_letters.
+    and a rubric, and needs a model. The template evaluator is a package of your own evaluators.
 
     \b
     Example:
@@ -51,7 +44,7 @@ def init(
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists and was not overwritten; name another folder")
     with as_file(source / template) as content:
-        _copy(content, folder, _package_names(folder.resolve().name) if template == "evaluator" else {})
+        _copy(content, folder)
     for path in sorted(folder.iterdir()):
         print_result(str(path))
     tasks = f"{folder / 'tasks.jsonl'}"
@@ -61,32 +54,13 @@ def init(
     print_message(f"next: jurygraph score {tasks} --config {folder / 'jury.yaml'} --out {folder / 'run'}")
 
 
-def _package_names(folder: str) -> dict[str, str]:
-    """Return the replacements for the names of the template's package: as a module, and in pyproject.toml.
-
-    Raises InputError if the folder's name cannot be a package's.
-    """
-    module = folder.lower().replace("-", "_")
-    if not re.fullmatch("[a-z]([a-z0-9_]*[a-z0-9])?", module) or keyword.iskeyword(module):
-        raise InputError(f"{module!r} is not a valid package name; use letters, digits and hyphens, such as my-letters")
-    if module == "tests" or module in sys.stdlib_module_names or find_spec(module):
-        raise InputError(f"a module named {module!r} exists already; name another folder")
-    return {"plain_letters": module, "plain-letters": module.replace("_", "-")}
-
-
-def _copy(content: Path, folder: Path, names: Mapping[str, str]) -> None:
-    """Copy all files into a new folder; `names` are replaced in paths and texts."""
-
-    def replace_names(text: str) -> str:
-        for old, new in names.items():
-            text = text.replace(old, new)
-        return text
-
+def _copy(content: Path, folder: Path) -> None:
+    """Copy all files into a new folder, with the permissions of new files."""
     for path in content.rglob("*"):
         if path.is_file() and path.parent.name != "__pycache__":
-            target = folder / replace_names(str(path.relative_to(content)))
+            target = folder / path.relative_to(content)
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(replace_names(path.read_text(encoding="utf-8")), encoding="utf-8")
+            target.write_bytes(path.read_bytes())
 
 
 class SetupCheck(NamedTuple):
@@ -103,8 +77,8 @@ def doctor(
 ) -> None:
     """Check models, keys, extras and write access.
 
-    Keys are listed by name only. With --config, the config is loaded, its evaluators are opened, and an example task
-    with all fields is planned, with the config's `task_defaults`. Nothing is sent to a model.
+    Keys are listed by name only. With --config, the config is loaded and its evaluators are opened. Nothing is sent to
+    a model; `score --dry-run` also plans your tasks.
 
     Exit codes: 0 done; 2 the config cannot run.
 
@@ -147,13 +121,10 @@ def _run_checks(config: Path | None) -> Iterator[SetupCheck]:
 
 
 def _check_config(path: Path) -> Iterator[SetupCheck]:
-    from jurygraph.planner import Planner  # imported lazily: only needed with a config
-
     try:
         with open_jury(path) as jury, locate_config_errors(path):
             for evaluator in jury.evaluators.values():
                 evaluator.open()
-            jury.run(Planner(jury).aestimate_plan(_example_task(jury)))
             names = ", ".join(f"{e.name} {e.version}" for e in jury.evaluators.values())
             notes = jury_notes(jury)
     except (JurygraphError, OSError) as error:
@@ -161,33 +132,6 @@ def _check_config(path: Path) -> Iterator[SetupCheck]:
         return
     yield SetupCheck("config", True, f"{path.name}: {names}")
     yield from (SetupCheck("history", None, note) for note in notes)
-
-
-def _example_task(jury: "Jury") -> Task:
-    """Return an example task that has everything a recipe may use: the config's `task_defaults`, or else an example.
-
-    Without default reviewers, it has one whom all histories have. Its criteria and people include those that inputs of
-    components name.
-    """
-    known = [set(one.known_reviewers) for one in jury.evaluators.values() if one.known_reviewers]
-    reviewers = sorted(set.intersection(*known)) if known else ["reviewer"]
-    constraint = Constraint(id="brief", text="The answer is brief.", kind="hard")
-    inputs = (one for component in jury.config.components.values() for one in component.inputs.values())
-    members = {one.verdicts_of.partition("@")[2] for one in inputs} - {""}  # of questions such as criteria@polite
-    names = sorted(members | {"one", "two"})
-    criteria = tuple(Criterion(id=name, text=f"The answer is correct ({name}).", weight=1.0) for name in names)
-    people = tuple(jury.config.weights.fixed) or names
-    example = Task(
-        id="example",
-        query="What is one half?",
-        reference="1/2",
-        stakeholders=tuple(Stakeholder(id=name, constraints=(constraint,)) for name in people),
-        rubric=Rubric(criteria=criteria),
-        reviewers=tuple(reviewers[:1]),
-    )
-    defaults = jury.config.task_defaults
-    parts = {name: part for name in TaskDefaults.model_fields if (part := getattr(defaults, name))}
-    return example.model_copy(update=parts)
 
 
 def preset(

@@ -211,7 +211,7 @@ def export(
 
 
 def _write_bundle(run: Run, path: Path, traces: Iterable[bytes]) -> None:
-    from jurygraph.runs.integrity.bundle import export_bundle  # lazily: it loads LangGraph
+    from jurygraph.runs.integrity.verification import export_bundle  # lazily: it loads LangGraph
 
     export_bundle(run, path, traces)
 

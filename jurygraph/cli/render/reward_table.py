@@ -29,7 +29,6 @@ class _Column(NamedTuple):
     is_text: bool = False
 
     def cell(self, one: TraceOutline) -> str:
-        """Return the cell of a response."""
         value = self.value(one)
         if isinstance(value, tuple):
             return format_component(*value)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 def result_lines(summary: "Summary") -> list[str]:
-    """Return rewards by agent, counts of verdicts by status, and sources of replies."""
     rows = [
         [row.agent or "(no agent)", row.responses, _format_mean(row), row.coverage, row.ok, row.degraded, row.failed]
         for row in summary.agents.values()

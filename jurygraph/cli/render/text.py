@@ -7,14 +7,14 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import typer
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.streams import current_redactor
@@ -45,7 +45,6 @@ def escape_lines(text: str) -> str:
 
 
 def shell_quote(value: object) -> str:
-    """Quote a path or id for use in a shell command."""
     from jurygraph.runs.store.folder import shell_quote
 
     return shell_quote(value) if isinstance(value, Path) else shlex.quote(str(value))
@@ -83,7 +82,6 @@ _BATCH = 500
 
 
 def print_message(line: str) -> None:
-    """Print a message without secrets to standard error."""
     typer.echo(escape_line(current_redactor().redact_text(line)), err=True)
 
 
@@ -127,16 +125,23 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[object]], left: 
     Floats have `digits` decimals, and None is a dash. Columns that do not fit on the terminal follow below, after the
     first `left` columns once more.
     """
-    cells = (
-        [format_number(cell, digits) if cell is None or isinstance(cell, float) else str(cell) for cell in row]
+    shown = [
+        [format_number(one, digits) if one is None or isinstance(one, float) else str(one) for one in row]
         for row in rows
-    )
-    return list(_table_lines([_visible_cells(column) for column in zip(header, *cells, strict=True)], left))
+    ]
+    return list(_table_lines([list(map(escape_line, column)) for column in zip(header, *shown, strict=True)], left))
 
 
 def _table_lines(columns: Sequence[Sequence[str]], left: int) -> Iterator[str]:
-    widths = fit_widths(list(map(_width, columns)), left, terminal_width())
-    head, *body = _align(columns[: len(widths)], widths, left)
+    available = terminal_width()
+    widths = [max(map(cell_len, column)) for column in columns]
+    while available is not None and len(widths) > left + 1 and sum(widths) + 2 * (len(widths) - 1) > available:
+        widths.pop()
+    padded = []
+    for place, (cells, width) in enumerate(zip(columns, widths, strict=False)):
+        gaps = (" " * (width - cell_len(cell)) for cell in cells)
+        padded.append([cell + gap if place < left else gap + cell for cell, gap in zip(cells, gaps, strict=True)])
+    head, *body = ("  ".join(row).rstrip() for row in zip(*padded, strict=True))
     yield from (head, "  ".join("─" * width for width in widths), *body)
     if rest := columns[len(widths) :]:
         yield ""
@@ -148,57 +153,6 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
 
 
-def fit_widths(widths: Sequence[int], left: int, available: int | None) -> list[int]:
-    """Return the widths of the columns that fit into a line of `available` cells; None is no limit.
-
-    The widest of the first `left` columns, texts, are shortened to 20 cells. Then columns are removed from the right,
-    but not the first after the texts, and at last the texts are shortened to 4 cells.
-    """
-    fitted = list(widths)
-    while available is not None and sum(fitted) + 2 * (len(fitted) - 1) > available:
-        widest = max(fitted[:left], default=0)
-        has_one_number = len(fitted) <= left + 1
-        if widest > 20 or (has_one_number and widest > 4):
-            fitted[fitted.index(widest)] -= 1
-        elif has_one_number:
-            break
-        else:
-            fitted.pop()
-    return fitted
-
-
 def omission_line(total: int, most: int | None) -> list[str]:
     """Return a line that counts the entries after the first `most`, if there are more."""
     return [f"... and {total - most} more (--json)"] if most is not None and total > most else []
-
-
-def _visible_cells(cells: Sequence[str]) -> Sequence[str]:
-    text = "".join(cells)
-    if text.isascii() and text.isprintable():  # one check for the whole column
-        return cells
-    return list(map(escape_line, cells))
-
-
-def _width(cells: Sequence[str]) -> int:
-    return max(map(_length_function(cells), cells))
-
-
-def _length_function(cells: Sequence[str]) -> Callable[[str], int]:
-    return len if "".join(cells).isascii() else cell_len
-
-
-def _align(columns: Sequence[Sequence[str]], widths: Sequence[int], left: int) -> Iterator[str]:
-    """Return a line for each row; the first `left` columns are aligned to the left, the others to the right."""
-    padded = []
-    for place, (cells, width) in enumerate(zip(columns, widths, strict=True)):
-        length = _length_function(cells)
-        cells = [cell if length(cell) <= width else _cut_middle(cell, width) for cell in cells]
-        gaps = (" " * (width - length(cell)) for cell in cells)
-        padded.append([cell + gap if place < left else gap + cell for cell, gap in zip(cells, gaps, strict=True)])
-    return ("  ".join(row).rstrip() for row in zip(*padded, strict=True))
-
-
-def _cut_middle(text: str, width: int) -> str:
-    """Return both ends of a text, in this many cells: the end of an id often says more than its beginning."""
-    end = (width - 1) // 2
-    return f"{set_cell_size(text, width - 1 - end)}…{set_cell_size(text[::-1], end)[::-1]}"

@@ -189,14 +189,10 @@ def _contrast_lines(trace: Trace, one: ExplainedTerm) -> Iterator[str]:
     if names:
         correct = sum(margin is not None and margin > 0.0 for margin in margins)
         yield f"{one.term.name}: {correct} of {len(names)} contrasts score less than the response"
-    for name, margin in zip(names, margins, strict=True):
+    missed = [name for name, margin in zip(names, margins, strict=True) if margin is not None and margin <= 0.0]
+    for name in missed:
         edit = edits[name] if isinstance(edits[name], Mapping) else {}
-        described = f"{name} ({edit.get('says', edit.get('kind', 'an edit'))})"
-        if margin is None:
-            yield f"not ranked: {described} was not judged"
-        elif margin <= 0.0:
-            more = "the same as" if margin == 0.0 else f"{-margin:.4f} more than"
-            yield f"ranked incorrectly: {described} scores {more} the response"
+        yield f"ranked incorrectly: {name} ({edit.get('says', edit.get('kind', 'an edit'))})"
 
 
 def _vote_lines(explained: ExplainedTrace, term: ExplainedTerm) -> Iterator[str]:
@@ -296,7 +292,6 @@ def _describe_failure(failure: Failure, reason: str = "") -> str:
 
 
 def verdict_lines(verdicts: Sequence[RecordedVerdict]) -> Iterator[str]:
-    """Yield every field of the verdicts on a question."""
     for number, verdict in enumerate(verdicts, start=1):
         yield f"verdict {number} of {len(verdicts)}"
         if is_erased(verdict):

@@ -142,7 +142,6 @@ class _Verifier:
         self._is_run_missing = [run, *origins][-1].header.branch is not None
 
     async def verify_group(self, group: Record, scored: list[ScoredResponse]) -> Mapping[str, int]:
-        """Return the counts of a group."""
         run = self._run
         stored = [item.trace for item in scored]
         task = run.task(group.key)
@@ -265,7 +264,6 @@ class _Verifier:
 
 
 def _own_verdicts(trace: Trace) -> Iterator[tuple[VerdictKey, RecordedVerdict]]:
-    """Yield a trace's own verdicts, by their keys."""
     for verdict in trace.verdicts:
         if verdict.about == trace.response_id:
             yield verdict.key, verdict

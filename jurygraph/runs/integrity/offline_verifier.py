@@ -51,7 +51,6 @@ def sha256(content: bytes) -> str:
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, bytes, Any]]:
-    """Yield the place, the bytes and the content of every line."""
     with at_place(path.name), path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             with at_place(f"line {number}"):
@@ -60,7 +59,6 @@ def read_lines(path: Path) -> Iterator[tuple[str, bytes, Any]]:
 
 
 def read_canonical(path: Path, length: int) -> Iterator[dict[str, Any]]:
-    """Yield the objects in a file that jurygraph wrote, each with as many fields."""
     for place, line, content in read_lines(path):
         with at_place(place):
             require(canonical_json(content) + b"\n" == line and len(content) == length, "is not as jurygraph writes it")
@@ -185,7 +183,6 @@ class Ledger(Chain):
 
 
 def read_base(folder: Path, origin: dict[str, Any]) -> Ledger:
-    """Return the run whose verdicts a re-scored run refers to."""
     with at_place("base"):
         base = Ledger(folder)
         is_same_run = (base.run["key"], base.links[origin["records"]].hex()) == (origin["run"], origin["head"])

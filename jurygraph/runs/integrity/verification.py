@@ -3,33 +3,87 @@
 A closed run that was verified can be sealed: an Ed25519 signature of its number of records and the link of the last
 one, in seal.json. It covers every record up to that one. A later erasure and its record do not break the seal, but they
 are not signed: where a signer is expected, such a run is refused until it is sealed again.
-"""
+
+A bundle is one zip file that can be checked without jurygraph:
+
+    records.jsonl   one record per line: seq, kind, key, at, body (the string whose hash is chained), link (hexadecimal)
+    texts.jsonl     one text per line: id, salt (hexadecimal), content
+    config.yaml     as in the run's folder
+    seal.txt, seal.sig   the signed bytes of a seal, and their Ed25519 signature
+    traces.jsonl    every trace in full
+    base/           records and texts of the run whose verdicts a re-scored run refers to
+    verify.py       `offline_verifier`
+
+Lines are canonical JSON. The same run gives the same bytes, given the same zlib."""
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from types import SimpleNamespace
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from pydantic import Field, StringConstraints, ValidationError
 
+from jurygraph.decision.combiners import Combiners
+from jurygraph.decision.decide import reward_rows_of_each
+from jurygraph.decision.table import ABSENT, VerdictTable, build_table, dropped_questions
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
+from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.offline_verifier import Chain, VerificationError
-from jurygraph.runs.integrity.recomputation import recompute_rewards, recompute_statistics
-from jurygraph.runs.outline import StoredGroup, read_groups
+from jurygraph.runs.outline import StoredGroup, TraceOutline, group_verdicts, read_groups
 from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store import folder as run_folder
-from jurygraph.runs.store.atomic_files import write_atomically
+from jurygraph.runs.store.atomic_files import open_replacement, write_atomically
 from jurygraph.runs.store.header import changes, format_value
-from jurygraph.runs.store.ledger import Record, record_label
-from jurygraph.schema import FrozenModel, canonical_json
+from jurygraph.runs.store.ledger import Ledger, Record, Text, record_label
+from jurygraph.runs.store.packing import Body, pack_reward
+from jurygraph.schema import Decision, FrozenModel, SurveyOutline, Trace, canonical_json
+from jurygraph.schema.trace import group_statistics
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+
+_BATCH_GROUPS = 64
+
+
+def group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> VerdictTable:
+    """Return the table of a task's whole group: one row per response, sorted by id.
+
+    Questions that the run's decision dropped for the group are marked as absent.
+    """
+    names = sorted(trace.response_id for trace in traces)
+    verdicts = list(chain.from_iterable(trace.verdicts for trace in traces))
+    table = build_table(run.survey_outline_of(task_id).questions, names, verdicts)
+    return table.with_outcome(dropped_questions(run.decision_of(task_id), table), ABSENT)
+
+
+def recompute_statistics(group: StoredGroup, outline: SurveyOutline) -> dict[str, Any]:
+    names = [question.id for question in outline.questions]
+    verdicts = [v for trace in group.traces for v in trace.body["verdicts"] if not v.get("superseded")]
+    scored = ((names[v["question"]], v.get("score")) for v in verdicts)
+    return group_statistics(outline.questions, scored)
+
+
+def recompute_rewards(
+    run: Run, groups: Iterable[StoredGroup], decision_of: Callable[[StoredGroup], Decision], combiners: Combiners
+) -> Iterator[tuple[TraceOutline, Body]]:
+    """Yield every trace with its reward, packed, as recomputed from its verdicts under the decision of its group."""
+    remaining = iter(groups)
+    while batch := list(islice(remaining, _BATCH_GROUPS)):
+        stored = [group_verdicts(run, group, decision_of(group)) for group in batch]
+        for group, rows in zip(batch, reward_rows_of_each(stored, combiners), strict=True):
+            if isinstance(rows, Exception):
+                raise rows
+            yield from zip(group.traces, map(pack_reward, rows), strict=True)
+
 
 _REPORT_STEP = 100
 
@@ -175,7 +229,6 @@ class Seal(FrozenModel):
 
     @property
     def to_bytes(self) -> bytes:
-        """Return the bytes of seal.json."""
         return canonical_json(self.model_dump(mode="json")) + b"\n"
 
 
@@ -300,3 +353,70 @@ def _load_key(path: Path) -> object:
         with suppress(TypeError, ValueError, UnsupportedAlgorithm):  # such as one that is encrypted
             return load(content)
     return None
+
+
+Member = tuple[str, Iterable[bytes]]
+
+README = b"""\
+How to check this bundle: python3 verify.py in the unpacked folder, or python3 verify.py bundle.zip (Python 3.8, alone).
+Whoever has reason to doubt verify.py as well takes jurygraph's own runs/integrity/offline_verifier.py: it is that file.
+Proved: records and texts are those of the head that it prints, rewards follow from their terms, and traces.jsonl shows
+these rewards. All can be forged, except a head that you know (--expect-head), or
+a seal: verify.py prints the command that checks its signature.
+Not here: prompts and replies of what a branch reused; they are in the run that it was branched from: export that too.
+Not proved: that verdicts lead to the terms (jurygraph verify); the rest of traces.jsonl; that texts are true.
+"""
+
+
+def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
+    """Write a run, in its state when it was opened, completely or not at all; `traces` are the lines of its traces.
+
+    An erasure in the run meanwhile gives a bundle that does not verify: write it again. Raises `InputError` where
+    `output` exists and is not a file, and `TraceMismatch` where a text is not UTF-8.
+    """
+    if output.exists() and not output.is_file():
+        raise InputError(f"{output}: exists and is not a file; name another file for the bundle")
+    with open_replacement(output) as replacement, replacement.open("r+b") as file:
+        # without its method `tell`, the zip file is streamed: the sizes of a member follow it
+        stream = cast("IO[bytes]", SimpleNamespace(write=file.write, flush=file.flush))
+        with ZipFile(stream, "w") as archive:
+            for name, content in _members(run, traces):
+                entry = ZipInfo(name)  # without information about the time and machine of its creation
+                entry.compress_type = ZIP_DEFLATED
+                entry.create_system = 3  # Unix on every platform, for identical bytes
+                entry.external_attr = 0o644 << 16
+                with archive.open(entry, "w", force_zip64=True) as member:
+                    member.writelines(content)
+
+
+def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:
+    yield "README.txt", [README]
+    yield "verify.py", [Path(offline_verifier.__file__).read_bytes()]
+    yield run_folder.CONFIG, [(run.folder / run_folder.CONFIG).read_bytes()]
+    seal = read_seal(run.folder)
+    if seal is not None:
+        yield "seal.txt", [seal.signed_bytes]
+        yield "seal.sig", [bytes.fromhex(seal.signature)]
+    yield from _ledger_members(run.ledger, run.ledger.count)
+    if run.base is not None and run.last_base_record is not None:
+        ledger = run.base.ledger
+        # to the last erasure, if it comes later, because it explains missing texts
+        later = (record.seq for record in ledger.records("erasure", after=run.last_base_record))
+        members = _ledger_members(ledger, max(later, default=run.last_base_record))
+        for name, content in members:
+            yield f"base/{name}", content
+    yield "traces.jsonl", traces
+
+
+def _ledger_members(ledger: Ledger, last: int) -> Iterator[Member]:
+    records = ({**record._asdict(), "link": record.link.hex()} for record in ledger.records(up_to=last))
+    yield "records.jsonl", (canonical_json(record) + b"\n" for record in records)
+    yield "texts.jsonl", (_text_line(text, ledger) for text in ledger.stored_texts(1, last))
+
+
+def _text_line(text: Text, ledger: Ledger) -> bytes:
+    try:
+        line = {"id": text.id, "salt": text.salt.hex(), "content": text.content.decode()}
+    except UnicodeDecodeError:
+        raise TraceMismatch(f"{ledger.path}, text {text.id}: is not UTF-8; it has been changed") from None
+    return canonical_json(line) + b"\n"

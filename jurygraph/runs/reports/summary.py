@@ -186,7 +186,6 @@ class Bill:
             self.tallies[source].add(0.0 if is_free else call.cost)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the bill as a JSON object."""
         models = {name: bill.to_json() for name, bill in sorted(self.models.items())}
         content: dict[str, Any] = {source: tally.to_json() for source, tally in self.tallies.items()}
         return {**content, "models": models} if models else content
@@ -306,7 +305,6 @@ class AgentRow:
     coverages: "array[float]" = field(default_factory=lambda: array("d"), repr=False)
 
     def add(self, value: float | None, status: str, coverage: float) -> None:
-        """Count one response and its reward."""
         self.responses += 1
         self.coverages.append(coverage)
         setattr(self, status, getattr(self, status) + 1)
@@ -315,7 +313,6 @@ class AgentRow:
 
     @property
     def scored(self) -> int:
-        """Return the number of rewards that did not fail."""
         return len(self.values)
 
     @property
@@ -329,7 +326,6 @@ class AgentRow:
         return fsum(self.coverages) / self.responses
 
     def to_json(self) -> dict[str, Any]:
-        """Return the row as a JSON object."""
         names = ("agent", "responses", "scored", "ok", "degraded", "failed", "mean", "coverage")
         return {name: getattr(self, name) for name in names}
 
@@ -393,7 +389,6 @@ class JudgedParts:
         self._number_failed = 0
 
     def add(self, reward: Content, components: Sequence[str]) -> None:
-        """Add a stored reward, whose components have these names."""
         has_failed = reward["value"] is None
         self._number_failed += has_failed
         values = self._failed if has_failed else self._others
@@ -503,7 +498,6 @@ class Summary:
 
     @property
     def agents(self) -> dict[str | None, AgentRow]:
-        """Return the row of each agent."""
         return {
             agent: self._agents[agent] for agent in sorted(self._agents, key=lambda name: (name is None, name or ""))
         }
@@ -515,7 +509,6 @@ class Summary:
 
     @property
     def left_out(self) -> FailedRewards:
-        """Return what the means leave out."""
         return self._parts.failed
 
     @property
@@ -540,7 +533,6 @@ class Summary:
 
     @property
     def failures(self) -> list[FailureRow]:
-        """Return the failure rows, the most frequent first."""
         return sorted(self._failures.values(), key=lambda row: (-row.verdicts, row.cause, row.kind))
 
     @property
@@ -559,7 +551,6 @@ class Summary:
         return self.infrastructure_failures / self.verdicts if self.verdicts else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Return the summary as a JSON object."""
         counts = {
             "judged": self.judged,
             "gated": self.gated.total(),

@@ -19,7 +19,6 @@ SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs", "judges", "escalate"}
 
 @contextmanager
 def open_reused_run(folder: Path | None, jury: Jury) -> Iterator["ReusedRun | None"]:
-    """Open the run from which a jury reuses verdicts; None without one."""
     if folder is None:
         yield None
         return
@@ -58,7 +57,6 @@ class ReusedRun:
         return owner in self._asking_model and judge in self._changed_models
 
     def find_reusable_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> ReusedResults:
-        """Return the reusable verdicts, material and calls of a task's group."""
         if self.run.ledger.find("group", task.id) is None or self.run.task_content(task.id) is None:
             return NO_REUSED_RESULTS
         old_digests = input_digests(self.run.plan_of(task.id).survey)

@@ -65,7 +65,6 @@ class _Erasure:
         self._forms = self._searched_forms()
 
     def erase(self, reason: str) -> ErasureResult:
-        """Erase the texts, in the run and outside, and record it."""
         ledger = self._ledger
         copies, tasks = self._find_copies()
         erased = sorted({*self._own, *copies})

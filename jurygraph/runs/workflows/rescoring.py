@@ -27,7 +27,7 @@ from jurygraph.decision.table import build_table
 from jurygraph.decision.weighting import refuse_unknown_stakeholders, weigh_stakeholders
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.judges.panel import ConsensusOfJudges, judge_name, level_values, nearest_level, to_confusions
-from jurygraph.runs.integrity.recomputation import recompute_rewards
+from jurygraph.runs.integrity.verification import recompute_rewards
 from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups
 from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store.folder import relative_folder, shell_quote
@@ -108,7 +108,6 @@ def _refuse_new_names(before: Config, config: Config, decisions: Iterable[Decisi
 
 
 def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[Draft]:
-    """Yield the record of each task, and that of each decision before the first task that uses it."""
     written: set[str] = set()
     for task_id, decision in by_task.items():
         if decision.digest not in written:
@@ -120,7 +119,6 @@ def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[Draft]:
 def _trace_drafts(
     rewards: Iterator[tuple[TraceOutline, Body]], values: list[tuple[float | None, float | None]]
 ) -> Iterator[Draft]:
-    """Yield the record of each trace, and append its rewards before and after to `values`."""
     for trace, reward in rewards:
         values.append((trace.reward["value"], reward["value"]))
         yield Draft("trace", trace.response_id, {"base": trace.record.seq, "reward": reward})

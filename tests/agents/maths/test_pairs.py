@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Jury, Response, Task
-from jurygraph.agents.maths.comparison import EquivalencePool, compare
-from jurygraph.agents.maths.quantities import required_unit
+from jurygraph.agents.maths.comparison import EquivalencePool, compare, required_unit
 from jurygraph.errors import TimeLimitExceeded
 from tests.rows import all_rows
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.maths.quantities import (
+from jurygraph.agents.maths.comparison import (
     Reading,
     are_equal_numbers,
     claimed_expressions,

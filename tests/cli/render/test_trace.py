@@ -235,7 +235,7 @@ def test_contrasts_that_were_ranked_incorrectly_are_listed_with_their_edits(tmp_
     assert run("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
     text = run("show", tmp_path / "run", "--response", "right").out
     assert "enhanced: 1 of 3 contrasts score less than the response" in text
-    assert "ranked incorrectly: ~number-1 (3*4 is 12, not 13) scores the same as the response" in text
+    assert "ranked incorrectly: ~number-1 (3*4 is 12, not 13)" in text
     assert "ranked incorrectly: ~step-1" in text
     assert "~answer-1 (" not in text
     (line,) = (

@@ -12,7 +12,7 @@ import pytest
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.export import export_jsonl
 from jurygraph.runs.integrity import offline_verifier
-from jurygraph.runs.integrity.bundle import export_bundle
+from jurygraph.runs.integrity.verification import export_bundle
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, rescore_run, score, write_tasks

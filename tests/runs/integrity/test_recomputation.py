@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.runs.integrity import recomputation
-from jurygraph.runs.integrity.recomputation import recompute_rewards, recompute_statistics
+from jurygraph.runs.integrity.verification import recompute_rewards, recompute_statistics
 from jurygraph.runs.outline import read_groups
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
@@ -33,7 +32,7 @@ def test_recomputed_rewards_equal_the_stored_ones(request: Any, name: str) -> No
 
 @pytest.mark.parametrize("groups", [1, 3, 4096])
 def test_the_batch_size_changes_no_bit(plain: Path, monkeypatch: pytest.MonkeyPatch, groups: int) -> None:
-    monkeypatch.setattr(recomputation, "_BATCH_GROUPS", groups)
+    monkeypatch.setattr("jurygraph.runs.integrity.verification._BATCH_GROUPS", groups)
     run = Run.open(plain)
     assert recompute(run) == stored_rewards(run)
 
