@@ -19,12 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.figure import Figure, at_most
+from benchmarks.simulation.processes import run_each
 from benchmarks.simulation.responses import KINDS, Design, Kind, decisions, differences
-from jurygraph.aggregation.consensus.resampling import run_each
 from jurygraph.arrays import Bools, Floats
-from jurygraph.inference.clusters import ratio_interval
-from jurygraph.inference.equivalence import ONE_SIDED, no_worse_p
-from jurygraph.inference.shares import share_interval, wilson
+from jurygraph.inference.clusters import ONE_SIDED, no_worse_p, ratio_interval, share_interval, wilson
 from jurygraph.inference.sign_flips import FLIPS, sign_flip_p
 
 JOBS = os.cpu_count() or 1

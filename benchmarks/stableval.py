@@ -1,4 +1,4 @@
-"""STABLEVAL: its synthetic tables and ours, small panels, calibration, coverage, and speed compared with crowd-kit.
+"""STABLEVAL: its synthetic tables and propositions, small panels, calibration, coverage, and speed next to crowd-kit.
 
 The tables are of 20 seeds of ours where the paper's are of 100 of its own: the slow tests hold all to four standard
 errors at 100. Small panels are of 200, calibration of 40, coverage of 16, with 50 refits each.
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, get_args
@@ -24,11 +25,13 @@ from benchmarks.simulation.calibration import measure_calibration
 from benchmarks.simulation.coverage import CoverageSettings, coverage
 from benchmarks.simulation.method_figures import MethodFigures
 from benchmarks.simulation.panels import PANELS, Panel, Prior, setting, small_panels
+from benchmarks.simulation.propositions import MODEL, SIZES, measure_shifts
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
+from jurygraph.aggregation.consensus.fitting import METHODS
 from jurygraph.arrays import Floats, Ints
 from jurygraph.studies import simulate
-from jurygraph.studies.simulate import ByMethod, Setting, Sweep
+from jurygraph.studies.simulate import Setting, SimulatedMean, Sweep
 
 ROOT = Path(__file__).resolve().parents[1]
 MTBENCH = ROOT / "examples" / "consensus" / "mtbench.csv.gz"
@@ -37,6 +40,7 @@ JOBS = os.cpu_count() or 1
 
 TABLES = {"mse": ("Table 4, MSE", "e-3"), "accuracy": ("Table 6", "% in order"), "tau_b": ("Table 7", "tau_b")}
 SEEDS, SEED = 20, 2000
+SHIFT_SEEDS = 10
 PANEL_SEEDS = range(200)
 CALIBRATED_SEEDS = range(2000, 2040)
 COVERED_SEEDS = range(2000, 2016)
@@ -61,6 +65,7 @@ def measure() -> list[Figure]:
     """Times are of CPU, and ratios of one run; only the stability's is wall time."""
     return [
         *_tables(),
+        *_propositions(),
         *_panels(),
         *_calibration(),
         *_coverage(),
@@ -71,15 +76,24 @@ def measure() -> list[Figure]:
 
 
 def _tables() -> Iterator[Figure]:
-    report = simulate.report(get_args(Sweep), range(SEED, SEED + SEEDS), JOBS)
+    report = simulate.report(get_args(Sweep), range(SEED, SEED + SEEDS))
     for figure, (table, unit) in TABLES.items():
         for row in report.figures["recovery"]:
             yield from _compare_with_paper(f"{table}: {row['name']}", row[figure], unit)
 
 
-def _compare_with_paper(name: str, means: ByMethod, unit: str) -> Iterator[Figure]:
+def _compare_with_paper(name: str, means: Mapping[str, SimulatedMean], unit: str) -> Iterator[Figure]:
     for method, one in means.items():
         yield Figure(f"{name}, {method}", one.mean, unit, f"paper {one.paper}")
+
+
+def _propositions() -> Iterator[Figure]:
+    for items in SIZES:
+        found = measure_shifts(replace(MODEL, items=items), range(SHIFT_SEEDS), JOBS)
+        for place, method in enumerate(METHODS):
+            same = float((found.tau_b[..., place] > 1.0 - 1e-9).mean())
+            name = f"{items} items, 70 % of annotators, {method}: largest change of a score"
+            yield Figure(name, float(found.shift[..., place].mean()), "", f"same order in {same:.1%}")
 
 
 def _panels() -> Iterator[Figure]:

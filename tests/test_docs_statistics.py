@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.inference.clusters import Estimate
-from jurygraph.inference.equivalence import detectable_difference
-from jurygraph.inference.shares import wilson
+from jurygraph.inference.clusters import Estimate, detectable_difference, wilson
 
 PAGE = (Path(__file__).parent.parent / "docs" / "statistics.md").read_text(encoding="utf-8")
 

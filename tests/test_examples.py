@@ -30,8 +30,8 @@ from jurygraph.schema import CallsConfig
 from jurygraph.sources import read_config, read_tasks
 from jurygraph.sources.ratings import read_ratings, read_texts
 from jurygraph.studies.agreement import read_parts
-from jurygraph.studies.reviewers.baselines import NO_MODEL, OWN, PEERS, predict, texts_of
-from jurygraph.studies.reviewers.report import report as compare_judges
+from jurygraph.studies.reviewers import NO_MODEL, OWN, PEERS, predict, texts_of
+from jurygraph.studies.reviewers import report as compare_judges
 from tests.agents.extraction.extractor import fenced_text, read_perfectly, reader_script
 from tests.command import run_command
 from tests.judges.few_shot.reviewers import by_examples, without_examples

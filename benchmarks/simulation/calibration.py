@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.simulation.processes import run_each
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus.resampling import run_each
 from jurygraph.arrays import Floats, Ints
 from jurygraph.studies.simulate import CLASSES, Setting, stableval
 

@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.simulation.method_figures import MethodFigures
+from benchmarks.simulation.processes import run_each
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Credited
-from jurygraph.aggregation.consensus.resampling import run_each, tau_b
+from jurygraph.aggregation.consensus.fitting import tau_b
 from jurygraph.arrays import Floats
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate import CLASSES, Setting, SimulatedEvaluation, stableval

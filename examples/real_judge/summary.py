@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from jurygraph import Jury
-from jurygraph.inference.shares import share_interval
+from jurygraph.inference.clusters import share_interval
 from jurygraph.models.recording import read_recording
 from jurygraph.models.request import Reply
 from jurygraph.sources import read_config, read_tasks

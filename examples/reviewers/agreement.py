@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from jurygraph.aggregation.agreement import cohen_kappa, kappa_interval, strict_majority
-from jurygraph.inference.shares import share_interval
+from jurygraph.inference.clusters import share_interval
 
 FOLDER = Path(__file__).parent
 RATINGS, INSTRUCTIONS = FOLDER / "pandalm" / "ratings.csv.gz", FOLDER / "ratings.csv.gz"

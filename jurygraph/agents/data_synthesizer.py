@@ -21,11 +21,10 @@ import numpy as np
 from pydantic import Field, create_model
 
 from jurygraph import aggregation
-from jurygraph.agents.ask import shared_prompt_variables
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
 from jurygraph.agents.maths.comparison import Reading, are_equal_numbers, compare_plainly, parse_answer
-from jurygraph.agents.roles import Deriver, DeriverInput
+from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
 from jurygraph.arrays import Bools, Floats
 from jurygraph.concurrency import each_answered
 from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix

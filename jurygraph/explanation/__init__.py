@@ -18,9 +18,9 @@ from jurygraph.explanation.points import (
     to_sentences,
 )
 from jurygraph.explanation.terms import ExplainedTrace
-from jurygraph.messages import require_type
-from jurygraph.safety.text_folding import escape_hidden
+from jurygraph.messages import escape_hidden
 from jurygraph.schema import ComponentSpec, Decision, Plan, Question, Trace
+from jurygraph.schema.frozen_model import require_type
 
 
 class Explanation(Displayed):

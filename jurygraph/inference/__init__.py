@@ -1,10 +1,8 @@
 """Statistical inference for studies and comparisons: arrays in, figures out. Nothing here decides a reward.
 
-    clusters      intervals of means and ratios over tasks whose responses belong together (CR3), of means with known
-                  bounds for few tasks, too; resamples of whole clusters
-    shares        intervals of proportions, plain and over tasks (Wilson)
+    clusters      intervals of means, ratios (CR3) and proportions (Wilson) over tasks whose responses belong together;
+                  non-inferiority, and the difference that a design can detect; resamples of whole clusters
     sign_flips    paired tests that flip whole tasks, exact where that is feasible; p-values for many tests (Holm)
-    equivalence   non-inferiority, and the difference that a design can detect
     agreement     Cohen's kappa and Krippendorff's alpha with intervals; overlap of what two raters rate high
     corrected     means of people's labels by few labels and many verdicts (PPI++, Rogan-Gladen)
     variance      variance by level: tasks, responses, samples; correlation within a task; reliability of means

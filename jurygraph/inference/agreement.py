@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Bools, Floats, Ints, as_ratings
-from jurygraph.inference.clusters import Estimate, jackknife_interval, t_quantile
-from jurygraph.inference.shares import wilson
+from jurygraph.inference.clusters import Estimate, jackknife_interval, t_quantile, wilson
 
 AlphaLevel = Literal["nominal", "ordinal", "interval"]
 """What the distance of two ratings means: different or not, the ranks between them, or their difference."""

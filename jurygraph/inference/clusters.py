@@ -1,4 +1,4 @@
-"""Intervals of means and ratios over clusters, such as tasks with all their responses.
+"""Intervals of means, ratios and proportions over clusters, such as tasks with all their responses.
 
 The variance is the cluster jackknife, known as CR3 or CV3 (Bell & McCaffrey 2002; MacKinnon, Nielsen & Webb 2023),
 
@@ -8,10 +8,11 @@ and the interval is θ ± t · √V with G - 1 degrees of freedom. With clusters
 cluster means. It makes no assumption on how the members of a cluster depend on each other.
 
 Means of numbers with known bounds have an interval that holds for few tasks, too, and whole clusters can be drawn with
-replacement (bootstrap).
+replacement (bootstrap). At the end: is a difference small enough, and which one could be found?
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Floats, Ints, as_finite, as_nonnegative, check_shape
+from jurygraph.errors import PlanError
 
 LEVEL = 0.95
 """The level of every interval."""
@@ -128,22 +130,6 @@ def t_quantile(freedom: float, probability: float = 0.5 + LEVEL / 2) -> float:
     return float(special.stdtrit(freedom, probability))
 
 
-def effective_size(values: ArrayLike, clusters: ArrayLike) -> float | None:
-    """Return how many independent values would estimate the mean as precisely as these, at most as many as there are.
-
-    It is s² / V, from the sample variance s² of the values [n] and the jackknife variance V of their mean over
-    `clusters` [n], numbered from 0; at least 1, since one large cluster can make V greater than s². None where either
-    is unknown or 0.
-    """
-    numbers = as_finite("values", values)
-    members = np.asarray(clusters)
-    estimate = ratio_interval(np.bincount(members, numbers), np.bincount(members)) if len(numbers) else None
-    if estimate is None or not estimate.error:
-        return None
-    deviation = float(np.std(numbers / estimate.error, ddof=1))  # scaled, no square overflows
-    return min(float(len(numbers)), max(1.0, deviation**2)) if deviation else None
-
-
 def bounded_interval(
     sums: ArrayLike, sizes: ArrayLike, least: float, most: float, more_variance: float = 0.0
 ) -> Estimate | None:
@@ -199,3 +185,161 @@ def mean_interval(
     means = np.concatenate([sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1) for drawn in batches])
     low, high = np.quantile(means, QUANTILES)
     return float(low), float(high)
+
+
+_Z = 1.959963984540054  # the 0.975 quantile of the standard normal distribution
+_ADDED = 0.5
+"""Clusters added to estimate n_eff: the least that keeps coverage at .93 (`benchmarks inference`)."""
+
+
+def wilson(hits: float, n: float, quantile: float = _Z) -> tuple[float, float]:
+    """Return the 95 % score interval (Wilson, 1927) of the proportion of `hits` out of `n` > 0, within [0, 1].
+
+    Both may be fractions: shares of a hit, or the effective size of a weighted sample. Unlike the usual normal
+    interval, it has a positive width for 0 or `n` hits: 0 of 300 gives 0 to 1.3 %.
+    """
+    share = hits / n
+    z2 = quantile * quantile
+    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half_width = quantile / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return 0.0 if hits == 0 else max(0.0, middle - half_width), 1.0 if hits == n else min(1.0, middle + half_width)
+
+
+class Share(NamedTuple):
+    """A proportion with its 95 % interval, the effective number of independent trials, and the number of clusters.
+
+    The ends are None with one cluster.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    effective: float
+    clusters: int
+
+
+def share_interval(hits: ArrayLike, sizes: ArrayLike) -> Share | None:
+    """Return Σ hits / Σ sizes over G clusters, with Wilson's interval for n_eff trials and t of G - 1 degrees.
+
+    n_eff is at most Σ sizes (Korn & Graubard 1998); with one trial in each cluster, it is G. Where every cluster has
+    only hits or none has any, the interval is the exact one of G trials (Clopper & Pearson 1934): all members of G
+    clusters are hits with a probability of at most p^G, however they depend on each other. None if no cluster has a
+    size.
+
+    Args:
+        hits: number of hits of each cluster, from 0 to its size, [G].
+        sizes: number of trials of each cluster, 0 or at least 1, [G].
+
+    Raises:
+        PlanError: other shapes or values.
+    """
+    found = as_nonnegative("hits", hits)
+    trials = as_nonnegative("sizes", sizes)
+    check_shape("sizes", trials, found.shape)
+    if (found > trials).any() or ((trials > 0.0) & (trials < 1.0)).any():
+        raise PlanError("each cluster needs 0 or at least 1 trials, and no more hits than trials")
+    found = found[trials > 0.0]
+    trials = trials[trials > 0.0]
+    if not len(trials):
+        return None
+    share = min(1.0, math.fsum(found) / math.fsum(trials))
+    clusters = len(trials)
+    if clusters == 1:
+        return Share(share, None, None, 1.0, 1)
+    if share in (0.0, 1.0):
+        bound = (0.5 - LEVEL / 2) ** (1.0 / clusters)
+        low, high = (bound, 1.0) if share else (0.0, 1.0 - bound)
+        return Share(share, low, high, float(clusters), clusters)
+    effective = _effective_trials(found, trials)
+    low, high = wilson(share * effective, effective, t_quantile(clusters - 1))
+    return Share(share, low, high, effective, clusters)
+
+
+def _effective_trials(hits: Floats, sizes: Floats) -> float:
+    """Return n_eff = s² / V, with s² the sample variance of single trials, and V the jackknife variance of their share.
+
+    Both are of the clusters and `_ADDED` more: half of only hits, half of none. Without them a few equal clusters, or
+    a few rare hits that happen to be spread evenly, would seem to be independent trials.
+    """
+    mean = sizes.mean()
+    n = np.append(sizes, [mean, mean])
+    s = np.append(hits, [mean, 0.0])
+    weights = np.append(np.ones(len(sizes)), [_ADDED / 2, _ADDED / 2])
+    trials = float(weights @ n)
+    clusters = len(sizes) + _ADDED
+    share = float(weights @ s) / trials
+    variance = (clusters - 1) / clusters * float(weights @ ((n * share - s) / (trials - n)) ** 2)
+    return min(math.fsum(sizes), trials / (trials - 1) * share * (1 - share) / variance)
+
+
+POWER = 0.8
+ONE_SIDED = (1.0 - LEVEL) / 2
+"""The level of a one-sided test, that of one end of an interval."""
+_LEAST_P = 1e-12
+_MOST_TASKS = 1_000_000
+
+
+def lowest_value(estimate: Estimate, largest_loss: float, level: float = ONE_SIDED, clusters: int = 0) -> float:
+    """Return a lower bound of the true value that also counts losses which the clusters did not show.
+
+        θ - t_(1-α) · √V - (1 - α^(1/G)) · L
+
+    The last term is Clopper and Pearson's (1934) exact bound on the share of clusters of a kind that none of G is,
+    times the most that one can lose. Without it, a value with rare or skewed losses looks safe while none was drawn.
+
+    Args:
+        estimate: the mean difference θ with its standard error √V, of two clusters or more.
+        largest_loss: L, the most that one cluster can lose, at least 0.
+        level: α, in (0, 1).
+        clusters: G; another number than the estimate's says what as many clusters alike would show.
+    """
+    count = clusters or estimate.clusters
+    error = (estimate.error or 0.0) * (estimate.clusters / count) ** 0.5
+    unseen = 1.0 - level ** (1.0 / count)
+    return float(estimate.value - t_quantile(count - 1, 1.0 - level) * error - unseen * largest_loss)
+
+
+def no_worse_p(estimate: Estimate, margin: float, largest_loss: float) -> float | None:
+    """Return the one-sided p-value of "the true value is at or below -margin": small means no worse than by `margin`.
+
+    It is the level at which `lowest_value` is -margin. If all clusters are equal, it is exact: the chance that none of
+    G shows a loss of which as many exist as make the margin. At least 1e-12. None with a single cluster.
+    """
+    from scipy import optimize
+
+    if estimate.clusters < 2:
+        return None
+
+    def above_margin(level: float) -> float:
+        return lowest_value(estimate, largest_loss, level) + margin
+
+    if above_margin(_LEAST_P) > 0.0:
+        return _LEAST_P
+    if above_margin(1.0 - _LEAST_P) < 0.0:
+        return 1.0
+    return float(optimize.brentq(above_margin, _LEAST_P, 1.0 - _LEAST_P, xtol=_LEAST_P))
+
+
+def needed_clusters(estimate: Estimate, margin: float, largest_loss: float) -> int | None:
+    """Return the least number of clusters alike with which `lowest_value` would be above -margin; None if none would.
+
+    That is at 1,000,000, or where the value itself is not above -margin.
+    """
+    counts = range(2, _MOST_TASKS + 1)
+    place = bisect_left(counts, True, key=lambda count: lowest_value(estimate, largest_loss, clusters=count) > -margin)
+    return counts[place] if place < len(counts) else None
+
+
+def detectable_difference(estimate: Estimate) -> float | None:
+    """Return the smallest true difference that a test at 5 %, two-sided, would find with power 0.8, given this error.
+
+    It is the noncentrality of Student's t with the clusters' degrees of freedom that gives this power, times the error;
+    the chance of a significant result of the wrong sign is neglected. None where the estimate has no error, or where
+    that is 0.
+    """
+    from scipy import special
+
+    if not estimate.error:
+        return None
+    freedom = estimate.clusters - 1
+    return float(special.nctdtrinc(freedom, 1.0 - POWER, t_quantile(freedom))) * estimate.error

@@ -16,15 +16,14 @@ from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Floats, Ints, as_finite
 
-MAX_ENUMERATED = 30
-"""Most tasks whose signs are enumerated, as two halves of 2^15 sums each."""
+MAX_ENUMERATED = 20
+"""Most tasks whose signs are enumerated."""
 MAX_CELLS = 100_000_000
 """Most additions for the exact distribution of whole numbers, if there are too many tasks to enumerate."""
 FLIPS = 20_000
 """Number of random flips beyond; the standard error of a p-value of .05 is .0015."""
 MAX_SAMPLED = 5_000
 """Most tasks whose signs are drawn; of more the sum is normal to more digits than 20,000 flips show."""
-_MAX_QUICK_CELLS = 1_000_000  # with more, enumeration is quicker and needs less memory
 _CELLS_PER_BATCH = 2_000_000
 ROUNDING = 1e-12
 """Numbers that differ by less are equal: sums in another order differ in their last bits."""
@@ -33,11 +32,11 @@ ROUNDING = 1e-12
 def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     """Return the two-sided p-value of Σ sums, P(|Σ ± t_g| >= |Σ t_g|), from the sum of each task, [G].
 
-    It is exact for up to 30 tasks with a sum other than 0, and for whole numbers as long as that is feasible; else of
+    It is exact for up to 20 tasks with a sum other than 0, and for whole numbers as long as that is feasible; else of
     20,000 random flips and the observed one, (1 + hits) / (1 + flips), by NumPy's PCG64 of `seed`; and for over 5,000
-    tasks of similar size, the normal tail. Its least value is
-    `least_p` of the tasks that can be flipped; of random flips, 1 / 20,001. Neither the order of the tasks nor the
-    direction of the difference changes it. None without a task to flip.
+    tasks of similar size, the normal tail. Its least value is 2^(1 - G) of the tasks that can be flipped; of random
+    flips, 1 / 20,001. Neither the order of the tasks nor the direction of the difference changes it. None without a
+    task to flip.
     """
     values = flippable_sums(sums)
     if not len(values):
@@ -47,9 +46,7 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     # Scaled, no sum overflows.
     observed = abs(math.fsum(values / largest))
     spread = math.fsum(sizes / largest)
-    is_few = len(sizes) <= MAX_ENUMERATED
-    cells = spread * largest * len(sizes)
-    if cells <= (_MAX_QUICK_CELLS if is_few else MAX_CELLS) and (sizes == np.round(sizes)).all():
+    if spread * largest * len(sizes) <= MAX_CELLS and (sizes == np.round(sizes)).all():
         return _integer_tail(sizes.astype(np.intp), round(abs(math.fsum(values))))
     least = observed - ROUNDING * spread  # equal sums can differ in their last bits
     if least <= 0.0:
@@ -57,7 +54,9 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     variance = math.fsum((sizes / largest) ** 2)
     if len(sizes) > MAX_SAMPLED and variance > len(sizes) / 100:  # no few tasks carry all of it
         return math.erfc(observed / math.sqrt(2.0 * variance))
-    return _enumerated_tail(sizes / largest, least) if is_few else _sampled_tail(sizes / largest, least, seed)
+    if len(sizes) <= MAX_ENUMERATED:
+        return float((np.abs(_all_sums(sizes / largest)) >= least).mean())
+    return _sampled_tail(sizes / largest, least, seed)
 
 
 def flippable_sums(sums: ArrayLike) -> Floats:
@@ -65,11 +64,6 @@ def flippable_sums(sums: ArrayLike) -> Floats:
     values = as_finite("sums", sums)
     largest = float(np.abs(values).max(initial=0.0))
     return values[np.abs(values) > ROUNDING * max(1.0, largest)]
-
-
-def least_p(tasks: int) -> float:
-    """Return the least p-value that flips of so many tasks can give: that of sums which all have the same sign."""
-    return min(1.0, 2.0 ** (1 - tasks))
 
 
 def _integer_tail(sizes: Ints, observed: int) -> float:
@@ -87,36 +81,23 @@ def _integer_tail(sizes: Ints, observed: int) -> float:
     return min(1.0, 2.0 * math.fsum(chances[: most_flipped + 1]))
 
 
-def _enumerated_tail(values: Floats, least: float) -> float:
-    """Return P(|Σ ± v_g| >= least > 0) by enumeration: the sums of one half of the tasks, sorted, meet the others'."""
-    half = len(values) // 2
-    first = _all_sums(values[:half])
-    second = np.sort(_all_sums(values[half:]))
-    above = len(second) - np.searchsorted(second, least - first, "left")
-    return min(1.0, 2.0 * float(above.sum()) / (len(first) * len(second)))
-
-
 def _all_sums(values: Floats) -> Floats:
-    """Return the sums over the last axis [..., n] under all flips, [..., 2^n]."""
-    sums = np.zeros((*values.shape[:-1], 1))
-    for place in range(values.shape[-1]):
-        value = values[..., place, None]
-        sums = np.concatenate([sums - value, sums + value], axis=-1)
+    """Return the sums [2^n] of values [n] under all flips."""
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums - value, sums + value])
     return sums
 
 
 def _sampled_tail(values: Floats, least: float, seed: int) -> float:
-    """Return the share of random flips of at least `least`; a random byte flips eight tasks at once."""
-    eights = np.concatenate([values, np.zeros(-len(values) % 8)]).reshape(-1, 8)
-    sums = _all_sums(eights)  # [eights, 256]
+    """Return the share of random flips of at least `least`; a random byte flips eight tasks."""
+    padded = np.concatenate([values, np.zeros(-len(values) % 8)])
     rng = np.random.default_rng(seed)
     hits = 0
-    batch = max(1, _CELLS_PER_BATCH // len(sums))
+    batch = max(1, _CELLS_PER_BATCH // (len(padded) // 8))
     for start in range(0, FLIPS, batch):
-        signs = rng.integers(0, 256, (min(batch, FLIPS - start), len(sums)), dtype=np.uint8)
-        flipped = np.zeros(len(signs))
-        for of_byte, byte in zip(sums, signs.T, strict=True):
-            flipped += of_byte.take(byte)
+        drawn = rng.integers(0, 256, (min(batch, FLIPS - start), len(padded) // 8), dtype=np.uint8)
+        flipped = 2.0 * (np.unpackbits(drawn, axis=1, bitorder="little") @ padded) - padded.sum()
         hits += int(np.count_nonzero(np.abs(flipped) >= least))
     return (1 + hits) / (1 + FLIPS)
 

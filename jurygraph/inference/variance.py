@@ -21,6 +21,7 @@ from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import Estimate, jackknife_interval
 
 _ROUNDING = 1e-12
+_MAX_PARTS = 100
 _LARGEST = 700.0  # its exponential is finite
 
 
@@ -49,9 +50,9 @@ def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceSplit | Non
     """Return the variance components of values [N]; None where a level has no degree of freedom.
 
     So it is with one task, with one response for each task, or with one sample for each response where samples are a
-    level. The intervals of correlations leave out each task in turn (jackknife with t), on the scale on which the
-    variance ratio F of the analysis of variance is logarithmic; they have no ends where F is 0 or infinite with some
-    task left out, as for fewer than three tasks, or tasks whose values are all alike.
+    level. The intervals of correlations leave out each task in turn, or each hundredth of the tasks (jackknife with t),
+    on the scale on which the variance ratio F of the analysis of variance is logarithmic; they have no ends where F is
+    0 or infinite without some of them, as for fewer than three tasks, or tasks whose values are all alike.
 
     Args:
         values: finite numbers, [N].
@@ -66,14 +67,18 @@ def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceSplit | Non
         return None
     places = _check_levels(numbers, levels)
     centered = numbers - numbers.mean()
-    sums = _SumsOfTasks.of(centered, places)
     rounding = _ROUNDING * max(float(np.mean(centered**2)), _ROUNDING * float(np.mean(numbers**2)))
-    (raw,), without = (rows.components(rounding) for rows in (sums.all_tasks(), sums.without_each_task()))
+    raw = _components(centered, places, rounding)
     if np.isnan(raw).any():
         return None
+    parts = places[0] % _MAX_PARTS
+    without = []
+    for part in np.unique(parts):
+        kept = parts != part
+        without.append(_components(centered[kept], [level[kept] for level in places], rounding))
     units = (*(int(level.max()) + 1 for level in places), len(numbers))
     sizes = [inner / outer for outer, inner in pairwise(units)]
-    correlations = tuple(_correlation(raw, without, level, size) for level, size in enumerate(sizes))
+    correlations = tuple(_correlation(raw, np.array(without), level, size) for level, size in enumerate(sizes))
     components = tuple(raw.tolist())
     return VarianceSplit(components, tuple(max(0.0, one) for one in components), correlations, units)
 
@@ -100,65 +105,39 @@ def _check_levels(numbers: Floats, levels: Sequence[ArrayLike]) -> list[Ints]:
     return places
 
 
-class _SumsOfTasks(NamedTuple):
-    """Sums over each of G tasks of which the sums of squares consist, so that tasks can be left out.
+def _components(numbers: Floats, places: Sequence[Ints], rounding: float) -> Floats:
+    """Return the components of values [N] by level, [L]; NaN where a level has no degree of freedom.
 
-    Of L levels, the values last: `size` [G], `sum` [G], `squares` [G, L]: Σ_u s_u² / n_u over the units u of a level,
-    and `spread` [G, L, L]: Σ_u Σ_v n_v² / n_u over units v of level i within units u of level j, which is how often
-    σ²_i is in the expected squares of level j; `own` [G, L] is Σ_v n_v².
+    Those nearer to 0 than `rounding` are 0. A unit without a value does not count.
     """
+    levels = [np.zeros(len(numbers), dtype=np.intp), *places, np.arange(len(numbers))]
+    sizes = [np.bincount(level).astype(np.float64) for level in levels]
+    squares = [
+        _sum_of_ratios(np.bincount(level, numbers) ** 2, size) for level, size in zip(levels, sizes, strict=True)
+    ]
 
-    size: Floats
-    sum: Floats
-    squares: Floats
-    spread: Floats
-    own: Floats
+    def times(outer: int, inner: int) -> float:
+        """Return how often the component of a level is in the expected squares of another one."""
+        deeper = max(outer, inner)  # an inner unit has all of its members in one outer unit
+        within = sizes[outer][_outer_unit(levels[outer], levels[deeper])]
+        return _sum_of_ratios(sizes[deeper] ** 2, within)
 
-    @classmethod
-    def of(cls, numbers: Floats, levels: Sequence[Ints]) -> "_SumsOfTasks":
-        places = [*levels, np.arange(len(numbers))]
-        tasks = int(levels[0].max()) + 1
-        sizes = [np.bincount(level).astype(np.float64) for level in places]
-        task_of = [_outer_unit(levels[0], level) for level in places]
-        squares, own = (np.empty((tasks, len(places))) for _ in range(2))
-        spread = np.empty((tasks, len(places), len(places)))
-        for j, (level, size) in enumerate(zip(places, sizes, strict=True)):
-            squares[:, j] = np.bincount(task_of[j], np.bincount(level, numbers) ** 2 / size, tasks)
-            own[:, j] = np.bincount(task_of[j], size**2, tasks)
-            for i in range(len(places)):
-                inner = max(i, j)  # an inner unit of level j has all of its members in one unit of level i
-                within = sizes[j][_outer_unit(level, places[inner])]
-                spread[:, i, j] = np.bincount(task_of[inner], sizes[inner] ** 2 / within, tasks)
-        return cls(sizes[0], np.bincount(levels[0], numbers).astype(np.float64), squares, spread, own)
+    solved = np.zeros(len(levels))
+    for level in reversed(range(1, len(levels))):
+        gained = squares[level] - squares[level - 1]
+        for inner in range(level + 1, len(levels)):
+            gained -= (times(level, inner) - times(level - 1, inner)) * solved[inner]
+        freedom = times(level, level) - times(level - 1, level)
+        solved[level] = gained / freedom if freedom > _ROUNDING else np.nan
+    return np.where(np.abs(solved[1:]) <= rounding, 0.0, solved[1:])
 
-    def all_tasks(self) -> "_SumsOfTasks":
-        """Return the sums over all tasks, as one row."""
-        return _SumsOfTasks(*(column.sum(axis=0, keepdims=True) for column in self))
 
-    def without_each_task(self) -> "_SumsOfTasks":
-        """Return the sums without each task, as G rows."""
-        return _SumsOfTasks(*(column.sum(axis=0, keepdims=True) - column for column in self))
-
-    def components(self, rounding: float) -> Floats:
-        """Return the components of each row, [rows, L]; NaN where a level has no degree of freedom.
-
-        Those nearer to 0 than `rounding` are 0.
-        """
-        size = np.where(self.size > 0.0, self.size, np.nan)  # without the only task
-        squares = np.column_stack([self.sum**2 / size, self.squares])
-        overall = (self.own / size[:, None])[:, :, None]
-        gained = np.diff(squares, axis=1)
-        times = np.diff(np.concatenate([overall, self.spread], axis=2), axis=2)
-        solved = np.empty_like(gained)
-        for level in reversed(range(gained.shape[1])):
-            inner = np.sum(times[:, level + 1 :, level] * solved[:, level + 1 :], axis=1)
-            freedom = times[:, level, level]
-            solved[:, level] = (gained[:, level] - inner) / np.where(freedom > _ROUNDING, freedom, np.nan)
-        return np.where(np.abs(solved) <= rounding, 0.0, solved)
+def _sum_of_ratios(above: Floats | Ints, below: Floats) -> float:
+    return float(np.sum(above[below > 0.0] / below[below > 0.0]))
 
 
 def _outer_unit(outer: Ints, level: Ints) -> Ints:
-    found = np.empty(int(level.max()) + 1, dtype=np.intp)
+    found = np.zeros(int(level.max()) + 1, dtype=np.intp)
     found[level] = outer
     return found
 

@@ -6,7 +6,7 @@ which items are among their better ones (Jaccard). Where that is so, a judge for
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -97,12 +97,8 @@ def _to_part(dimension: str, ratings: Sequence[Rating]) -> ScoredPart:
     return ScoredPart(dimension or None, *known, reviewer, item, group, domain, scores, reasons if any(reasons) else ())
 
 
-@dataclass(frozen=True)
-class RatingMatrix:
-    """The scores of one dimension, [reviewers, items], with NaN where a reviewer rated nothing.
-
-    `domain` is None for all domains together.
-    """
+class RatingMatrix(NamedTuple):
+    """Scores [reviewers, items], NaN where a reviewer rated nothing; `domain` is None for all domains together."""
 
     dimension: str | None
     domain: str | None

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 from jurygraph.decision.recipe import component_names, default_component
 from jurygraph.errors import RUN_ENDING, ConfigError, InputError
-from jurygraph.graphs.execution import run_isolated_sync
 from jurygraph.graphs.prepare_graph import build_survey, list_derivations, list_questions, view_task
 from jurygraph.graphs.routing import required_material
-from jurygraph.graphs.state import Group
-from jurygraph.inference.shares import share_interval
+from jurygraph.graphs.state import Group, run_isolated_sync
+from jurygraph.inference.clusters import share_interval
 from jurygraph.jury import Jury
 from jurygraph.models.request import AnsweredCall, Request
 from jurygraph.planner import Planner
@@ -80,17 +79,6 @@ def arms(configured: SafetyConfig) -> tuple[dict[str, SafetyConfig], str]:
     return known_arms | {own_arm: configured}, own_arm
 
 
-def largest_arms(candidates: Iterable[SafetyConfig]) -> list[SafetyConfig]:
-    """Return the arms whose requests include those of all other arms: of each prompt the one with the fewest gates.
-
-    A gate only ever saves requests, and the gates of any arm are among those of the arm with all.
-    """
-    largest: dict[tuple[bool, bool], SafetyConfig] = {}
-    for safety in sorted(candidates, key=lambda safety: len(safety.gates)):
-        largest.setdefault((safety.fence, safety.reminder), safety)
-    return list(largest.values())
-
-
 class _AttackGroup(NamedTuple):
     """Responses to the task at `task_index`, each with its attack; None for an honest response."""
 
@@ -126,14 +114,14 @@ class AttackStudy:
     async def forecast(self, report: Advance) -> CallEstimate:
         """Estimate the requests to the model in all arms together; nothing is sent. Without a model there are none.
 
-        `report` is called with the number of responses processed, in each of the arms that send the most requests.
+        `report` is called with the number of responses processed, in each arm; a request of several arms counts once.
         """
         gateways = self._jury.gateways
         if not gateways:
             return CallEstimate()
         estimator = Estimator(gateways)
         try:
-            for safety in largest_arms(self.arms.values()):
+            for safety in self.arms.values():
                 jury, plans = self._prepare(safety)
                 planner = Planner(jury)
                 for group in self._groups:
@@ -364,22 +352,22 @@ def report_arm(safety: SafetyConfig, judged: Iterable[tuple[int, Attack | None, 
     """Return the outcomes of one arm, from its verdicts response by response: the number of its task, and its attack.
 
     The attack of an honest response is None. A verdict that passes on `attacks` is false: these responses do nothing
-    that a task requires, or copy its reference. `suites`, `kinds` and `by_attack` divide them by suite, kind and id.
+    that a task requires, or copy its reference. `kinds` and `by_attack` divide them by kind and id.
     `honest` responses should not be stopped.
     """
-    groups: dict[str, dict[str, list[tuple[int, Verdicts]]]] = defaultdict(lambda: defaultdict(list))
+    groups: dict[str, list[tuple[int, Verdicts]]] = {"attacks": [], "honest": []}
+    kinds: dict[str, list[tuple[int, Verdicts]]] = defaultdict(list)
+    by_attack: dict[str, list[tuple[int, Verdicts]]] = defaultdict(list)
     for task, attack, verdicts in judged:
-        groups["attacks" if attack else "honest"][""].append((task, verdicts))
+        groups["attacks" if attack else "honest"].append((task, verdicts))
         if attack is not None:
-            for level, name in (("suites", attack.suite), ("kinds", attack.kind), ("by_attack", attack.id)):
-                groups[level][name].append((task, verdicts))
+            kinds[attack.kind].append((task, verdicts))
+            by_attack[attack.id].append((task, verdicts))
     return {
         "safety": safety,
-        **{level: count_outcomes(groups[level][""]) for level in ("attacks", "honest")},
-        **{
-            level: {name: count_outcomes(one) for name, one in groups[level].items()}
-            for level in ("suites", "kinds", "by_attack")
-        },
+        **{name: count_outcomes(one) for name, one in groups.items()},
+        "kinds": {name: count_outcomes(one) for name, one in kinds.items()},
+        "by_attack": {name: count_outcomes(one) for name, one in by_attack.items()},
     }
 
 

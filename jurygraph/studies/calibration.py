@@ -12,12 +12,10 @@ import numpy as np
 from jurygraph.arrays import Floats, Ints
 from jurygraph.decision.table import calibrate
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import ratio_interval
-from jurygraph.inference.shares import share_interval
+from jurygraph.inference.clusters import ratio_interval, share_interval
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import CalibrationMethod, ScoreCalibration
-from jurygraph.studies.judge.report import reliability
-from jurygraph.studies.judge.study import JudgeStudy
+from jurygraph.studies.judge import JudgeStudy, reliability
 from jurygraph.studies.report import IntervalCell, Report, ReportTable
 
 FOLDS = 5

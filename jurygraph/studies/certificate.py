@@ -14,12 +14,11 @@ from jurygraph.errors import InputError
 from jurygraph.inference.clusters import ratio_interval
 from jurygraph.runs.run import Run
 from jurygraph.studies import credit, reliability
-from jurygraph.studies.judge import report as judge_report
-from jurygraph.studies.judge.study import join_labels, read_judgements, read_labels
+from jurygraph.studies import judge as judge_study
+from jurygraph.studies.judge import join_labels, read_judgements, read_labels
+from jurygraph.studies.presentations import Presentations, ReadRuns, read_sources
 from jurygraph.studies.report import Report, ReportTable, as_interval, format_cell
-from jurygraph.studies.stability.report import measure_stability, variance_digits
-from jurygraph.studies.stability.rows import Presentations, ReadRuns, read_sources
-from jurygraph.studies.stability.signal import measure_signal
+from jurygraph.studies.stability import measure_signal, measure_stability, variance_digits
 
 ATTACKS = "attacks"
 PEOPLE = "agreement with people"
@@ -194,7 +193,7 @@ def _people(runs: Sequence[Path], read: ReadRuns, named: str, labels: str | None
         raise InputError("no labels of people are given; name them with --labels")
     judged = read(runs, read_judgements)
     command = f"jurygraph study judge {named} --labels {shlex.quote(labels)}"
-    report = judge_report.report(join_labels(judged, read_labels(labels, judged))).figures
+    report = judge_study.report(join_labels(judged, read_labels(labels, judged))).figures
     for one in report["judges"]:
         for name in ("accuracy", "kappa", "rank_correlation", "corrected"):
             label = "corrected mean label" if name == "corrected" else name.replace("_", " ")

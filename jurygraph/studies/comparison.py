@@ -5,9 +5,8 @@ the task jackknife (CR3) and Student's t, and tests flip the signs of whole task
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from statistics import fmean
 from sys import intern
 from typing import Any, NamedTuple
@@ -17,15 +16,19 @@ import numpy as np
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import format_number
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import LEVEL, Estimate, interval_among, means_differ, ratio_interval
-from jurygraph.inference.equivalence import (
+from jurygraph.inference.clusters import (
+    LEVEL,
     ONE_SIDED,
+    Estimate,
     detectable_difference,
+    interval_among,
     lowest_value,
+    means_differ,
     needed_clusters,
     no_worse_p,
+    ratio_interval,
 )
-from jurygraph.inference.sign_flips import ROUNDING, flippable_sums, holm, least_p, sign_flip_p
+from jurygraph.inference.sign_flips import ROUNDING, flippable_sums, holm, sign_flip_p
 from jurygraph.runs.outline import read_groups
 from jurygraph.runs.reports.gate import Threshold
 from jurygraph.runs.run import Run
@@ -53,9 +56,6 @@ STATISTICS: Mapping[str, str] = {
     "mean_delta_high": "its 95 % interval: to",
     "mean_delta_p": "sign-flip test of whole tasks that it is 0: p",
     "detectable_difference": "least true mean found with a power of 80 %",
-    "passed_a_only": "responses that pass in A and not in B",
-    "passed_b_only": "responses that pass in B and not in A",
-    "pass_p": "sign-flip test that both are as frequent: p",
     "kendall_within": "mean of Kendall's tau-b within a task",
     "judged_both": "verdicts given in both runs, samples averaged",
     "flips": "... of which the decision flipped",
@@ -69,7 +69,6 @@ it is counted as failed, never as 0.
 
 NO_WORSE = "no_worse_than"
 GATE_EXAMPLE = '"mean_delta>-0.01", "mean_delta_low>=-0.02, flips<=3" or "no_worse_than=0.02"'
-_HINT = "compare two runs of the same tasks and responses"
 _SETTINGS_WITHOUT_EFFECT = ("config.calls.cache", "config.calls.record", "config.calls.key", "config.calls.concurrency")
 _MAX_ROWS = 20
 _MAX_SETTINGS = 10
@@ -83,8 +82,7 @@ Slot = tuple[str, tuple[str, ...]]
 class JudgedSlot(NamedTuple):
     """A verdict over all its samples: their mean score, and the number that are met less those that are not.
 
-    Sample k of one run and sample k of another are unrelated draws, so they are averaged before anything is paired.
-    The majority decides, and a tie is no decision.
+    Samples of two runs are unrelated draws, so they are averaged before anything is paired. A tie is no decision.
     """
 
     score: float
@@ -132,7 +130,6 @@ def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[Slot, JudgedSlot]:
 def compare(
     a: Iterable[ComparedResponse],
     b: Iterable[ComparedResponse],
-    passing: float = 0.5,
     margins: Sequence[float] = (),
     largest_loss: float = 1.0,
     differing: Iterable[str] = (),
@@ -143,25 +140,18 @@ def compare(
     `flipped_verdicts`, and the largest `changes`. The intervals of a table's rows hold together with 95 %, and Holm's
     adjusted p-values are next to the raw ones.
 
-    Args:
-        a: the responses of the first run.
-        b: those of the second run.
-        passing: a response passes with a reward of at least this, but for rounding errors.
-        margins: losses that do not matter, each tested for whether B loses less.
-        largest_loss: the most that the mean reward of one task can lose, at least 0: 1 for rewards from 0 to 1. If a
-            task lost more, that is taken.
-        differing: notes on the settings that differ.
+    `margins` are losses that do not matter, each tested for whether B loses less, where the mean reward of one task can
+    lose `largest_loss` at most, or as much as one did. `differing` are notes on the settings that differ.
 
     Raises:
-        InputError: nothing can be paired, a response occurs twice in a run or belongs to another task in the other run,
-            or `passing` is not finite.
+        InputError: nothing can be paired, or a response occurs twice in a run or belongs to another task in the other.
     """
-    if not math.isfinite(passing):
-        raise InputError(f"a response cannot pass with a reward of {passing}; name a finite number, such as 0.5")
-    runs = {"A": _by_id(a, "A"), "B": _by_id(b, "B")}
-    pairs = _pair(runs["A"], runs["B"])
+    by_a = _by_id(a, "A")
+    by_b = _by_id(b, "B")
+    pairs = _pair(by_a, by_b)
     rewards = np.array([(one.reward, other.reward) for one, other in pairs]).T
-    has_both = ~np.isnan(rewards).any(axis=0)
+    failed = np.isnan(rewards)
+    has_both = ~failed.any(axis=0)
     numbers: dict[str, int] = {}
     tasks = np.array([numbers.setdefault(one.task, len(numbers)) for one, _ in pairs], dtype=np.intp)
     both = rewards[:, has_both]
@@ -169,27 +159,25 @@ def compare(
     overall, estimate = _difference(both[0], both[1], tasks_of_both)
     questions, flips = _compare_verdicts(pairs, tasks)
     judged_both = sum(row["n"] for row in questions)
-    loss = max(largest_loss, _largest_loss_seen(both, tasks_of_both))
+    loss = _largest_loss(both, tasks_of_both, largest_loss)
     figures: Figures = {
         "paired": len(pairs),
-        "only_a": len(runs["A"]) - len(pairs),
-        "only_b": len(runs["B"]) - len(pairs),
-        **_failures(rewards),
+        "only_a": len(by_a) - len(pairs),
+        "only_b": len(by_b) - len(pairs),
+        **_failures(failed),
         **overall,
         "detectable_difference": None if estimate is None else detectable_difference(estimate),
-        **_pass_figures(both, tasks_of_both, passing),
         "kendall_within": _kendall_within(both, tasks_of_both),
         "judged_both": judged_both,
         "flips": len(flips),
         "flip_rate": len(flips) / judged_both if judged_both else None,
-        "pass_threshold": passing,
         "margins": [_test_margin(margin, estimate, loss) for margin in margins],
         "agents": _compare_agents(pairs, rewards, tasks),
         "questions": questions,
         "flipped_verdicts": flips,
         "changes": _largest_changes(pairs),
     }
-    notes = (*differing, *_failure_notes(rewards), *_task_notes(estimate), *_limits_of_tests(figures))
+    notes = (*differing, *_failure_notes(rewards), *_task_notes(estimate))
     return Report(figures, list(_sections(figures)), notes)
 
 
@@ -209,12 +197,12 @@ Pairs = Sequence[tuple[ComparedResponse, ComparedResponse]]
 
 def _pair(a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]) -> Pairs:
     pairs = [(a[name], b[name]) for name in sorted(a.keys() & b.keys())]
-    if not pairs:
-        raise InputError(f"the runs have no response in common (A has {min(a)!r}, B has {min(b)!r}); {_HINT}")
+    problem = None if pairs else f"the runs have no response in common (A has {min(a)!r}, B has {min(b)!r})"
     for one, other in pairs:
         if one.task != other.task:
             problem = f"response {one.id!r} belongs to task {one.task!r} in A and to {other.task!r} in B"
-            raise InputError(f"{problem}; {_HINT}")
+    if problem is not None:
+        raise InputError(f"{problem}; compare two runs of the same tasks and responses")
     return pairs
 
 
@@ -263,21 +251,9 @@ def _adjusted(rows: Sequence[tuple[Figures, Estimate | None]]) -> list[Figures]:
     return adjusted
 
 
-def _failures(rewards: Floats) -> Figures:
-    a, b = np.isnan(rewards)
+def _failures(failed: Bools) -> Figures:
+    a, b = failed
     return {"failed_a": int((a & ~b).sum()), "failed_b": int((b & ~a).sum()), "failed_both": int((a & b).sum())}
-
-
-def _pass_figures(rewards: Floats, tasks: Ints, passing: float) -> Figures:
-    """Return how many responses pass in one run alone, and the test; `pass_tasks` are those with a net change."""
-    in_a, in_b = rewards >= passing - ROUNDING
-    sums, _ = _by_task(in_b.astype(np.intp) - in_a, tasks)
-    return {
-        "passed_a_only": int((in_a & ~in_b).sum()),
-        "passed_b_only": int((in_b & ~in_a).sum()),
-        "pass_p": sign_flip_p(sums),
-        "pass_tasks": len(flippable_sums(sums)),
-    }
 
 
 def _kendall_within(rewards: Floats, tasks: Ints) -> float | None:
@@ -300,7 +276,7 @@ def _compare_agents(pairs: Pairs, rewards: Floats, tasks: Ints) -> list[Figures]
     rows: dict[str | None, list[int]] = defaultdict(list)
     for place, (one, _) in enumerate(pairs):
         rows[one.agent].append(place)
-    failed: Bools = np.isnan(rewards[0] + rewards[1])
+    failed = np.isnan(rewards[0] + rewards[1])
     found = []
     for name in sorted(rows, key=lambda agent: (agent is None, agent or "")):
         own = np.array(rows[name])
@@ -312,58 +288,44 @@ def _compare_agents(pairs: Pairs, rewards: Floats, tasks: Ints) -> list[Figures]
 
 def _largest_changes(pairs: Pairs) -> list[Figures]:
     """Return the largest changes of a reward, ties by id. Unchanged rewards are left out."""
-    found: list[Figures] = [
-        {"response_id": one.id, "a": one.reward, "b": other.reward, "delta": other.reward - one.reward}
-        for one, other in pairs
-        if abs(other.reward - one.reward) >= ROUNDING
-    ]
+    found: list[Figures] = []
+    for one, other in pairs:
+        delta = other.reward - one.reward
+        if abs(delta) >= ROUNDING:
+            found.append({"response_id": one.id, "a": one.reward, "b": other.reward, "delta": delta})
     return sorted(found, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS]
 
 
 # Verdicts
 
 
-@dataclass
-class _QuestionPairs:
-    """The verdicts of one question on the responses in both runs."""
-
-    before: list[float] = field(default_factory=list)
-    after: list[float] = field(default_factory=list)
-    tasks: list[int] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("to_met", "to_unmet", "only_a", "only_b"), 0))
-
-    def compare(self) -> tuple[Figures, Estimate | None]:
-        before = np.array(self.before)
-        after = np.array(self.after)
-        figures, estimate = _difference(before, after, np.array(self.tasks, dtype=np.intp))
-        largest = float(np.abs(after - before).max().round(_DECIMALS)) if len(before) else None
-        return {**figures, **self.counts, "largest_delta": largest}, estimate
-
-
 def _compare_verdicts(pairs: Pairs, tasks: Ints) -> tuple[list[Figures], list[Figures]]:
     """Return a row for each question that has a verdict in either run, and every verdict whose decision flipped."""
-    questions: dict[str, _QuestionPairs] = defaultdict(_QuestionPairs)
+    values: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
     flips = []
     for (a, b), task in zip(pairs, tasks.tolist(), strict=True):
-        for slot in a.verdicts.keys() | b.verdicts.keys():
-            question, shown = slot
-            found = questions[question]
-            before = a.verdicts.get(slot)
-            after = b.verdicts.get(slot)
+        for question, shown in a.verdicts.keys() | b.verdicts.keys():
+            before = a.verdicts.get((question, shown))
+            after = b.verdicts.get((question, shown))
             if before is None or after is None:
-                found.counts["only_b" if before is None else "only_a"] += 1
+                counts[question]["only_b" if before is None else "only_a"] += 1
                 continue
-            found.before.append(before.score)
-            found.after.append(after.score)
-            found.tasks.append(task)
+            values[question].append((before.score, after.score, task))
             if before.votes * after.votes < 0:
-                found.counts["to_met" if after.votes > 0 else "to_unmet"] += 1
+                counts[question]["to_met" if after.votes > 0 else "to_unmet"] += 1
                 change = {"before": before.score, "after": after.score, "met": after.votes > 0}
                 flips.append({"question": question, "response_id": a.id, "responses": shown or (a.id,), **change})
-    names = sorted(questions)
-    rows = _adjusted([questions[name].compare() for name in names])
+    rows = []
+    names = sorted(values.keys() | counts.keys())
+    for name in names:
+        before_all, after_all, own_tasks = np.array(values[name], dtype=np.float64).reshape(-1, 3).T
+        figures, estimate = _difference(before_all, after_all, own_tasks.astype(np.intp))
+        changes = np.abs(after_all - before_all).round(_DECIMALS)
+        figures |= {kind: counts[name][kind] for kind in ("to_met", "to_unmet", "only_a", "only_b")}
+        rows.append((figures | {"largest_delta": float(changes.max()) if len(changes) else None}, estimate))
     flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
-    return [{"question": name, **row} for name, row in zip(names, rows, strict=True)], flips
+    return [{"question": name, **row} for name, row in zip(names, _adjusted(rows), strict=True)], flips
 
 
 # Conditions
@@ -375,19 +337,21 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
     `lowest` is the least difference that the tasks leave possible, and `needed_tasks` the number of tasks alike with
     which the condition would hold, None if none would. A single task shows nothing.
     """
-    p = lowest = needed = None
-    if estimate is not None and estimate.clusters > 1:
-        p = no_worse_p(estimate, margin, largest_loss)
-        lowest = lowest_value(estimate, largest_loss)
-        needed = needed_clusters(estimate, margin, largest_loss)
-    holds = p is not None and p < ONE_SIDED
-    tested = {"name": NO_WORSE, "margin": margin, "holds": holds, "p": p, "lowest": lowest}
-    return {**tested, "largest_loss": largest_loss, "needed_tasks": needed}
+    tested = {"name": NO_WORSE, "margin": margin, "holds": False, "largest_loss": largest_loss}
+    if estimate is None or estimate.clusters < 2:
+        return tested | {"p": None, "lowest": None, "needed_tasks": None}
+    p = no_worse_p(estimate, margin, largest_loss)
+    return tested | {
+        "holds": p is not None and p < ONE_SIDED,
+        "p": p,
+        "lowest": lowest_value(estimate, largest_loss),
+        "needed_tasks": needed_clusters(estimate, margin, largest_loss),
+    }
 
 
-def _largest_loss_seen(rewards: Floats, tasks: Ints) -> float:
+def _largest_loss(rewards: Floats, tasks: Ints, possible: float) -> float:
     sums, sizes = _by_task(_subtract(rewards[1], rewards[0]), tasks)
-    return float(np.max(-sums / sizes, initial=0.0))
+    return float(np.max(-sums / sizes, initial=possible))
 
 
 def evidence_messages(figures: Mapping[str, Any], missed: Iterable[Threshold], largest_loss: float) -> Iterator[str]:
@@ -402,15 +366,13 @@ def evidence_messages(figures: Mapping[str, Any], missed: Iterable[Threshold], l
             yield f"{tasks} tasks that all changed alike have no interval; {instead}"
     for one in figures["margins"]:
         missing = f"threshold missed: {_condition(one)}, but {tasks} tasks"
-        if one["holds"]:
-            continue
-        if one["lowest"] is None:
+        if not one["holds"] and one["lowest"] is None:
             yield f"{missing} show nothing of others; compare runs of several tasks"
-            continue
-        unseen = f"since they cannot show rare losses of up to {one['largest_loss']:g}"
-        possible = f"a mean difference of {format_number(one['lowest'])} possible (p = {_format_p(one['p'])})"
-        needed = f"about {one['needed_tasks']}" if one["needed_tasks"] else "no number of"
-        yield f"{missing} leave {possible}, {unseen}; {needed} tasks like these would do"
+        elif not one["holds"]:
+            unseen = f"since they cannot show rare losses of up to {one['largest_loss']:g}"
+            possible = f"a mean difference of {format_number(one['lowest'])} possible (p = {_format_p(one['p'])})"
+            needed = f"about {one['needed_tasks']}" if one["needed_tasks"] else "no number of"
+            yield f"{missing} leave {possible}, {unseen}; {needed} tasks like these would do"
 
 
 def _condition(margin: Figures) -> str:
@@ -423,11 +385,10 @@ def _condition(margin: Figures) -> str:
 def setting_notes(a: Header, b: Header) -> Iterator[str]:
     """Yield which settings, files and versions differ between two runs."""
     parts = {"tasks", "responses", "config", "model", "evaluators", "derivers", "combiners", "domain"}
+    before, after = (header.model_dump(mode="json", include=parts) for header in (a, b))
     differing = [
         f"{key.removeprefix('config.')}: {format_value(in_a)} in A, {format_value(in_b)} in B"
-        for key, in_a, in_b in changes(
-            a.model_dump(mode="json", include=parts), b.model_dump(mode="json", include=parts)
-        )
+        for key, in_a, in_b in changes(before, after)
         if not key.startswith(_SETTINGS_WITHOUT_EFFECT) and ERASED not in (in_a, in_b)
     ]
     yield from (f"the runs differ in {each}" for each in differing[:_MAX_SETTINGS])
@@ -465,14 +426,6 @@ def _task_notes(estimate: Estimate | None) -> Iterator[str]:
         yield f"only {estimate.clusters} tasks: {rest}"
 
 
-def _limits_of_tests(figures: Figures) -> Iterator[str]:
-    """Yield which tests cannot be significant, from the number of tasks of each that changed."""
-    for name, changed in (("mean_delta_p", figures["changed_tasks"]), ("pass_p", figures["pass_tasks"])):
-        if changed and least_p(changed) > 1.0 - LEVEL:
-            least = f"the least p is 2^(1 - {changed}) = {least_p(changed):g}"
-            yield f"{name} cannot fall below .05: {changed} of the {figures['tasks']} tasks changed, so {least}"
-
-
 # Tables
 
 _DIFFERENCE_HEADER = ("n", "tasks", "mean A", "mean B", "B - A", "p", "Holm p")
@@ -483,14 +436,11 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     failed = figures["paired"] - figures["n"]
     if failed:
         yield f"{failed} of {figures['paired']} responses are left out: their reward failed in A or B"
-    yield ReportTable(
-        ["statistic", f"a response passes from {figures['pass_threshold']:g}", "value"],
-        [
-            [name, text, _format_p(figures[name]) if name.endswith("_p") else figures[name]]
-            for name, text in STATISTICS.items()
-        ],
-        left=2,
-    )
+    statistics = [
+        [name, text, _format_p(figures[name]) if name.endswith("_p") else figures[name]]
+        for name, text in STATISTICS.items()
+    ]
+    yield ReportTable(["statistic", "", "value"], statistics, left=2)
     margins = [[_condition(one), "yes" if one["holds"] else "no", _format_p(one["p"])] for one in figures["margins"]]
     yield ReportTable(["condition", "holds", "p"], margins, left=2)
     agents = [[row["agent"] or "(no agent)", *_difference_cells(row, row["left_out"])] for row in figures["agents"]]
@@ -498,15 +448,11 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield from _question_sections(figures["questions"])
     changed = [[row["response_id"], row["a"], row["b"], row["delta"]] for row in figures["changes"]]
     yield ReportTable(["largest changes", "A", "B", "B - A"], changed)
-    flips = [
-        [
-            *(flip["question"], flip["response_id"]),
-            ", ".join(name for name in flip["responses"] if name != flip["response_id"]) or "-",
-            *(flip["before"], flip["after"]),
-            "unmet -> met" if flip["met"] else "met -> unmet",
-        ]
-        for flip in figures["flipped_verdicts"]
-    ]
+    flips = []
+    for flip in figures["flipped_verdicts"]:
+        others = ", ".join(name for name in flip["responses"] if name != flip["response_id"]) or "-"
+        decision = "unmet -> met" if flip["met"] else "met -> unmet"
+        flips.append([flip["question"], flip["response_id"], others, flip["before"], flip["after"], decision])
     yield ReportTable(["flipped", "response", "against", "A", "B", "decision"], flips, left=3, most=_MAX_ROWS)
 
 
@@ -516,13 +462,11 @@ def _sentence(figures: Figures) -> str:
     if delta is None:
         return "no response has a reward in both A and B"
     text = f"B is {_signed(delta)}" if figures["changed_tasks"] else "A and B have the same mean"
-    low = figures["mean_delta_low"]
-    high = figures["mean_delta_high"]
-    if low is not None and low * high >= 0.0:
-        least, most = sorted([abs(low), abs(high)])
-        text += f" ({format_number(least)} to {format_number(most)})"
-    elif low is not None:
-        text += f" ({_signed(low)} to {_signed(high)})"
+    ends = [figures["mean_delta_low"], figures["mean_delta_high"]]
+    if ends[0] is not None:
+        is_one_sided = ends[0] * ends[1] >= 0.0
+        shown = map(format_number, sorted(map(abs, ends))) if is_one_sided else map(_signed, ends)
+        text += f" ({' to '.join(shown)})"
     return f"{text}; {figures['changed_tasks']} of {figures['tasks']} tasks changed"
 
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits
-from jurygraph.aggregation.consensus.resampling import METHODS, PUBLISHED_SEED, Method
+from jurygraph.aggregation.consensus.fitting import METHODS, PUBLISHED_SEED, Method
 from jurygraph.errors import InputError
 from jurygraph.messages import describe_value, did_you_mean, quote, shorten
 from jurygraph.schema.rating import Label, Vote
-from jurygraph.sources.ratings import NUMERAL, PlacedLabel, VotesFile
+from jurygraph.sources.ratings import NUMERAL, VotesFile
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
 
 REFITS = 200
@@ -51,7 +51,6 @@ class VoteColumns:
         label: [rows], each one of `classes`, or None for an abstention.
         classes: from low to high, [K], K ≥ 2.
         agent, prompt: the agent, and the group that items share, [rows]; None if no vote names one.
-        gold: the class of items for which it is known, by key.
     """
 
     item: Sequence[str]
@@ -61,7 +60,6 @@ class VoteColumns:
     classes: tuple[Label, ...]
     agent: Sequence[str] | None
     prompt: Sequence[str] | None
-    gold: Mapping[str, Label]
 
 
 class _PlacedVote(NamedTuple):
@@ -81,7 +79,6 @@ def collect_votes(
     files: Iterable[VotesFile],
     dimension: str | None = None,
     classes: Sequence[str] = (),
-    gold: Mapping[str, PlacedLabel] = {},
 ) -> VoteColumns:
     """Return the votes of all files on one scale.
 
@@ -90,12 +87,10 @@ def collect_votes(
         dimension: the dimension to select if there are several.
         classes: all labels, from low to high; text that writes a number is that number. Without them labels must be
             numbers, and the classes are those that occur.
-        gold: known classes of items, by their keys.
 
     Raises:
         InputError: names file, line and field: a label off the scale, words without a scale, one class alone, several
-            dimensions, an agent or group in only some rows, a key that two agents share, an item in two groups, or gold
-            of an item without votes.
+            dimensions, an agent or group in only some rows, a key that two agents share, or an item in two groups.
     """
     votes = _select_dimension([_PlacedVote(file, *row) for file in files for row in file.rows], dimension)
     if all(one.vote.label is None for one in votes):
@@ -105,17 +100,17 @@ def collect_votes(
     for one in votes:
         found = one.vote.label
         label.append(None if found is None else _to_class(found, scale, one.where_field("label")))
+    agent = _complete_column(votes, "agent")
+    prompt = _complete_column(votes, "group")
     _refuse_shared_keys(votes)
-    item = [vote.key for _, _, vote in votes]
     return VoteColumns(
-        item=item,
+        item=[vote.key for _, _, vote in votes],
         file_item=[vote.item for _, _, vote in votes],
         annotator=[vote.annotator for _, _, vote in votes],
         label=label,
         classes=scale,
-        agent=_complete_column(votes, "agent"),
-        prompt=_complete_column(votes, "group"),
-        gold=_check_gold(gold, set(item), scale),
+        agent=agent,
+        prompt=prompt,
     )
 
 
@@ -125,19 +120,14 @@ def format_label(label: Label) -> str:
 
 
 def _select_dimension(votes: list[_PlacedVote], dimension: str | None) -> list[_PlacedVote]:
-    present = dict.fromkeys(vote.dimension for _, _, vote in votes)
-    names = [one for one in present if one is not None]
-    listed = ", ".join(names[:_MAX_LISTED])
+    present = dict.fromkeys(one.vote.dimension for one in votes)
+    listed = ", ".join(str(name or "(none)") for name in list(present)[:_MAX_LISTED])
     if dimension is None and len(present) > 1:
-        without = " and rows without any" if None in present else ""
-        problem = f"the ratings have several dimensions: {listed}{without}"
-        raise InputError(f"{_join_paths(votes)}: {problem}; pick one with --dimension")
-    if dimension is None:
-        return votes
-    if dimension not in names:
-        hint = did_you_mean(dimension, names) or f"known here: {listed or 'none'}"
+        raise InputError(f"{_join_paths(votes)}: has the dimensions {listed}; pick one with --dimension")
+    if dimension is not None and dimension not in present:
+        hint = did_you_mean(dimension, filter(None, present)) or f"known here: {listed}"
         raise InputError(f"--dimension: no rating is of {quote(dimension)}; {hint}")
-    return [one for one in votes if one.vote.dimension == dimension]
+    return votes if dimension is None else [one for one in votes if one.vote.dimension == dimension]
 
 
 def _join_paths(votes: Iterable[_PlacedVote]) -> str:
@@ -167,22 +157,18 @@ def _to_class(label: Label, scale: Sequence[Label], where: str) -> Label:
 
 def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
     scale = tuple(map(_class_of, classes))
-    if len(scale) < 2:
-        raise InputError(f"--classes: {quote(classes[0])} alone is no scale; name 2 classes or more, from low to high")
-    for index, one in enumerate(scale):
-        if one == "" or one in scale[:index]:
-            problem = "one has no name" if one == "" else f"{quote(classes[index])} is there twice"
-            raise InputError(f"--classes: {problem}; name each class once, from low to high")
+    if len(scale) < 2 or len(set(scale)) < len(scale) or "" in scale:
+        raise InputError(f"--classes: is {','.join(classes)}; name 2 classes or more, each once, from low to high")
     return scale
 
 
 def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
     texts = [one for one in votes if isinstance(one.vote.label, str)]
     if texts:
-        first = next((one for one in texts if isinstance(_class_of(str(one.vote.label)), str)), texts[0])
-        problem = f"is {describe_value(first.vote.label)}, and only numbers have an order by themselves"
+        word = next((one for one in texts if isinstance(_class_of(str(one.vote.label)), str)), texts[0])
+        problem = f"is {describe_value(word.vote.label)}, and only numbers have an order by themselves"
         remedy = "write a number, or name all labels from low to high with --classes"
-        raise InputError(f"{first.where_field('label')}: {problem}; {remedy}")
+        raise InputError(f"{word.where_field('label')}: {problem}; {remedy}")
     classes = sorted({_class_of(one.vote.label) for one in votes if one.vote.label is not None})
     if len(classes) == 1:
         problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
@@ -205,24 +191,10 @@ def _refuse_shared_keys(votes: Iterable[_PlacedVote]) -> None:
     first: dict[str, _PlacedVote] = {}
     for one in votes:
         other = first.setdefault(one.vote.key, one)
-        vote = one.vote
-        if (vote.item, vote.agent) != (other.vote.item, other.vote.agent):
-            item, other_item = (f"item {quote(v.item)} of agent {quote(str(v.agent))}" for v in (vote, other.vote))
-            problem = f"{item} has the key of {other_item} in {other.where}"
-            raise InputError(f"{one.where_field('item')}: {problem}; rename one of the two")
-        if vote.group is not None and other.vote.group is not None and vote.group != other.vote.group:
-            problem = f"is not the group that item {quote(vote.key)} has in {other.where}"
-            raise InputError(f"{one.where_field('group')}: {problem}; give each item one group")
-
-
-def _check_gold(gold: Mapping[str, PlacedLabel], items: set[str], scale: Sequence[Label]) -> dict[str, Label]:
-    checked = {}
-    for key, (where, columns, label) in gold.items():
-        if key not in items:
-            hint = did_you_mean(key, items) or "leave the row out"
-            raise InputError(f"{where}, field {columns['item']}: nobody labelled item {quote(key)}; {hint}")
-        checked[key] = _to_class(label, scale, f"{where}, field {columns['label']}")
-    return checked
+        for name in ("item", "agent", "group"):  # item "a_b" of agent "c" has the key of item "a" of agent "b_c"
+            if getattr(one.vote, name) != getattr(other.vote, name):
+                problem = f"is not the {name} of item {quote(one.vote.key)} in {other.where}"
+                raise InputError(f"{one.where_field(name)}: {problem}; give each item one, and a name of its own")
 
 
 @dataclass(frozen=True)
@@ -232,8 +204,7 @@ class Settings:
     Attributes:
         preset, method: if neither is set, `converged` and `stableval`, or the majority for a panel that is too small.
         values: credit of each class, [K]; None: evenly from 0 to 1.
-        subsets, fraction: stability is measured with this number of subsets, each with this share of the annotators;
-            0 for none.
+        subsets: stability is measured with this number of subsets of the annotators; 0 for none.
         seed: seed of all draws; None: 0, but 42 for the stability of preset `paper`.
         compare: whether the tables compare all methods.
     """
@@ -242,7 +213,6 @@ class Settings:
     method: Method | None = None
     values: Sequence[float] | None = None
     subsets: int = 50
-    fraction: float = 0.7
     seed: int | None = None
     compare: bool = False
 
@@ -300,8 +270,8 @@ class FittedConsensus:
             return "--subsets is 0"
         if len(agents) == 1:
             return "there is one agent, and a ranking needs two"
-        if int(self.settings.fraction * annotators) < 1:
-            return f"a share of {self.settings.fraction:g} of {annotators} annotators is nobody"
+        if annotators == 1:
+            return "there is one annotator, and 70 % of one is nobody"
         if self.has_one_unit and not self.settings.is_paper:
             return "there is one item or group, and resamples of it are all alike"
         return None
@@ -335,8 +305,8 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     if settings.subsets == 1:
         raise InputError("--subsets: one draw tells no spread; give 2 or more, or 0 for none")
     columns: tuple[Any, Any, Any] = (ballots.item, ballots.annotator, ballots.label)
-    model = consensus.fit(*columns, settings.preset or "converged", classes=classes, gold=ballots.gold)
-    majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=classes, gold=ballots.gold)
+    model = consensus.fit(*columns, settings.preset or "converged", classes=classes)
+    majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=classes)
     small_panel = consensus.too_small(model.votes)
     use_majority = small_panel is not None and settings.preset is None and settings.method is None
     method: Method = "majority" if use_majority else settings.method or "stableval"
@@ -410,14 +380,12 @@ def _measure_stability(fitted: FittedConsensus, advance: Advance) -> dict[Method
     found = consensus.ranking_stability(
         *columns,
         subsets=settings.subsets,
-        fraction=settings.fraction,
         seed=settings.seed if settings.seed is not None else PUBLISHED_SEED if settings.is_paper else 0,
         with_items=not settings.is_paper,
         prompt=ballots.prompt or ballots.file_item,
         preset=settings.preset or "converged",
         classes=ballots.classes,
         values=fitted.values,
-        gold=ballots.gold,
         report=advance,
     )
     return {method: one._asdict() for method, one in found.items()}
@@ -460,7 +428,6 @@ def _vote_figures(fitted: FittedConsensus) -> Figures:
             "unlabelled": int(np.count_nonzero(~votes.has_label)),
             "annotators": len(votes.annotators),
             "agents": len(set(fitted.ballots.agent or ())),
-            "gold": len(fitted.ballots.gold),
         },
         "agreement": consensus.agreement(votes),
         "items": {str(name): {"posterior": shares, "ambiguity": one} for name, shares, one in items},
@@ -512,8 +479,6 @@ def _sections(figures: Figures, compares_methods: bool) -> Iterator[str | Report
     counts = figures["counts"]
     sizes = {"labels": counts["rows"] - counts["abstained"], "items": counts["items"]}
     sizes["annotators"] = counts["annotators"]
-    if counts["gold"]:
-        sizes["gold items"] = counts["gold"]
     yield ", ".join(f"{name}: {count}" for name, count in sizes.items())
     classes = zip(map(format_label, figures["classes"]), figures["values"], strict=True)
     scale = ", ".join(f"{name} ({value:g})" for name, value in classes)

@@ -47,8 +47,6 @@ KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Strengths of suppression in the sweep (GEAR, appendix I)."""
 RANDOM_GRAPHS = 20
 """Random graphs of each rubric; their seeds are 0, 1, …"""
-PASSES = 4 + RANDOM_GRAPHS + 1 + len(KAPPAS)
-"""How often a report passes over a sheet: for four rules, and the variants of GEAR."""
 _HARD: Mapping[str, Combiner] = {one.name: one for one in (HardLocal(), HardTransitive())}
 _FIGURES = ("leakage", "preservation")
 _MAX_LOSSES = 10
@@ -57,7 +55,6 @@ _MANY_TASKS = 20
 """Number of tasks from which intervals over tasks hold for skewed figures too."""
 
 Figures = dict[str, Any]
-Advance = Callable[[int], None]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -117,7 +114,8 @@ def leakage(
 
     At least 0, lower is better; None without a case. `scores` are each child's under a rule, in [0, 1], [E].
     """
-    return _mean_of_cases(cases, "leakage", scores, kinds, threshold)
+    values = cases.values("leakage", scores)[cases.mask("leakage", kinds, threshold)]
+    return fmean(values) if len(values) else None
 
 
 def preservation(
@@ -127,13 +125,7 @@ def preservation(
 
     In [0, 1] if s <= p, higher is better; None without a case. Arguments are those of `leakage`.
     """
-    return _mean_of_cases(cases, "preservation", scores, kinds, threshold)
-
-
-def _mean_of_cases(
-    cases: Cases, figure: str, scores: ArrayLike, kinds: Collection[str], threshold: float
-) -> float | None:
-    values = cases.values(figure, scores)[cases.mask(figure, kinds, threshold)]
+    values = cases.values("preservation", scores)[cases.mask("preservation", kinds, threshold)]
     return fmean(values) if len(values) else None
 
 
@@ -207,7 +199,7 @@ class Sheets:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def read_sheets(run: Run, advance: Advance) -> Sheets:
+def read_sheets(run: Run, advance: Callable[[int], None]) -> Sheets:
     """Return the sheets of a run, re-scored ones by their own decisions; `advance` is called with 1 for each task.
 
     The edges are the task's own, also under flat aggregation; κ and inference are the run's. Left out and counted are
@@ -229,7 +221,7 @@ def read_sheets(run: Run, advance: Advance) -> Sheets:
         advance(1)
     sheets.sheets.sort(key=lambda sheet: sheet.task)  # sums are added in this order, whatever the file's
     if not any(sheet.edges for sheet in sheets.sheets):
-        reasons = "; ".join(f"{reason}: {count}" for reason, count in sheets.left_out.items())
+        reasons = "; ".join(f"{reason}: {count}" for reason, count in (+sheets.left_out).items())
         problem = f"none of its {sheets.responses} responses has a reward from a rubric with edges"
         advice = "score tasks whose `rubric` has `edges`, such as `jurygraph annotate` finds"
         raise InputError(f"{run.folder}: {problem}{f' ({reasons})' if reasons else ''}; {advice}")
@@ -267,12 +259,8 @@ def _add_sheet(
     weights = signed_weights(matrices)
     has_reward = np.array([one.trace.reward.value is not None for one in scored])
     has_gain = (applies & (weights > 0.0)).any(axis=1)
-    for reason, mask in (
-        ("responses whose reward failed", ~has_reward),
-        ("responses to which no criterion of positive weight applies", has_reward & ~has_gain),
-    ):
-        if mask.any():
-            sheets.left_out[reason] += int(mask.sum())
+    sheets.left_out["responses whose reward failed"] += int((~has_reward).sum())
+    sheets.left_out["responses to which no criterion of positive weight applies"] += int((has_reward & ~has_gain).sum())
     kept = np.flatnonzero(has_reward & has_gain)
     if not len(kept):
         return
@@ -308,8 +296,8 @@ class RuleScores(NamedTuple):
     rewards: Floats
 
 
-def report(sheets: Sheets, advance: Advance = lambda passes: None, random_graphs: int = RANDOM_GRAPHS) -> Report:
-    """Return all figures. `advance` is called with 1 for each of `PASSES` over each sheet.
+def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
+    """Return all figures.
 
     - `kappa` is the run's, used for `gear` and for the untyped and random graphs.
     - `census`: `examples` are the responses with a reward from a rubric, of `rubrics` tasks, `graphs` of which have
@@ -329,7 +317,7 @@ def report(sheets: Sheets, advance: Advance = lambda passes: None, random_graphs
         "gear": _soft_rule(sheets.kappa),
     }
     cases = collect_cases(rows)
-    scores = {name: score_sheets(rows, rule, advance) for name, rule in rules.items()}
+    scores = {name: score_sheets(rows, rule) for name, rule in rules.items()}
     edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in rows)
     graphs = [sheet for sheet in rows if sheet.edges]
     tasks = np.repeat(np.arange(len(rows)), [len(sheet.responses) for sheet in rows])
@@ -345,7 +333,7 @@ def report(sheets: Sheets, advance: Advance = lambda passes: None, random_graphs
             "examples": len(tasks),
             "edges": edges,
             "unjudged": edges - len(cases.p_child),
-            "left_out": sheets.left_out,
+            "left_out": +sheets.left_out,  # without those of which there are none
         },
         "methods": {name: _diagnose_rule(cases, one, scores["flat"]) for name, one in scores.items()},
         "differences": {
@@ -356,7 +344,7 @@ def report(sheets: Sheets, advance: Advance = lambda passes: None, random_graphs
             for name, one in scores.items()
             if name != "gear"
         },
-        "ablations": _ablations(sheets, cases, scores["flat"].rewards, range(random_graphs), advance),
+        "ablations": _ablations(sheets, cases, scores["flat"].rewards, random_graphs),
         "losses": losses(rows, sheets.kappa),
     }
     return Report(figures, list(_sections(figures)), list(_notes(figures)), list(_plots(figures)))
@@ -375,12 +363,9 @@ def collect_cases(sheets: Sequence[RubricSheet]) -> Cases:
     )
 
 
-def score_sheets(sheets: Sequence[RubricSheet], scoring: Scoring, advance: Advance) -> RuleScores:
-    """Return the scores under a rule, in the order of `collect_cases`. `advance` is called with 1 for each sheet."""
-    scores = []
-    for sheet in sheets:
-        scores.append(scoring(sheet))
-        advance(1)
+def score_sheets(sheets: Sequence[RubricSheet], scoring: Scoring) -> RuleScores:
+    """Return the scores under a rule, in the order of `collect_cases`."""
+    scores = [scoring(sheet) for sheet in sheets]
     rewards = [sheet.rewards(q) for sheet, q in zip(sheets, scores, strict=True)]
     return RuleScores(_child_values(sheets, scores), np.concatenate(rewards))
 
@@ -435,11 +420,11 @@ def estimate_mean(values: Floats, tasks: Ints, least: float = -math.inf, most: f
     return {"value": fmean(values), "low": low, "high": high, "cases": len(values), "tasks": found.clusters}
 
 
-def _ablations(sheets: Sheets, cases: Cases, flat_rewards: Floats, seeds: range, advance: Advance) -> Figures:
+def _ablations(sheets: Sheets, cases: Cases, flat_rewards: Floats, random_graphs: int) -> Figures:
     """Return the variants of GEAR. Their cases are those of the annotated graph, whatever graph the scores use."""
 
     def variant(rule: Scoring) -> Figures:
-        scores = score_sheets(sheets.sheets, rule, advance)
+        scores = score_sheets(sheets.sheets, rule)
         return {
             "leakage": leakage(cases, scores.children),
             "preservation": preservation(cases, scores.children),
@@ -447,7 +432,7 @@ def _ablations(sheets: Sheets, cases: Cases, flat_rewards: Floats, seeds: range,
             "change": fmean(scores.rewards - flat_rewards),
         }
 
-    by_seed = {seed: variant(random_rule(seed, sheets.kappa)) for seed in seeds}
+    by_seed = {seed: variant(random_rule(seed, sheets.kappa)) for seed in range(random_graphs)}
     mean = {}
     for name in by_seed[0]:
         values = [one[name] for one in by_seed.values()]
@@ -502,10 +487,9 @@ def losses(sheets: Sequence[RubricSheet], kappa: float) -> list[Figures]:
     """Return every criterion that lost anything at this κ, the greatest mean loss first, then by task and id.
 
     A loss is (|w| / Σ_{w>0} w) · (p - q), a share of the total reward; for a penalty, the deduction avoided.
-    `mean_loss` is the mean over the `responses` in which the criterion was judged, `most` the greatest loss, of
-    response `max_loss_response`. `parent` is the one that takes most over these responses: the mean of
-    (|w| / Σ_{w>0} w) · p · (1 - f) is greatest for its factor f alone; `kind`, `retention` (λ at this κ) and `reason`
-    are those of its edge.
+    `mean_loss` is the mean over the `responses` in which the criterion was judged. `parent` is the one that takes most
+    over these: the mean of (|w| / Σ_{w>0} w) · p · (1 - f) is greatest for its factor f alone; `kind`, `retention` (λ
+    at this κ) and `reason` are those of its edge.
     """
     found = [loss for sheet in sheets for loss in _sheet_losses(sheet, kappa)]
     return sorted(found, key=lambda one: (-one["mean_loss"], one["task"], one["criterion"]))
@@ -531,11 +515,8 @@ def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Figures]:
         yield {
             "task": sheet.task,
             "criterion": sheet.criteria[child],
-            "weight": float(sheet.weights[child]),
             "responses": len(rows),
             "mean_loss": fmean(lost),
-            "most": float(lost.max()),
-            "max_loss_response": sheet.responses[int(rows[lost.argmax()])],
             "parent": sheet.edges[edge].parent,
             "kind": sheet.edges[edge].kind,
             "retention": retention[edge],
@@ -570,10 +551,9 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield ReportTable.of({"variant of gear": "name", **{name: name for name in _FIGURES}, **means}, _named(variants))
     if not figures["losses"]:
         yield "no criterion lost credit"
-    edge = {"needs": "parent", "kind": "kind", "reason": "reason"}
-    amounts = {"mean loss": "mean_loss", "maximum": "most", "of response": "max_loss_response"}
     losers = [{**one, "reason": shorten(one["reason"], _MAX_REASON)} for one in figures["losses"]]
-    columns = {"largest losses: task": "task", "criterion": "criterion", **edge, **amounts}
+    columns = {"largest losses: task": "task", "criterion": "criterion", "needs": "parent", "kind": "kind"}
+    columns |= {"reason": "reason", "mean loss": "mean_loss"}
     yield ReportTable.of(columns, losers, left=5, most=_MAX_LOSSES)
 
 
@@ -589,11 +569,10 @@ def _notes(figures: Figures) -> Iterator[str]:
         yield f"no cases: {edges} with an end that was not judged or does not apply"
     if figures["kappa"] == 0:
         yield "the run has κ = 0, which makes GEAR flat aggregation"
-    tasks = {name: figures["methods"]["gear"][name]["tasks"] for name in _FIGURES}
-    few = [f"{name} {count}" for name, count in tasks.items() if count < _MANY_TASKS]
-    if few:
-        limit = f"fewer than {_MANY_TASKS}, intervals are approximate, and with one there is none"
-        yield f"tasks with a case: {', '.join(few)}; with {limit}"
+    few = [figures["methods"]["gear"][name]["tasks"] for name in _FIGURES]
+    if min(few) < _MANY_TASKS:
+        limit = f"with fewer than {_MANY_TASKS}, intervals are approximate, and with one there is none"
+        yield f"tasks with a case of leakage: {few[0]}, of preservation: {few[1]}; {limit}"
 
 
 def _plots(figures: Figures) -> Iterator[Plot]:

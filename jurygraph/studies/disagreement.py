@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from jurygraph.aggregation import fusion
 from jurygraph.arrays import Bools, Floats, Ints, as_unit_interval
-from jurygraph.errors import InputError, PlanError
+from jurygraph.errors import InputError
 from jurygraph.inference.clusters import jackknife_interval
 from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
@@ -19,6 +19,8 @@ from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, Rep
 
 PAPER = ("accuracy", "format", "steps")
 """r_acc, r_fmt and r_step of MACRM Eq. 5, under the names of their evaluators."""
+PERCENTILE = 80.0
+"""Responses with D_pair above this percentile of their run are conflicts."""
 
 _MAX_STEPS = 30
 _SERIES_TITLES = {"reward": "mean reward", "disagreement": "mean D_pair", "conflict_rate": "conflict rate"}
@@ -27,48 +29,13 @@ _DECIMALS = 12  # equal differences can differ in their last bits: 0.3 - 0.2 is 
 Figures = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class StepRule:
-    """Rule for cutting a run into steps: by a response label that holds the step number, or every N tasks.
-
-    With neither there are no steps. Tasks are counted in the order of the run, including tasks with failed rewards.
-    """
-
-    label: str | None = None
-    every: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.label is not None and self.every is not None:
-            raise InputError("steps are cut by a label or every N tasks, not both; leave one of them out")
-
-    @property
-    def has_steps(self) -> bool:
-        """Return True if the run is cut into steps."""
-        return self.label is not None or self.every is not None
-
-    def step_of(self, trace: Trace, task_index: int) -> float | None:
-        """Return the step of a response; None if it has none. Raises `InputError` if the label is no finite number."""
-        if self.every is not None:
-            return float(task_index // self.every + 1)
-        if self.label is None or self.label not in trace.labels:
-            return None
-        value = trace.labels[self.label]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            problem = f"label {self.label!r} of response {trace.response_id!r} is {value!r}"
-            raise InputError(f"{problem}, which is no step; name a label that holds a number, such as 12")
-        return float(value)
-
-
-NO_STEPS = StepRule()
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class Samples:
     """R responses of one run, in the order of their ids.
 
     Attributes:
         components: names, [m], m ≥ 2.
-        ids, groups: ids of the responses, sorted, and of their tasks, [R], R ≥ 2.
+        groups: ids of the tasks, [R], R ≥ 2.
         rewards, values: rewards [R], and components in [0, 1], [R, m].
         steps: [R]; None if the run is not cut into steps.
         left_out: number of responses that are not samples, by reason.
@@ -76,7 +43,6 @@ class Samples:
 
     run: str
     components: tuple[str, ...]
-    ids: tuple[str, ...]
     groups: tuple[str, ...]
     rewards: Floats
     values: Floats
@@ -87,14 +53,16 @@ class Samples:
 def read_samples(
     run: Run,
     advance: Callable[[int], None] = lambda tasks: None,
-    cut: StepRule = NO_STEPS,
     components: Sequence[str] = (),
+    step_label: str | None = None,
+    every: int | None = None,
 ) -> Samples:
     """Return the samples of a run; `advance` is called with 1 for each task.
 
-    A re-scored run gives its own rewards and components. Without `components`, these are the paper's accuracy, format
-    and steps if all three count in the run with a positive weight, else all that do. Left out and counted are responses
-    whose reward failed, those with a missing component, and those without the label of the step.
+    Without `components`, these are the paper's accuracy, format and steps if all three count in the run with a positive
+    weight, else all that do. A step is the number in the label `step_label`, or `every` N tasks, in the order of the
+    run; with neither there are none. Left out and counted are responses whose reward failed, those with a missing
+    component, and those without the label of the step.
 
     Raises:
         InputError: an unknown component or fewer than two, a component outside [0, 1], a label that is not a number, or
@@ -103,18 +71,18 @@ def read_samples(
     """
     chosen = _choose_components(run, components)
     left_out: Counter[str] = Counter()
-    samples: list[tuple[Trace, list[float], float | None]] = []
+    samples: list[tuple[Trace, list[float], float]] = []
     for index, group in enumerate(run.group_records()):
         for trace, _ in run.group(group):
-            step = cut.step_of(trace, index)
             missing = next((name for name in chosen if trace.reward.components.get(name) is None), None)
             if trace.reward.value is None:
                 left_out["responses whose reward failed"] += 1
             elif missing is not None:
                 left_out[f"responses without the component {missing}"] += 1
-            elif cut.has_steps and step is None:
-                left_out[f"responses without the label {cut.label}"] += 1
+            elif step_label is not None and step_label not in trace.labels:
+                left_out[f"responses without the label {step_label}"] += 1
             else:
+                step = index // (every or 1) + 1.0 if step_label is None else _labelled_step(trace, step_label)
                 samples.append((trace, [_unit_component(trace, name) for name in chosen], step))
         advance(1)
     if len(samples) < 2:
@@ -122,14 +90,14 @@ def read_samples(
         problem = f"{len(samples)} of its responses have a reward and {', '.join(chosen)}"
         raise InputError(f"{run.folder}: {problem}{f' ({reasons})' if reasons else ''}; at least 2 are needed")
     samples.sort(key=lambda one: one[0].response_id)
+    has_steps = step_label is not None or every is not None
     return Samples(
         run=str(run.folder),
         components=chosen,
-        ids=tuple(trace.response_id for trace, _, _ in samples),
         groups=tuple(trace.task_id for trace, _, _ in samples),
         rewards=np.array([trace.reward.value for trace, _, _ in samples], dtype=np.float64),
         values=np.array([values for _, values, _ in samples]),
-        steps=np.array([step for _, _, step in samples], dtype=np.float64) if cut.has_steps else None,
+        steps=np.array([step for _, _, step in samples]) if has_steps else None,
         left_out=dict(sorted(left_out.items())),
     )
 
@@ -148,6 +116,14 @@ def _choose_components(run: Run, requested: Sequence[str]) -> tuple[str, ...]:
     return chosen
 
 
+def _labelled_step(trace: Trace, label: str) -> float:
+    value = trace.labels[label]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        problem = f"label {label!r} of response {trace.response_id!r} is {value!r}"
+        raise InputError(f"{problem}, which is no step; name a label that holds a number, such as 12")
+    return float(value)
+
+
 def _unit_component(trace: Trace, name: str) -> float:
     """Return a component without rounding error, in [0, 1]. Raises InputError outside that range."""
     value = trace.reward.components[name]
@@ -157,26 +133,22 @@ def _unit_component(trace: Trace, name: str) -> float:
     return min(1.0, max(0.0, value))
 
 
-def report(runs: Sequence[Samples], percentile: float = 80.0) -> Report:
+def report(runs: Sequence[Samples]) -> Report:
     """Measure the disagreement of the components of each run (MACRM, section 4.5).
 
-    - τ is the `percentile` of all D_pair of a run (NumPy's method `linear`), and a conflict is D_pair > τ. If many
-      samples tie, fewer than 1 - percentile / 100 of them lie above it.
-    - High-div are the 1 - percentile / 100 of the samples with the greatest D_pair, by count: rounded half up, at least
-      one and not all. Of equal samples those with the smaller id come first.
+    - τ is the 80th percentile of all D_pair of a run (NumPy's method `linear`), and a conflict is D_pair > τ. If many
+      samples tie, fewer than a fifth of them lie above it.
+    - High-div are the fifth of the samples with the greatest D_pair, by count: rounded half up, at least one and not
+      all. Of equal samples those with the smaller id come first.
     - D_pair is compared with 12 decimals.
 
     The figures of a run are `samples` responses in `tasks` tasks, the `threshold`, mean `disagreement`, `conflicts`,
     the `split`, `steps` (mean reward, mean D_pair and conflict rate, Eq. 7; empty if the run is not cut into steps),
     and `left_out`, by reason.
-
-    Raises `InputError` if `percentile` is not above 0 and below 100; the paper's is 80.
     """
-    if not 0.0 < percentile < 100.0:
-        raise InputError(f"there is no {percentile}th percentile to compare with; name one above 0 and below 100")
-    measured = [_measure(samples, percentile) for samples in runs]
+    measured = [_measure(samples) for samples in runs]
     columns = {"run": "run", "responses": "samples", "mean D_pair": "disagreement"}
-    columns |= {f"τ ({percentile:g}th pct)": "threshold", "conflicts": "conflicts", "conflict rate": "conflict_rate"}
+    columns |= {f"τ ({PERCENTILE:g}th pct)": "threshold", "conflicts": "conflicts", "conflict rate": "conflict_rate"}
     sections: list[str | ReportTable] = [ReportTable.of(columns, measured)]
     notes: list[str] = []
     for one in measured:
@@ -193,22 +165,21 @@ def report(runs: Sequence[Samples], percentile: float = 80.0) -> Report:
     return Report({"runs": measured}, sections, notes, list(_plots(measured)))
 
 
-def _measure(samples: Samples, percentile: float) -> Figures:
+def _measure(samples: Samples) -> Figures:
     exact = np.atleast_1d(pairwise(samples.values))
     disagreement = np.round(exact, _DECIMALS)
-    threshold = round(float(np.percentile(disagreement, percentile, method="linear")), _DECIMALS)
+    threshold = round(float(np.percentile(disagreement, PERCENTILE, method="linear")), _DECIMALS)
     conflict = disagreement > threshold
     return {
         "run": samples.run,
         "components": samples.components,
         "tasks": len(set(samples.groups)),
-        "samples": len(samples.ids),
-        "percentile": percentile,
+        "samples": len(samples.groups),
         "threshold": threshold,
         "disagreement": float(np.mean(exact)),
         "conflicts": int(conflict.sum()),
         "conflict_rate": float(np.mean(conflict)),
-        "split": split(samples, disagreement, percentile),
+        "split": split(samples, disagreement),
         "steps": _step_means(samples, exact, conflict),
         "left_out": samples.left_out,
     }
@@ -224,9 +195,7 @@ def _run_tables(one: Figures) -> Iterator[ReportTable]:
 
 
 def _plots(measured: Sequence[Figures]) -> Iterator[Plot]:
-    if not any(one["steps"] for one in measured):
-        return
-    for name, title in _SERIES_TITLES.items():
+    for name, title in _SERIES_TITLES.items() if any(one["steps"] for one in measured) else ():
         series = [
             PlotSeries(one["run"], [step[name] for step in one["steps"]], [step["step"] for step in one["steps"]])
             for one in measured
@@ -249,23 +218,14 @@ def pairwise(components: ArrayLike) -> np.float64 | Floats:
     """Return D_pair = 2 / (m (m - 1)) · Σ_{i<j} |r_i - r_j|: mean absolute difference of components (MACRM Eq. 6).
 
     It is in [0, 1], for m = 3 at most 2/3: a scalar for one response [m], else [R] for [R, m]. The order of the
-    components does not change a bit of it.
-
-    Raises:
-        InputError: fewer than two components, another shape, or a value that is not a number in [0, 1] (such as NaN,
-            booleans or text); the first such value is named.
+    components does not change a bit of it. Raises `PlanError` for fewer than two components, and for the first value
+    that is not a number in [0, 1].
     """
-    try:
-        values = as_unit_interval("components", components)
-        if values.ndim not in (1, 2):
-            raise InputError(f"components have shape {values.shape}: [m] or [R, m] is needed")
-        return np.minimum(fusion.disagreement(values), 1.0)
-    except PlanError as error:
-        raise InputError(str(error)) from None
+    return np.minimum(fusion.disagreement(as_unit_interval("components", components)), 1.0)
 
 
-def split(samples: Samples, disagreement: Floats, percentile: float) -> Figures:
-    """Compare the samples above a `percentile` of D_pair, `disagreement` [R], by count, with the rest.
+def split(samples: Samples, disagreement: Floats) -> Figures:
+    """Compare the fifth of the samples with the greatest D_pair, `disagreement` [R], with the rest.
 
     `cut` is the least D_pair in High-div. `tied_high` samples of High-div and `tied_low` of Low-div have exactly this
     value; the id decided between them. `rows` are the columns of MACRM's Table 4: the reward, then the components.
@@ -276,7 +236,7 @@ def split(samples: Samples, disagreement: Floats, percentile: float) -> Figures:
     tasks all agree.
     """
     size = len(disagreement)
-    exact_count = round((100.0 - percentile) * size / 100.0, 9)  # 10 % of 15 is 1.5, and half up is 2
+    exact_count = round((100.0 - PERCENTILE) * size / 100.0, 9)  # 20 % of 12.5 is 2.5, and half up is 3
     high_count = min(size - 1, max(1, math.floor(exact_count + 0.5)))
     order = np.argsort(-disagreement, kind="stable")  # the samples are in the order of their ids
     chosen = np.zeros(size, dtype=np.bool_)
@@ -295,22 +255,15 @@ def split(samples: Samples, disagreement: Floats, percentile: float) -> Figures:
 
 
 def _compare_sides(column: Floats, chosen: Bools, tasks: Ints) -> Figures:
-    high, high_without = _means_without(column, chosen, tasks)
-    low, low_without = _means_without(column, ~chosen, tasks)
+    counts = np.array([np.bincount(tasks, side) for side in (chosen, ~chosen)])
+    sums = np.array([np.bincount(tasks, column * side) for side in (chosen, ~chosen)])
+    totals = counts.sum(axis=1, keepdims=True)
+    high, low = (math.fsum(column[side]) / float(side.sum()) for side in (chosen, ~chosen))
     interval = IntervalCell(high - low, None, None)
-    if high_without is not None and low_without is not None:
-        fewest = min(len(np.unique(tasks[side])) for side in (chosen, ~chosen))
-        estimate = jackknife_interval(high - low, high_without - low_without, fewest - 1)
+    if (counts < totals).all():  # no task has all of a side
+        means = np.array([[high], [low]])
+        without = means + (counts * means - sums) / (totals - counts)
+        fewest = int((counts > 0.0).sum(axis=1).min())
+        estimate = jackknife_interval(high - low, without[0] - without[1], fewest - 1)
         interval = IntervalCell(high - low, estimate.low, estimate.high)
     return {"high": high, "low": low, "difference": interval}
-
-
-def _means_without(column: Floats, side: Bools, tasks: Ints) -> tuple[float, Floats | None]:
-    """Return the mean of one side's samples, and those without each task, [G]; None if a task has all of the side."""
-    counts = np.bincount(tasks, side)
-    sums = np.bincount(tasks, column * side)
-    total = counts.sum()
-    mean = math.fsum(column[side]) / float(total)
-    if (counts == total).any():
-        return mean, None
-    return mean, mean + (counts * mean - sums) / (total - counts)

@@ -17,14 +17,13 @@ from jurygraph.inference.agreement import AlphaLevel, alpha_estimate
 from jurygraph.inference.clusters import t_quantile
 from jurygraph.studies.agreement import ScoredPart
 from jurygraph.studies.report import Report, ReportTable
-from jurygraph.studies.reviewers.baselines import predict
+from jurygraph.studies.reviewers import predict
 
 _LEAST_ITEMS = 30  # with fewer the interval is too narrow, and with it the answer
 _FEW_REVIEWERS = 20
 _MOST_ITEMS = 30_720
 _MOST_PER_ITEM = 5
 _MOST_CLUSTERS = 4096
-_MOST_RATINGS = 512
 _DRAWS = 40
 _TESTS = 1000
 _CELLS_PER_BATCH = 4_000_000  # limits memory
@@ -57,8 +56,7 @@ class PowerStudy:
 
         The figures are `alpha`: for each dimension and number of ratings `per_item`, the `curve` of the median
         half-width over numbers of `items`, and `needed` items; and `differences`: the `reviewers` needed with as many
-        ratings each as now (`ratings_each`), and the `ratings` of each needed with as many reviewers as now. What is
-        needed is None if no feasible number is enough.
+        ratings each as now (`ratings_each`). What is needed is None if no feasible number is enough.
         """
         alphas: list[Figures] = []
         found: list[Figures] = []
@@ -106,35 +104,32 @@ class PowerStudy:
             raise InputError(f"--judges: {' and '.join(self.judges)} have no different errors; name two others")
         by_reviewer = without_noise([gaps[part.reviewer[known] == one] for one in np.unique(part.reviewer[known])])
         each = int(np.median([len(own) for own in by_reviewer]))
-        now = len(by_reviewer)
 
-        def has_power(reviewers: int, ratings: int) -> bool:
-            return power_of(by_reviewer, difference, reviewers, ratings, self.seed) >= self.power
+        def power(reviewers: int) -> float:
+            return power_of(by_reviewer, difference, reviewers, each, self.seed)
 
         return {
             "dimension": part.dimension,
             "judges": self.judges,
             "difference": difference,
             "power": self.power,
-            "power_now": power_of(by_reviewer, difference, now, each, self.seed),
-            "reviewers_now": now,
+            "power_now": power(len(by_reviewer)),
+            "reviewers_now": len(by_reviewer),
             "ratings_each": each,
-            "reviewers": _least(lambda number: has_power(number, each), _MOST_CLUSTERS),
-            "ratings": _least(lambda number: has_power(now, number), _MOST_RATINGS) if now > 1 else None,
+            "reviewers": _least(lambda number: power(number) >= self.power, _MOST_CLUSTERS),
         }
 
     def _sections(self, alphas: Sequence[Figures], found: Sequence[Figures]) -> Iterator[str | ReportTable]:
         yield (
             f"by resampling the ratings, seed {self.seed}; alpha is Krippendorff's, {self.level}; - where no number up "
-            f"to {_MOST_ITEMS} items, {_MOST_CLUSTERS} reviewers or {_MOST_RATINGS} ratings is enough"
+            f"to {_MOST_ITEMS} items or {_MOST_CLUSTERS} reviewers is enough"
         )
         rows = [[one["dimension"] or "all", one["per_item"], one["needed"]] for one in alphas]
         yield ReportTable(("dimension", "ratings of an item", f"items for alpha ± {self.width:g}"), rows)
-        names = ("difference", "reviewers_now", "ratings_each", "power_now", "reviewers", "ratings")
+        names = ("difference", "reviewers_now", "ratings_each", "power_now", "reviewers")
         rows = [[one["dimension"] or "all", " - ".join(one["judges"]), *(one[name] for name in names)] for one in found]
         header = ("dimension", "MAE of", "to find", "reviewers", "ratings of each", "power")
-        wanted = f"for power {self.power:g}"
-        yield ReportTable((*header, f"reviewers {wanted}", f"or ratings of each {wanted}"), rows, left=2, digits=2)
+        yield ReportTable((*header, f"reviewers for power {self.power:g}"), rows, left=2, digits=2)
 
 
 def _notes(parts: Sequence[ScoredPart], alphas: Sequence[Figures], found: Sequence[Figures]) -> Iterator[str]:

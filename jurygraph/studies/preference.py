@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from jurygraph.errors import InputError
-from jurygraph.inference.shares import wilson
-from jurygraph.messages import did_you_mean
+from jurygraph.inference.clusters import wilson
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Question, Task, Trace
@@ -65,6 +64,8 @@ SOURCES: Mapping[str, str] = {
 }
 """JudgeBench's categories by the beginning of the source."""
 _SECTION_OF = {subset: section for section, subsets in SECTIONS.items() for subset in subsets}
+_CATEGORIES = {REWARDBENCH: list(SECTIONS), JUDGEBENCH: list(SOURCES.values())}
+"""The categories of the published sets, in their order."""
 
 
 class Place(NamedTuple):
@@ -73,11 +74,6 @@ class Place(NamedTuple):
     benchmark: str
     category: str
     subset: str
-
-    @property
-    def weight(self) -> float | None:
-        """Return the weight of the subset in its category; None if each of its pairs has the weight 1."""
-        return float(SECTIONS[self.category][self.subset]) if self.benchmark == REWARDBENCH else None
 
 
 def find_place(task: Task) -> Place:
@@ -90,11 +86,6 @@ def find_place(task: Task) -> Place:
             return Place(JUDGEBENCH, category, source)
     own = subset or source or "(none)"
     return Place(OTHER, own, own)
-
-
-def categories_of(benchmark: str) -> tuple[str, ...]:
-    """Return the categories of a published set, in its order; none for other sets."""
-    return {REWARDBENCH: tuple(SECTIONS), JUDGEBENCH: tuple(SOURCES.values())}.get(benchmark, ())
 
 
 Result = Literal["right", "wrong", "tie", "failed"]
@@ -140,32 +131,33 @@ class Comparisons(NamedTuple):
     left_out: Mapping[str, int]
 
 
-def read_comparisons(
-    run: Run, advance: Callable[[int], None] = lambda tasks: None, decided_by: str | None = None
-) -> Comparisons:
+def read_comparisons(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> Comparisons:
     """Return the outcomes of a run's tasks; `advance` is called with 1 for each task.
 
     A task needs one response with the label `preferred` true, and others with false. By default the verdicts on pairs
     decide if one evaluator of pairs is all that the reward counts, and else the rewards.
 
     Raises:
-        InputError: no task with such labels, a label that is not true or false, or an unknown `decided_by`.
+        InputError: no task with such labels, or a label that is not true or false.
         TraceMismatch: a record of the run has been changed.
     """
-    decided_by = _choose_judge(run, decided_by)
+    decided_by = _choose_judge(run)
     left_out: Counter[str] = Counter()
     outcomes = []
     for group in run.group_records():
         traces = [trace for trace, _ in run.group(group)]
         task = run.task(group.key)
-        chosen, rejected = _split_by_label(traces)
+        chosen = [trace for trace in traces if _is_preferred(trace)]
+        rejected = [trace for trace in traces if _is_preferred(trace) is False]
         if task is None:
             left_out["tasks whose texts were erased, and their category with them"] += 1
         elif len(chosen) != 1 or not rejected:
-            left_out[_label_problem(len(chosen), len(rejected))] += 1
+            left_out[f"tasks without one response labelled `{LABEL}: true`, and others labelled false"] += 1
         else:
             duels = _fight_duels(run, decided_by, chosen[0], rejected)
-            outcomes.append(Outcome(group.key, find_place(task), _combine_duels(duels)))
+            worst = min(duels, key=lambda duel: _WORST_FIRST.index(duel.result))  # it has to win every one
+            duel = worst._replace(is_flipped=any(one.is_flipped for one in duels))
+            outcomes.append(Outcome(group.key, find_place(task), duel))
         advance(1)
     if not outcomes:
         reasons = "; ".join(f"{reason}: {count}" for reason, count in left_out.items())
@@ -174,37 +166,22 @@ def read_comparisons(
     return Comparisons(str(run.folder), decided_by, tuple(outcomes), dict(sorted(left_out.items())))
 
 
-def _split_by_label(traces: Sequence[Trace]) -> tuple[list[Trace], list[Trace]]:
-    sides: dict[bool, list[Trace]] = {True: [], False: []}
-    for trace in traces:
-        label = trace.labels.get(LABEL)
-        if isinstance(label, bool):
-            sides[label].append(trace)
-        elif label is not None:
-            problem = f"label {LABEL!r} of response {trace.response_id!r} is {label!r}"
-            raise InputError(f"{problem}; expected true or false")
-    return sides[True], sides[False]
+def _is_preferred(trace: Trace) -> bool | None:
+    label = trace.labels.get(LABEL)
+    if label is not None and not isinstance(label, bool):
+        problem = f"label {LABEL!r} of response {trace.response_id!r} is {label!r}"
+        raise InputError(f"{problem}; expected true or false")
+    return label
 
 
-def _label_problem(chosen: int, rejected: int) -> str:
-    if chosen > 1:
-        return "tasks with several preferred responses"
-    return f"tasks without a response labelled `{LABEL}: {'true' if rejected or not chosen else 'false'}`"
-
-
-def _choose_judge(run: Run, requested: str | None) -> str:
+def _choose_judge(run: Run) -> str:
+    """Return the evaluator of pairs if the reward counts no other, else `reward`."""
     surveys = [run.source.survey_outline(name) for name in run.source.ledger.keys("survey")]
     pairs = {question.id for survey in surveys for question in survey.questions if question.scope == "pair"}
-    if requested is None:
-        decisions = [run.decision(record.key) for record in run.ledger.records("decision")]
-        specs = [spec for decision in decisions for spec in decision.specs if spec.weight]
-        counted = {name for spec in specs for column in spec.inputs.values() for name in column.questions}
-        return counted.pop() if len(counted) == 1 and counted <= pairs else REWARD
-    if requested != REWARD and requested not in pairs:
-        known = ", ".join((REWARD, *sorted(pairs)))
-        hint = did_you_mean(requested, (REWARD, *pairs)) or f"name one of {known}"
-        raise InputError(f"{run.folder}: {requested!r} is not the reward, and compares no pairs; {hint}")
-    return requested
+    decisions = [run.decision(record.key) for record in run.ledger.records("decision")]
+    specs = [spec for decision in decisions for spec in decision.specs if spec.weight]
+    counted = {name for spec in specs for column in spec.inputs.values() for name in column.questions}
+    return counted.pop() if len(counted) == 1 and counted <= pairs else REWARD
 
 
 def _fight_duels(run: Run, decided_by: str, chosen: Trace, rejected: Sequence[Trace]) -> list[Duel]:
@@ -213,12 +190,6 @@ def _fight_duels(run: Run, decided_by: str, chosen: Trace, rejected: Sequence[Tr
     questions = run.survey_outline_of(chosen.task_id).questions
     question = next((one for one in questions if one.id == decided_by), None)
     return [_compare_verdicts(question, chosen, other) for other in rejected]
-
-
-def _combine_duels(duels: Sequence[Duel]) -> Duel:
-    """Return the duel that decides: the preferred response has to win every one."""
-    worst = min(duels, key=lambda duel: _WORST_FIRST.index(duel.result))
-    return worst._replace(is_flipped=any(duel.is_flipped for duel in duels))
 
 
 def _compare_rewards(chosen: Reward, rejected: Reward) -> Duel:
@@ -277,8 +248,8 @@ def report(comparisons: Comparisons) -> Report:
     % Wilson interval, with the effective number of tasks (Σ w)² / Σ w². Each task counts once, so tasks count as
     independent.
     """
-    by_benchmark = _group(comparisons.outcomes, lambda place: place.benchmark)
-    published_first = sorted(by_benchmark, key=lambda name: (not categories_of(name), name))
+    by_benchmark = _group(comparisons.outcomes, "benchmark")
+    published_first = sorted(by_benchmark, key=lambda name: (name not in _CATEGORIES, name))
     benchmarks = [_measure(name, by_benchmark[name]) for name in published_first]
     lost = [one for one in comparisons.outcomes if one.duel.result == "failed"]
     failed = [{"task": one.task, "category": one.place.category, "reason": one.duel.reason} for one in lost]
@@ -302,32 +273,31 @@ def report(comparisons: Comparisons) -> Report:
     return Report(figures, sections, notes, list(map(_plot, benchmarks)))
 
 
-def _group(outcomes: Sequence[Outcome], key: Callable[[Place], str]) -> dict[str, list[Outcome]]:
+def _group(outcomes: Sequence[Outcome], level: str) -> dict[str, list[Outcome]]:
     groups: dict[str, list[Outcome]] = {}
     for one in outcomes:
-        groups.setdefault(key(one.place), []).append(one)
+        groups.setdefault(getattr(one.place, level), []).append(one)
     return groups
 
 
 def _measure(name: str, outcomes: Sequence[Outcome]) -> Row:
     """Return the rows of a benchmark."""
-    by_category = _group(outcomes, lambda place: place.category)
+    by_category = _group(outcomes, "category")
     categories = []
-    weighted: dict[str, Weighted] = {}
-    for category in [one for one in categories_of(name) if one in by_category] or sorted(by_category):
-        inside = by_category[category]
-        by_subset = _group(inside, lambda place: place.subset)
-        weights = [
-            1.0 if one.place.weight is None else one.place.weight / len(by_subset[one.place.subset]) for one in inside
+    overall: Weighted = []
+    for category in [one for one in _CATEGORIES.get(name, sorted(by_category)) if one in by_category]:
+        by_subset = _group(by_category[category], "subset")
+        sizes = SECTIONS[category] if name == REWARDBENCH else {}
+        weighted = [
+            (sizes[subset] / len(members) if sizes else 1.0, one)
+            for subset, members in by_subset.items()
+            for one in members
         ]
-        weighted[category] = list(zip(weights, inside, strict=True))
         subsets = [_row(subset, [(1.0, one) for one in members]) for subset, members in sorted(by_subset.items())]
-        categories.append(_row(category, weighted[category]) | {"subsets": subsets})
-    overall = [pair for pairs in weighted.values() for pair in pairs]
-    is_known = name != REWARDBENCH or weighted.keys() == SECTIONS.keys()
-    if name == REWARDBENCH:  # its sections have equal weights
-        totals = {section: sum(weight for weight, _ in pairs) for section, pairs in weighted.items()}
-        overall = [(weight / totals[one.place.category], one) for weight, one in overall]
+        categories.append(_row(category, weighted) | {"subsets": subsets})
+        total = sum(weight for weight, _ in weighted) if sizes else 1.0  # RewardBench's sections have equal weights
+        overall += [(weight / total, one) for weight, one in weighted]
+    is_known = name != REWARDBENCH or by_category.keys() == SECTIONS.keys()
     return {"benchmark": name, "categories": categories, "overall": _row("all", overall, is_known)}
 
 

@@ -1,6 +1,5 @@
 """How far the rewards and scores of a run would repeat: their variance by task, response and sample of the judge."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +10,7 @@ import numpy as np
 
 from jurygraph.aggregation.agreement import alpha_interval
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import Estimate, effective_size, ratio_interval
-from jurygraph.inference.equivalence import detectable_difference
+from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.inference.variance import reliability, split_variance
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
@@ -207,29 +205,15 @@ def _correlation(found: Estimate | None) -> Figures | None:
     return {"value": found.value, "low": found.low, "high": found.high, "of_means": of_means}
 
 
-def _mean_reward(rewards: Scores) -> Figures:
-    """Return the mean reward with its 95 % interval over tasks, and how much data that is.
-
-    `effective` is the number of independent responses that would be as precise. `detectable` is the smallest true
-    difference that two runs of this size on different tasks would find, at 5 % and with power 0.8.
-    """
-    values = np.array(rewards.values)
+def _mean_reward(rewards: Scores) -> Estimate:
+    """Return the mean reward with its 95 % interval over tasks."""
     tasks = np.unique(rewards.tasks, return_inverse=True)[1]
-    estimate = ratio_interval(np.bincount(tasks, values), np.bincount(tasks))
+    estimate = ratio_interval(np.bincount(tasks, rewards.values), np.bincount(tasks))
     assert estimate is not None
-    # The error of a difference of two runs, and the degrees of freedom of both.
-    error = None if estimate.error is None else math.sqrt(2.0) * estimate.error
-    difference = estimate._replace(error=error, clusters=2 * estimate.clusters - 1)
-    return {
-        "value": estimate.value,
-        "low": estimate.low,
-        "high": estimate.high,
-        "effective": effective_size(values, tasks),
-        "detectable": detectable_difference(difference),
-    }
+    return estimate
 
 
-def _reward_sections(title: str, rewards: Figures, mean: Figures) -> Iterator[str | ReportTable]:
+def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> Iterator[str | ReportTable]:
     yield f"{title} of {rewards['responses']} responses to {rewards['tasks']} tasks"
     columns = {"variance between": "name", "units": "units", "variance": "variance", "share": "share"}
     yield ReportTable.of(columns, rewards["levels"])
@@ -241,11 +225,6 @@ def _reward_sections(title: str, rewards: Figures, mean: Figures) -> Iterator[st
         means = ", ".join(f"{one:.4f} of {count}" for count, one in within["of_means"].items())
         yield f"reliability of a task's mean over responses: {means}"
     yield f"mean reward: {format_cell(mean)}, 95 % interval over tasks"
-    if mean["effective"] is not None:
-        yield f"effective sample size: {mean['effective']:.0f} of {rewards['responses']} responses"
-    if mean["detectable"] is not None:
-        detectable = format_cell(mean["detectable"])
-        yield f"detectable difference of two such runs on different tasks: {detectable} (level 0.05, power 0.8)"
 
 
 def _question_table(questions: Sequence[Figures]) -> ReportTable:

@@ -1,23 +1,22 @@
-"""Simulated evaluations with known truth: STABLEVAL's (5.1, Tables 4, 6 and 7, Propositions), and DecompR's theory.
+"""Simulated evaluations with known truth: STABLEVAL's (5.1, Tables 4, 6 and 7), and DecompR's theory.
 
 Items have a known ambiguity, agents a known quality, and annotators known confusions. Seeds are explicit.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from jurygraph.aggregation import consensus, stakeholders
-from jurygraph.aggregation.consensus.resampling import METHODS, Method, run_each, tau_b
+from jurygraph.aggregation.consensus.fitting import METHODS, tau_b
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import format_number
 from jurygraph.errors import PlanError
 from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
-from jurygraph.studies.stability.measures import (
+from jurygraph.studies.stability import (
     estimate_terms,
     exchangeable_aggregation,
     sign_correctness,
@@ -28,14 +27,12 @@ from jurygraph.studies.stability.measures import (
 
 Kind = Literal["normal", "strict", "lenient", "adversarial"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-CONFUSION: Mapping[Kind, tuple[tuple[float, ...], ...]] = MappingProxyType(
-    {
-        "normal": ((0.85, 0.14, 0.01), (0.10, 0.80, 0.10), (0.01, 0.14, 0.85)),
-        "strict": ((0.92, 0.08, 0.00), (0.35, 0.60, 0.05), (0.10, 0.55, 0.35)),
-        "lenient": ((0.35, 0.55, 0.10), (0.05, 0.60, 0.35), (0.00, 0.08, 0.92)),
-        "adversarial": ((1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3)),
-    }
-)
+CONFUSION: Mapping[Kind, tuple[tuple[float, ...], ...]] = {
+    "normal": ((0.85, 0.14, 0.01), (0.10, 0.80, 0.10), (0.01, 0.14, 0.85)),
+    "strict": ((0.92, 0.08, 0.00), (0.35, 0.60, 0.05), (0.10, 0.55, 0.35)),
+    "lenient": ((0.35, 0.55, 0.10), (0.05, 0.60, 0.35), (0.00, 0.08, 0.92)),
+    "adversarial": ((1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3)),
+}
 """Label probabilities of each kind for a clear item, a row for each true class; adversarial annotators guess."""
 CLASSES = 3
 VALUES = (0.0, 0.5, 1.0)
@@ -226,9 +223,9 @@ _ROWS: Mapping[Sweep, Mapping[str, _Row]] = {
     },
 }
 
-CONFIGURATIONS: Mapping[str, Configuration] = MappingProxyType(
-    {name: Configuration(sweep, *row) for sweep, rows in _ROWS.items() for name, row in rows.items()}
-)
+CONFIGURATIONS: Mapping[str, Configuration] = {
+    name: Configuration(sweep, *row) for sweep, rows in _ROWS.items() for name, row in rows.items()
+}
 """The rows of Tables 4, 6 and 7, by the names that the authors' files use. Equal settings have equal numbers."""
 
 
@@ -236,28 +233,24 @@ FIGURES = ("mse", "accuracy", "tau_b")
 Advance = Callable[[int], None]
 
 
-def recovery(
-    settings: Mapping[str, Setting], seeds: Sequence[int], jobs: int = 1, advance: Advance | None = None
-) -> dict[str, Floats]:
+def recovery(settings: Mapping[str, Setting], seeds: Sequence[int], advance: Advance) -> dict[str, Floats]:
     """Return the recovery by majority vote (ties to the highest class), hard Dawid-Skene and STABLEVAL, by setting.
 
     The axes are seeds, methods and `FIGURES`, [S,M,F]: the mean squared error of the agents' scores (`mse`), the share
     of pairs of agents in their true order (`accuracy`), and `tau_b` with the true order. The latter two methods share
-    one estimate by preset `paper-synthetic`, as in the paper.
-
-    Args:
-        settings: by name; equal settings are simulated once.
-        seeds: one evaluation for each.
-        jobs: number of processes.
-        advance: called with 1 after each evaluation.
+    one estimate by preset `paper-synthetic`, as in the paper. Equal settings are simulated once; `advance` is called
+    with 1 after each evaluation.
     """
-    runs = [(setting, seed) for setting in dict.fromkeys(settings.values()) for seed in seeds]
-    figures_by_run = dict(zip(runs, run_each(_measure_recovery, runs, jobs, advance), strict=True))
-    return {name: np.array([figures_by_run[setting, seed] for seed in seeds]) for name, setting in settings.items()}
+    found = {}
+    for setting in dict.fromkeys(settings.values()):
+        for seed in seeds:
+            found[setting, seed] = _measure_recovery(setting, seed)
+            advance(1)
+    return {name: np.array([found[setting, seed] for seed in seeds]) for name, setting in settings.items()}
 
 
-def _measure_recovery(run: tuple[Setting, int]) -> Floats:
-    simulated = stableval(*run)
+def _measure_recovery(setting: Setting, seed: int) -> Floats:
+    simulated = stableval(setting, seed)
     true = simulated.true_scores
     rows = np.ones(len(simulated.item), dtype=np.bool_)
     figures = []
@@ -288,60 +281,6 @@ def pair_order_accuracy(scores: Floats, true: Floats) -> float:
     """Return the share of pairs that are in the true order; a tie on one side only counts half."""
     one, other = (np.sign(np.subtract.outer(each, each))[np.triu_indices(len(each), 1)] for each in (scores, true))
     return float(np.where(one == other, 1.0, np.where(one * other == 0.0, 0.5, 0.0)).mean())
-
-
-SIZES = (100, 400, 1600, 6400)
-"""Items of each agent."""
-FRACTION = 0.7
-"""Share of the annotators in a subset."""
-SUBSETS = 2
-"""Subsets of each evaluation."""
-MODEL = Setting(ambiguous=False)
-"""The paper's base configuration without ambiguity: STABLEVAL's model is then correctly specified."""
-
-
-class SubsetShifts(NamedTuple):
-    """Comparison of R with subsets R' over simulated evaluations: the axes are seeds, subsets and methods, [S,B,M].
-
-    Attributes:
-        shift: max_a |S_R(a) - S_R'(a)|, which Proposition 2 lets go to 0 with the number of items. It goes to the
-            difference of the limits, which depend on who labels.
-        tau_b: between the two rankings; Proposition 1 says E[τ_b] < 1 of majorities decided by one vote.
-        decided_by_one: share of the items whose majority by R leads by one vote, [S].
-    """
-
-    shift: Floats
-    tau_b: Floats
-    decided_by_one: Floats
-
-
-def measure_shifts(
-    setting: Setting, seeds: Sequence[int], jobs: int = 1, advance: Advance | None = None
-) -> SubsetShifts:
-    """Return how scores and rankings change when 70 % of the annotators remain (STABLEVAL, Propositions 1 and 2).
-
-    The model's parameters are the maximum likelihood estimates, computed until they converge, as Proposition 2 assumes.
-    Each seed is one evaluation, with `SUBSETS` subsets.
-    """
-    results = run_each(_measure_shift, [(setting, seed) for seed in seeds], jobs, advance)
-    return SubsetShifts(*(np.array(column) for column in zip(*results, strict=True)))
-
-
-def _measure_shift(run: tuple[Setting, int]) -> tuple[Floats, Floats, float]:
-    setting, seed = run
-    simulated = stableval(setting, seed)
-    generator = np.random.default_rng([seed, SUBSETS])
-    count = len(simulated.kinds)
-    kept = [np.ones(count, dtype=np.bool_)]
-    for _ in range(SUBSETS):
-        kept.append(np.isin(np.arange(count), generator.permutation(count)[: int(FRACTION * count)]))
-    whole, *parts = (
-        scores_by_method(simulated, one[simulated.annotator], prior_confusion=1.0, prior_mu=1.0) for one in kept
-    )
-    shifts = [np.abs(np.subtract(scores, whole)).max(axis=1) for scores in parts]
-    taus = [[tau_b(*pair) for pair in zip(whole, scores, strict=True)] for scores in parts]
-    majority = consensus.majority_vote(simulated.item, simulated.annotator, simulated.label, classes=range(CLASSES))
-    return np.array(shifts), np.array(taus), float((majority.margin == 1).mean())
 
 
 STAKEHOLDERS = (2, 3, 5, 8)
@@ -443,8 +382,8 @@ def _cells(rows: Sequence[dict[str, Any]], name: object) -> list[object]:
     return [cell for row in own for cell in (row["formula"], float(np.mean(row["simulated"])))]
 
 
-Part = Sweep | Literal["propositions", "decompr"]
-PARTS: tuple[Part, ...] = (*get_args(Sweep), "propositions", "decompr")
+Part = Sweep | Literal["decompr"]
+PARTS: tuple[Part, ...] = (*get_args(Sweep), "decompr")
 _SCALED = {"mse": 1000.0, "accuracy": 100.0, "tau_b": 1.0}
 _NORMAL = 1.959963984540054
 _TABLES = (("mse", "Table 4: MSE, 10⁻³", 2), ("accuracy", "Table 6: in order, %", 1), ("tau_b", "Table 7: τ_b", 3))
@@ -455,7 +394,7 @@ class SimulatedMean(NamedTuple):
 
     mean: float
     error: float | None
-    paper: float | None = None
+    paper: float
 
     def text(self, digits: int) -> str:
         """Return the mean, with its standard error in parentheses."""
@@ -463,7 +402,6 @@ class SimulatedMean(NamedTuple):
         return mean if self.error is None else f"{mean} ({format_number(self.error, digits)})"
 
 
-ByMethod = dict[Method, SimulatedMean]
 Row = dict[str, Any]
 
 
@@ -474,52 +412,36 @@ def configurations_of(parts: Sequence[Part]) -> dict[str, Configuration]:
 
 def count_evaluations(parts: Sequence[Part], seeds: Sequence[int]) -> int:
     """Return the number of evaluations that `report` simulates, without those of DecompR's theory."""
-    distinct = len({one.setting for one in configurations_of(parts).values()})
-    return len(seeds) * (distinct + len(SIZES) * ("propositions" in parts))
+    return len(seeds) * len({one.setting for one in configurations_of(parts).values()})
 
 
-def report(
-    parts: Sequence[Part], seeds: Sequence[int], jobs: int = 1, advance: Advance = lambda evaluations: None
-) -> Report:
+def report(parts: Sequence[Part], seeds: Sequence[int], advance: Advance = lambda evaluations: None) -> Report:
     """Simulate and measure; `advance` is called with 1 after each evaluation. A part that was not chosen is empty.
 
     - `recovery` (Tables 4, 6 and 7), by configuration: MSE of the agents' scores in 10⁻³, pairs of agents in order
       in %, τ_b.
-    - `propositions`: scores by all annotators compared with those by a random subset, a `fraction` of them in
-      `subsets` subsets of each evaluation, for numbers of `items` of each agent: the fields of `SubsetShifts` by
-      method, and `same_order`, the share of subsets that change none of the order.
     - `decompr`: Theorem 1's `terms` and the `signs` of Proposition 2, each by formula and for each seed.
-
-    The results do not depend on `jobs`, the number of processes.
     """
-    rows = _recovery_rows(configurations_of(parts), seeds, jobs, advance)
-    propositions = list(_shift_rows(seeds, jobs, advance)) if "propositions" in parts else []
+    rows = _recovery_rows(configurations_of(parts), seeds, advance)
     decompr = simulate_decompr(seeds) if "decompr" in parts else {}
-    figures = {
-        "seed": seeds[0],
-        "seeds": len(seeds),
-        "recovery": rows,
-        "propositions": propositions,
-        "decompr": decompr,
-        "fraction": FRACTION,
-        "subsets": SUBSETS,
-    }
+    figures = {"seed": seeds[0], "seeds": len(seeds), "recovery": rows, "decompr": decompr}
     several = f"means over seeds {seeds[0]} to {seeds[-1]} (standard error)"
     sections: list[str | ReportTable] = [f"{several if len(seeds) > 1 else f'seed {seeds[0]}'}, and the paper's number"]
     for name, title, digits in _TABLES:
         columns = [title, *(title for method in METHODS for title in (method, "paper"))]
-        cells = [[row["name"], *_cells_with_paper(row[name], digits)] for row in rows]
+        cells = []
+        for row in rows:
+            means = row[name].values()
+            cells.append([row["name"], *(cell for one in means for cell in (one.text(digits), one.paper))])
         sections.append(ReportTable(columns, cells, digits=digits))
-    sections += [*_proposition_sections(propositions), *decompr_sections(decompr)]
-    return Report(figures, sections, plots=list(_plots(rows, propositions)))
+    sections += decompr_sections(decompr)
+    return Report(figures, sections, plots=list(_plots(rows)))
 
 
-def _recovery_rows(
-    configurations: Mapping[str, Configuration], seeds: Sequence[int], jobs: int, advance: Advance
-) -> list[Row]:
+def _recovery_rows(configurations: Mapping[str, Configuration], seeds: Sequence[int], advance: Advance) -> list[Row]:
     rows = []
     settings = {name: one.setting for name, one in configurations.items()}
-    for name, found in recovery(settings, seeds, jobs, advance).items():
+    for name, found in recovery(settings, seeds, advance).items():
         row: Row = {"name": name, "sweep": configurations[name].sweep}
         for place, figure in enumerate(FIGURES):
             papers = getattr(configurations[name], figure)
@@ -529,56 +451,19 @@ def _recovery_rows(
     return rows
 
 
-def _shift_rows(seeds: Sequence[int], jobs: int, advance: Advance) -> Iterator[Row]:
-    for items in SIZES:
-        found = measure_shifts(replace(MODEL, items=items), seeds, jobs, advance)
-        row: Row = {"items": items, "decided_by_one": float(found.decided_by_one.mean())}
-        for name, values in (("shift", found.shift), ("tau_b", found.tau_b)):
-            by_method = zip(METHODS, values.mean(axis=1).T, strict=True)
-            row[name] = {method: _mean(by_seed) for method, by_seed in by_method}
-        same = (found.tau_b > 1.0 - 1e-9).mean(axis=(0, 1)).tolist()
-        yield row | {"same_order": dict(zip(METHODS, same, strict=True))}
-
-
-def _mean(by_seed: Floats, paper: float | None = None) -> SimulatedMean:
+def _mean(by_seed: Floats, paper: float) -> SimulatedMean:
     error = float(by_seed.std(ddof=1) / np.sqrt(len(by_seed))) if len(by_seed) > 1 else None
     return SimulatedMean(float(by_seed.mean()), error, paper)
 
 
-def _cells_with_paper(means: ByMethod, digits: int) -> Iterator[object]:
-    for one in means.values():
-        yield one.text(digits)
-        yield one.paper
-
-
-def _proposition_sections(rows: Sequence[Row]) -> Iterator[str | ReportTable]:
-    if not rows:
-        return
-    subset = f"{FRACTION:.0%} of the annotators, {SUBSETS} subsets for each seed"
-    yield f"propositions: scores by all annotators and by {subset}; no item is ambiguous"
-    changes = [[row["items"], *(one.text(4) for one in row["shift"].values())] for row in rows]
-    yield ReportTable(["largest change of a score, by items of an agent", *METHODS], changes)
-    orders = []
-    for row in rows:
-        ranks = [cell for name in METHODS for cell in (row["tau_b"][name].text(4), f"{row['same_order'][name]:.1%}")]
-        orders.append([row["items"], row["decided_by_one"], *ranks])
-    unchanged = [title for method in METHODS for title in (f"τ_b {method}", "unchanged")]
-    yield ReportTable(["order, by items of an agent", "decided by one", *unchanged], orders)
-
-
-def _plots(recovered: Sequence[Row], propositions: Sequence[Row]) -> Iterator[Plot]:
-    if recovered:
-        names = [row["name"] for row in recovered]
-        series = []
-        for method in METHODS:
-            means = [row["mse"][method] for row in recovered]
-            low = [one.mean - _NORMAL * (one.error or 0.0) for one in means]
-            high = [one.mean + _NORMAL * (one.error or 0.0) for one in means]
-            series.append(PlotSeries(method, [one.mean for one in means], names, low, high))
-            series.append(PlotSeries(f"{method}, paper", [one.paper for one in means], names))
+def _plots(recovered: Sequence[Row]) -> Iterator[Plot]:
+    names = [row["name"] for row in recovered]
+    series = []
+    for method in METHODS if recovered else ():
+        means = [row["mse"][method] for row in recovered]
+        low = [one.mean - _NORMAL * (one.error or 0.0) for one in means]
+        high = [one.mean + _NORMAL * (one.error or 0.0) for one in means]
+        series.append(PlotSeries(method, [one.mean for one in means], names, low, high))
+        series.append(PlotSeries(f"{method}, paper", [one.paper for one in means], names))
+    if series:
         yield Plot("error of agents' scores", "points", series, y_label="MSE, 10⁻³")
-    if propositions:
-        items = [row["items"] for row in propositions]
-        series = [PlotSeries(name, [row["shift"][name].mean for row in propositions], items) for name in METHODS]
-        title = f"largest change by {FRACTION:.0%} of the annotators"
-        yield Plot(title, "line", series, x_label="items of an agent", has_log_scale=True)

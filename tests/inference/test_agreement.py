@@ -20,8 +20,7 @@ from jurygraph.inference.agreement import (
     kappa_estimate,
     label_table,
 )
-from jurygraph.inference.clusters import t_quantile
-from jurygraph.inference.shares import wilson
+from jurygraph.inference.clusters import t_quantile, wilson
 
 LABELS = np.arange(4.0)
 DISTANCES = {

@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats import binom
 
-from jurygraph.arrays import Floats
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import (
     Estimate,
     bounded_interval,
     draw_clusters,
-    effective_size,
     interval_among,
     ratio_interval,
 )
@@ -98,27 +96,6 @@ def test_one_of_several_intervals_is_wider_by_bonferroni(clusters: list[list[flo
 def test_invalid_sums_and_sizes_are_refused(sums: list[float], sizes: list[float], message: str) -> None:
     with pytest.raises(PlanError, match=message):
         ratio_interval(sums, sizes)
-
-
-def draw(icc: float, seed: int) -> tuple[Floats, Floats]:
-    """400 tasks of 5 normal responses."""
-    rng, tasks = np.random.default_rng(seed), np.repeat(np.arange(400), 5)
-    values = math.sqrt(icc) * rng.normal(size=400)[tasks] + math.sqrt(1 - icc) * rng.normal(size=2000)
-    return values, tasks.astype(np.float64)
-
-
-@pytest.mark.parametrize(("icc", "expected"), [(0.0, 2000), (0.25, 1000), (0.5, 2000 / 3), (1.0, 400)])
-def test_the_effective_size_follows_the_design_effect(icc: float, expected: float) -> None:
-    """n / (1 + (m - 1) ICC) (Kish 1965), within what 400 tasks tell about a variance."""
-    values, tasks = draw(icc, 0)
-    assert effective_size(values, tasks.astype(int)) == pytest.approx(expected, rel=4 * math.sqrt(2 / 400))
-
-
-@pytest.mark.parametrize(("values", "members"), [([], []), ([1.0], [0]), ([1.0, 2.0], [0, 0]), ([1.0, 1.0], [0, 1])])
-def test_without_spread_or_a_second_cluster_the_effective_size_is_unknown(
-    values: list[float], members: list[int]
-) -> None:
-    assert effective_size(values, members) is None
 
 
 Clusters = list[tuple[int, int]]

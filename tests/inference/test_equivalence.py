@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from statsmodels.stats.power import TTestPower
 
 from jurygraph.arrays import Floats
-from jurygraph.inference.clusters import Estimate, ratio_interval
-from jurygraph.inference.equivalence import (
+from jurygraph.inference.clusters import (
     ONE_SIDED,
+    Estimate,
     detectable_difference,
     lowest_value,
     needed_clusters,
     no_worse_p,
+    ratio_interval,
 )
 
 means = st.lists(st.floats(-1.0, 1.0).map(lambda value: round(value, 3)), min_size=2, max_size=20)

@@ -9,8 +9,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from jurygraph.arrays import Floats
 from jurygraph.errors import PlanError
-from jurygraph.inference.clusters import effective_size, t_quantile
-from jurygraph.inference.shares import Share, share_interval, wilson
+from jurygraph.inference.clusters import Share, share_interval, t_quantile, wilson
 
 counts = st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 tasks = st.lists(st.integers(1, 8).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=2, max_size=12)
@@ -59,14 +58,6 @@ def test_tasks_that_have_only_hits_or_none_have_the_exact_interval_of_as_many_tr
         found = share_interval(hits, sizes)
         assert (found.low, found.high) == pytest.approx(proportion_confint(successes, clusters, method="beta"))
         assert found.effective == clusters
-
-
-def test_with_many_tasks_the_effective_number_of_trials_is_the_effective_size() -> None:
-    hits = draw(2000, 8, 0.3, 0.2, np.random.default_rng(0))
-    values = np.concatenate([[1.0] * int(count) + [0.0] * (8 - int(count)) for count in hits])
-    found = share_interval(hits, [8] * 2000)
-    assert found.effective == pytest.approx(effective_size(values, np.repeat(np.arange(2000), 8)), rel=1e-2)
-    assert found.effective == pytest.approx(16_000 / (1 + 7 * 0.3), rel=0.1)
 
 
 def test_rare_hits_that_happen_to_be_spread_evenly_are_not_taken_for_independent_trials() -> None:

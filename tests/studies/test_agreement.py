@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jurygraph.cli.render.report import draw_plots
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import read_ratings
 from jurygraph.studies.agreement import report
-from jurygraph.studies.plots import draw_plots
 from jurygraph.studies.report import Report
 from tests.rows import all_rows
 

@@ -17,7 +17,7 @@ from jurygraph.studies.calibration import (
     report,
     threshold_for,
 )
-from jurygraph.studies.judge.study import Judge, JudgedRow, JudgeStudy
+from jurygraph.studies.judge import Judge, JudgedRow, JudgeStudy
 from tests.rows import all_rows
 
 METHODS: tuple[CalibrationMethod, ...] = ("isotonic", "platt")

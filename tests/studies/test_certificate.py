@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from jurygraph.cli.render.report import read_runs
-from jurygraph.studies.stability.report import measure_stability
-from jurygraph.studies.stability.rows import read_sources
+from jurygraph.studies.presentations import read_sources
+from jurygraph.studies.stability import measure_stability
 from tests.cli.commands.test_judge import write_labels
 from tests.cli.commands.test_stability import labelled_run
 from tests.cli.conftest import project, run_command, scored_folder, scored_once

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.cli.render.report import ReportOutput, report_lines
+from jurygraph.cli.render.report import METADATA_BY_SUFFIX, ReportOutput, draw_plots, report_lines
 from jurygraph.errors import InputError
-from jurygraph.studies.plots import METADATA_BY_SUFFIX, draw_plots
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
 
 NAMES = PlotSeries.with_intervals("rate", {"a $x$": IntervalCell(0.5, 0.4, 0.7), "b": IntervalCell(None, None, None)})
 PLOTS = (
     Plot("bars $5 or $6", "bars", [NAMES]),
     Plot("points", "points", [NAMES, PlotSeries("other", [0.1, None], ["a $x$", "b"])]),
-    Plot("lines", "line", [PlotSeries("one", [0.1, None], [1, 10])], marks=[(2.0, "mark")], has_log_scale=True),
-    Plot("values", "histogram", [PlotSeries("items", [0.1, 0.2, 0.2])], has_log_scale=True),
+    Plot("lines", "line", [PlotSeries("one", [0.1, None], [1, 10])], marks=[(2.0, "mark")]),
+    Plot("values", "histogram", [PlotSeries("items", [0.1, 0.2, 0.2])]),
 )
 
 

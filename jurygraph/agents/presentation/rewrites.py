@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
-from jurygraph.agents.ask import ask_model
 from jurygraph.agents.presentation.variants import (
     ORIGINAL,
     SERVES,
@@ -27,7 +26,7 @@ from jurygraph.agents.presentation.variants import (
     present,
     render,
 )
-from jurygraph.agents.roles import Deriver, DeriverInput
+from jurygraph.agents.roles import Deriver, DeriverInput, ask_model
 from jurygraph.concurrency import each_answered
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import FrozenModel, Material, Response, Variant

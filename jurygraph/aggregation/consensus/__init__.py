@@ -3,14 +3,17 @@ intervals."""
 
 from jurygraph.aggregation.consensus.em import PRESETS
 from jurygraph.aggregation.consensus.fitting import (
+    Refits,
+    Stability,
     agreement,
     dawid_skene,
     fit,
     majority_vote,
     not_identifiable,
+    ranking_stability,
+    refit_intervals,
     too_small,
 )
-from jurygraph.aggregation.consensus.resampling import Refits, Stability, ranking_stability, refit_intervals
 from jurygraph.aggregation.consensus.result import HIGH, AgentScore, AnnotatorQuality, Consensus, Credited, MajorityVote
 
 __all__ = [

@@ -1,18 +1,179 @@
-"""Expectation-maximisation of Dawid and Skene's model, in log space (STABLEVAL, Algorithm 1), and presets of settings.
+"""Votes, encoded as integer codes, and expectation-maximisation of Dawid and Skene's model (STABLEVAL, Algorithm 1).
 
-Classes are the first axis of every array, so that work on one class is contiguous: γ [K,N], μ [K], π [K,A·K], with
-columns annotator · K + label. The N items are those that count; each has a label.
+EM is in log space, and classes are the first axis of its arrays, so that work on one class is contiguous: γ [K,N],
+μ [K], π [K,A·K], with columns annotator · K + label. Its N items are those that count; each has a label.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import compress
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.consensus.votes import Votes
-from jurygraph.arrays import Floats, Ints
+from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
+
+Key = Hashable
+MOST_CELLS = 2**28
+"""Cells of all confusion matrices together; more would take over 2 GB."""
+
+
+@dataclass(frozen=True)
+class Votes:
+    """Rows of (item, annotator, label) as codes, in their order.
+
+    Abstentions are left out of `item`, `annotator` and `label` [L].
+
+    `items` [N], `annotators` [A] and their codes are in the order of first appearance; `classes` [K] run from low to
+    high if they are `ranked`: passed in that order, or numbers. `item_of_row` has the items of all rows, including
+    abstentions.
+    """
+
+    items: Sequence[Key]
+    annotators: Sequence[Key]
+    classes: Sequence[Key]
+    ranked: bool
+    item: Ints
+    annotator: Ints
+    label: Ints
+    item_of_row: Ints
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Return N, A, K."""
+        return len(self.items), len(self.annotators), len(self.classes)
+
+    @property
+    def abstentions(self) -> int:
+        return len(self.item_of_row) - len(self.item)
+
+    @cached_property
+    def repeated_rows(self) -> int:
+        """Return the number of rows whose annotator labelled the same item before. They count as any other."""
+        pairs = np.sort(self.item * len(self.annotators) + self.annotator)
+        return int(np.count_nonzero(pairs[1:] == pairs[:-1]))
+
+    @cached_property
+    def has_label(self) -> Bools:
+        """Return which items have a label, [N]."""
+        return np.bincount(self.item, minlength=len(self.items)) > 0
+
+    @cached_property
+    def counts(self) -> Ints:
+        """Return how often each item got each label, [N,K]."""
+        n, _, k = self.shape
+        return np.bincount(self.item * k + self.label, minlength=n * k).reshape(n, k)
+
+    @cached_property
+    def matrix(self) -> Any:
+        """Return how often each item got each label by each annotator, sparse, [N, A·K] by annotator · K + label."""
+        from scipy.sparse import coo_array
+
+        n, a, k = self.shape
+        cells = self.annotator * k + self.label
+        return coo_array((np.ones(len(cells)), (self.item, cells)), shape=(n, a * k)).tocsr()
+
+    def select_annotators(self, kept: Bools) -> "Votes":
+        """Return the rows of these annotators [A] only; items, annotators and classes keep their codes."""
+        rows = kept[self.annotator]
+        return replace(self, item=self.item[rows], annotator=self.annotator[rows], label=self.label[rows])
+
+
+def encode(item: ArrayLike, annotator: ArrayLike, label: ArrayLike, classes: Sequence[Key] | None = None) -> Votes:
+    """Encode rows. A label that is None, NaN or "" is an abstention.
+
+    Args:
+        item, annotator, label: row by row, [rows]; numbers, strings, or other hashable values.
+        classes: all labels, from low to high; by default those that occur, sorted.
+
+    Raises:
+        PlanError: lists of different lengths, empty lists, a label that is not a class, or only abstentions.
+    """
+    columns = {"item": item, "annotator": annotator, "label": label}
+    rows = {name: _column(name, values) for name, values in columns.items()}
+    if len({len(column) for column in rows.values()}) > 1:
+        sizes = ", ".join(f"{name} {len(column)}" for name, column in rows.items())
+        raise PlanError(f"the columns differ in length: {sizes}; give each row all three")
+    has_label = ~_are_missing(rows["label"])
+    if not has_label.any():
+        raise PlanError("there is no label: nothing but abstentions" if len(has_label) else "there are no rows")
+    of_row, items = _encode_values("item", rows["item"])
+    by, annotators = _encode_values("annotator", rows["annotator"])
+    if classes is not None:
+        _refuse_large(len(annotators), len(classes))
+    labels, known, ranked = _encode_labels(rows["label"], has_label, classes)
+    _refuse_large(len(annotators), len(known))
+    return Votes(items, annotators, known, ranked, of_row[has_label], by[has_label], labels, of_row)
+
+
+def _refuse_large(annotators: int, classes: int) -> None:
+    if annotators * classes**2 > MOST_CELLS:
+        cells = f"{annotators} annotators and {classes} classes"
+        raise PlanError(f"{cells} have more than {MOST_CELLS} cells of confusion; join classes that are alike")
+
+
+def _column(name: str, values: Any) -> list[Any]:
+    """Return a column as a list of Python values. A list is not made an array: 1 and "1" would become the same."""
+    if isinstance(values, list | tuple):
+        return [value.item() if isinstance(value, np.generic) else value for value in values]
+    column = np.asarray(values)
+    if column.ndim != 1:
+        raise PlanError(f"{name} has shape {column.shape} where one value a row is needed")
+    return list(column.tolist())
+
+
+def code_column(name: str, values: ArrayLike) -> tuple[Ints, Sequence[Key]]:
+    """Return the codes of a column, in the order of first appearance, and their values. PlanError if one is empty."""
+    return _encode_values(name, _column(name, values))
+
+
+def _are_missing(values: Sequence[Any]) -> Bools:
+    return np.array([x is None or x in ("", b"") or x != x for x in values], dtype=np.bool_)  # NaN is not itself
+
+
+def _encode_values(name: str, values: Sequence[Any]) -> tuple[Ints, list[Any]]:
+    is_missing = _are_missing(values)
+    if is_missing.any():
+        raise PlanError(f"{name}[{int(np.argmax(is_missing))}] is empty; name it")
+    code_of: dict[Any, int] = {}
+    try:
+        codes = [code_of.setdefault(value, len(code_of)) for value in values]
+    except TypeError as error:
+        raise PlanError(f"{name}: {error}; give numbers or text") from error
+    return np.array(codes, dtype=np.intp), list(code_of)
+
+
+def _encode_labels(
+    label: Sequence[Any], has_label: Bools, classes: Sequence[Key] | None
+) -> tuple[Ints, Sequence[Key], bool]:
+    codes, seen = _encode_values("label", list(compress(label, has_label)))
+    if classes is None:
+        known = _sort_labels(seen)
+        ranked = all(isinstance(name, int | float) for name in seen)
+    else:
+        known = list(classes)
+        ranked = True
+    if len(set(known)) < len(known):
+        raise PlanError(f"classes: one is there twice in {known}; name each once, from low to high")
+    class_codes = {name: class_code for class_code, name in enumerate(known)}
+    for code, name in enumerate(seen):
+        if name not in class_codes:
+            row = int(np.flatnonzero(has_label)[np.argmax(codes == code)])
+            names = ", ".join(map(repr, known[:20])) + (f", … ({len(known)})" if len(known) > 20 else "")
+            raise PlanError(f"label[{row}] is {name!r}, which is none of the classes {names}")
+    return np.array([class_codes[name] for name in seen])[codes], known, ranked
+
+
+def _sort_labels(labels: Sequence[Any]) -> list[Any]:
+    try:
+        return sorted(labels)
+    except TypeError:
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
+        raise PlanError(f"label: no order between {kinds}; write all labels alike, or name them in `classes`") from None
+
 
 Preset = Literal["converged", "paper", "paper-synthetic"]
 
@@ -53,15 +214,11 @@ class FitSettings(NamedTuple):
 
 
 _PAPER = FitSettings(1.0, 1.01, 1e-10, "posterior", 1e-6, 100, accelerated=False)
-PRESETS: Mapping[Preset, FitSettings] = MappingProxyType(
-    {
-        "converged": _PAPER._replace(
-            floor=float(np.finfo(np.float64).tiny), tol=1e-9, max_iter=10_000, accelerated=True
-        ),
-        "paper": _PAPER,
-        "paper-synthetic": _PAPER._replace(prior_confusion=1.0, convergence_on="confusion", prior_start="uniform"),
-    }
-)
+PRESETS: Mapping[Preset, FitSettings] = {
+    "converged": _PAPER._replace(floor=float(np.finfo(np.float64).tiny), tol=1e-9, max_iter=10_000, accelerated=True),
+    "paper": _PAPER,
+    "paper-synthetic": _PAPER._replace(prior_confusion=1.0, convergence_on="confusion", prior_start="uniform"),
+}
 """`converged` runs until the estimate no longer changes; `paper` is the truncated estimate of STABLEVAL's tables of
 real votes, and `paper-synthetic` that of its simulations."""
 
@@ -99,33 +256,29 @@ class _Expected(NamedTuple):
     objective: float
 
 
-def fit_items(votes: Votes, weight: Floats, settings: FitSettings, known: Ints, start: Model | None = None) -> Fitted:
+def fit_items(votes: Votes, weight: Floats, settings: FitSettings, start: Model | None = None) -> Fitted:
     """Fit the items that count; `weight` [N] is how often each does, 0 for one without a label.
 
-    `known` [N] is the class of a gold item, -1 for any other; `start` replaces the usual start.
+    `start` replaces the usual start.
     """
     if len(votes.classes) < 2:
         raise PlanError(f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale")
     counted = np.flatnonzero(weight)
-    problem = FitProblem(votes.matrix[counted], votes.counts[counted], weight[counted], settings, known[counted])
-    return problem.run(start)
+    return FitProblem(votes.matrix[counted], votes.counts[counted], weight[counted], settings).run(start)
 
 
 class FitProblem:
     """EM by given settings.
 
-    `matrix` [N, A·K] has the labels of the items, `counts` [N,K] their sums over annotators, `weight` [N] how often
-    each item counts, and `known` [N] the class of a gold item, -1 for any other.
+    `matrix` [N, A·K] has the labels of the items, `counts` [N,K] their sums over annotators, and `weight` [N] how often
+    each item counts.
     """
 
-    def __init__(self, matrix: Any, counts: Ints, weight: Floats, settings: FitSettings, known: Ints) -> None:
+    def __init__(self, matrix: Any, counts: Ints, weight: Floats, settings: FitSettings) -> None:
         self._matrix = matrix
         self._counts = counts
         self._weight = weight
         self._settings = settings
-        self._known = known
-        self._gold = np.flatnonzero(known >= 0)
-        self._truth = known[self._gold]
 
     def run(self, start: Model | None = None) -> Fitted:
         """Run steps from the usual start, or another one, to convergence or `max_iter`."""
@@ -134,26 +287,18 @@ class FitProblem:
         return self._run_accelerated(model) if self._settings.accelerated else self._run_plain(model, voted)
 
     def _likeliest_classes(self) -> Floats:
-        """Return one-hot [K,N]: the class of a gold item, or the hard majority's, ties to the lowest."""
-        winner = np.where(self._known >= 0, self._known, self._counts.argmax(axis=1))
+        """Return one-hot [K,N]: the hard majority's class, ties to the lowest."""
+        winner = self._counts.argmax(axis=1)
         return np.asarray(np.arange(self._counts.shape[1])[:, None] == winner, dtype=np.float64)
 
     def _near_identity(self, voted: Floats) -> Model:
-        """Return μ by the settings, and near-identity confusions with gold labels added.
-
-        The near-identity confusions weigh as much as one label. So an annotator whose gold labels are mostly the
-        opposite class starts with such confusions.
-        """
+        """Return μ by the settings, and near-identity confusions."""
         k = len(voted)
         identity = np.full((k, k), (1.0 - self._settings.diagonal) / (k - 1))
         np.fill_diagonal(identity, self._settings.diagonal)
-        confusion = np.tile(identity, self._matrix.shape[1] // k)
-        if len(self._gold):
-            weighted = voted * self._weight * (self._known >= 0)
-            confusion += np.stack([self._matrix.T @ row for row in weighted])
         is_uniform = self._settings.prior_start == "uniform"
         prior = np.full(k, 1.0 / k) if is_uniform else np.asarray(voted @ self._weight / self._weight.sum())
-        return Model(prior, _scale_rows(confusion))
+        return Model(prior, _scale_rows(np.tile(identity, self._matrix.shape[1] // k)))
 
     def e_step(self, model: Model) -> _Expected:
         """Return the E-step: γ_ic ∝ μ_c Π π_r[c, y_ir]."""
@@ -163,16 +308,11 @@ class FitProblem:
         for index, log_confusion in enumerate(np.log(model.confusion + floor)):
             np.add(self._matrix @ log_confusion, shares[index], out=joint[index])
         peak = joint.max(axis=0)
-        known = joint[self._truth, self._gold]
         joint -= peak
         np.exp(joint, out=joint)
         normaliser = joint.sum(axis=0)
         joint /= normaliser
         evidence = np.log(normaliser) + peak
-        if len(self._gold):
-            joint[:, self._gold] = 0.0
-            joint[self._truth, self._gold] = 1.0
-            evidence[self._gold] = known
         fit = float((self._weight * evidence).sum())  # a dot product would start BLAS threads on every core
         return _Expected(joint, fit, fit + self._log_prior(model))
 

@@ -1,19 +1,32 @@
 """Consensus of annotators by Dawid and Skene's model with Dirichlet priors, as STABLEVAL uses it, with doubts about it;
-and by majority, the baseline; and how far the annotators agree."""
+by majority, the baseline; and estimates on parts of the votes: stability of rankings, intervals by resampling."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.consensus.em import FitSettings, Preset, fit_items, settings_with
-from jurygraph.aggregation.consensus.result import Consensus, Credited, MajorityVote
-from jurygraph.aggregation.consensus.votes import Key, Votes, encode, known_classes
+from jurygraph.aggregation.consensus.em import FitSettings, Key, Model, Preset, Votes, encode, fit_items, settings_with
+from jurygraph.aggregation.consensus.result import (
+    AgentScore,
+    Bounds,
+    Consensus,
+    Credited,
+    Grouping,
+    MajorityVote,
+    credit_values,
+    error_rates,
+    grouped_by_agent,
+    score_agents,
+    t_bounds,
+)
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
+from jurygraph.inference.clusters import QUANTILES, draw_clusters
 
-Ties = Literal["shared", "first", "lowest", "highest"]
+Ties = Literal["shared", "first", "highest"]
 FEWEST_ANNOTATORS = 3
 LEAST_DEPTH = 75.0
 """Depth below which the majority is used.
@@ -38,7 +51,6 @@ def fit(
     tol: float | None = None,
     max_iter: int | None = None,
     accelerated: bool | None = None,
-    gold: Mapping[Any, Any] | None = None,
 ) -> Consensus:
     """Estimate the classes of items and the confusion matrices of annotators (STABLEVAL, Algorithm 1).
 
@@ -57,7 +69,6 @@ def fit(
         max_iter: maximum number of steps.
         accelerated: extrapolate steps (SQUAREM). They nearly always end at the same optimum as plain steps; if there
             are several optima, they may end at another one.
-        gold: known class by item; the posterior of these items is certain, and they count in every M-step.
 
     Raises:
         PlanError: labels off the scale, lists of different lengths, only one class, or settings out of range.
@@ -72,7 +83,7 @@ def fit(
         max_iter=max_iter,
         accelerated=accelerated,
     )
-    return estimate(votes, settings, known_classes(votes, gold or {}))
+    return estimate(votes, settings)
 
 
 def dawid_skene(
@@ -100,13 +111,12 @@ def _label_scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequen
     return range(int(n_classes))
 
 
-def estimate(votes: Votes, settings: FitSettings, known: Ints) -> Consensus:
-    """Fit rows that are already codes. `known` [N] is the class of a gold item, -1 for any other."""
+def estimate(votes: Votes, settings: FitSettings) -> Consensus:
+    """Fit rows that are already codes."""
     k = len(votes.classes)
-    fitted = fit_items(votes, votes.has_label.astype(np.float64), settings, known)
+    fitted = fit_items(votes, votes.has_label.astype(np.float64), settings)
     posterior = np.tile(fitted.model.prior, (len(votes.items), 1))
     posterior[votes.has_label] = fitted.posterior.T
-    posterior[known >= 0] = np.eye(k)[known[known >= 0]]
     confusion = np.ascontiguousarray(fitted.model.confusion.reshape(k, -1, k).transpose(1, 0, 2))
     stop = f"not converged after {fitted.iterations} steps: the figures still move by more than {settings.tol:g}"
     return Consensus(
@@ -118,7 +128,6 @@ def estimate(votes: Votes, settings: FitSettings, known: Ints) -> Consensus:
         converged=fitted.converged,
         iterations=fitted.iterations,
         settings=settings,
-        gold=known,
         warnings=tuple(doubts(votes, confusion, None if fitted.converged else stop)),
     )
 
@@ -130,21 +139,18 @@ def majority_vote(
     ties: Ties = "shared",
     *,
     classes: Sequence[Key] | None = None,
-    gold: Mapping[Any, Any] | None = None,
 ) -> MajorityVote:
     """Return the most frequent label of each item; columns and errors as for `fit`.
 
     Args:
         ties: winner of a tie: all tied classes equally (`shared`), the label that comes first in the rows (`first`, as
-            in STABLEVAL's tables of real votes), or the `lowest` or `highest` class (`highest` in its simulations).
-        gold: known class by item, which overrides the votes.
+            in STABLEVAL's tables of real votes), or the `highest` class (as in its simulations).
     """
-    votes = encode(item, annotator, label, classes)
-    return vote(votes, ties, known_classes(votes, gold or {}))
+    return vote(encode(item, annotator, label, classes), ties)
 
 
-def vote(votes: Votes, ties: Ties, known: Ints) -> MajorityVote:
-    """Apply `majority_vote` to encoded rows. `known` [N] is the class of a gold item, -1 for any other."""
+def vote(votes: Votes, ties: Ties) -> MajorityVote:
+    """Apply `majority_vote` to encoded rows."""
     if ties not in get_args(Ties):
         raise PlanError(f"ties is {ties!r}: one of {', '.join(get_args(Ties))} is needed")
     k = len(votes.classes)
@@ -156,14 +162,11 @@ def vote(votes: Votes, ties: Ties, known: Ints) -> MajorityVote:
         posterior = np.eye(k)[_break_ties(votes, is_leading, ties)]
     unlabelled = ~votes.has_label
     posterior[unlabelled] = 1.0 / k
-    posterior[known >= 0] = np.eye(k)[known[known >= 0]]
     return MajorityVote(votes, posterior, (is_leading.sum(axis=1) > 1) & ~unlabelled, margin)
 
 
 def _break_ties(votes: Votes, is_leading: Bools, ties: Ties) -> Ints:
     n, k = is_leading.shape
-    if ties == "lowest":
-        return np.asarray(is_leading.argmax(axis=1))
     if ties == "highest":
         return np.asarray(k - 1 - is_leading[:, ::-1].argmax(axis=1))
     first_row = np.full((n, k), len(votes.item))
@@ -270,3 +273,286 @@ def _name_annotators(votes: Votes, chosen: Bools) -> str:
     names = [str(votes.annotators[index]) for index in np.flatnonzero(chosen).tolist()]
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
+
+
+Report = Callable[[int], None]
+Method = Literal["majority", "dawid-skene", "stableval"]
+METHODS: tuple[Method, ...] = ("majority", "dawid-skene", "stableval")
+PUBLISHED_RESAMPLES = 10
+PUBLISHED_SEED = 42
+MOST_STEPS = 500
+"""Most steps of a fit for stability. MT-Bench takes 234; one or two annotators may take 10,000, and there the model has
+no unique optimum to reach."""
+
+
+class Stability(NamedTuple):
+    """Stability of one method under resampling. The statistics may rank methods differently: report all.
+
+    Attributes:
+        tau_b: E[τ_b] between the ranking and that by all annotators (STABLEVAL, section 4); NaN if undefined for all
+            resamples.
+        rank_sd: standard deviation (ddof 1) of an agent's rank over the resamples, averaged over agents (Tables 9, 14,
+            26).
+        rank_range: largest minus smallest rank, averaged over agents.
+        score_shift: mean |S_R'(a) - S_R(a)| over resamples and agents (Proposition 2).
+        subsets: number of resamples.
+    """
+
+    tau_b: float
+    rank_sd: float
+    rank_range: float
+    score_shift: float
+    subsets: int
+
+
+def ranking_stability(
+    item: ArrayLike,
+    annotator: ArrayLike,
+    label: ArrayLike,
+    agent: ArrayLike,
+    *,
+    subsets: int = 50,
+    fraction: float = 0.7,
+    seed: int = 42,
+    with_items: bool = False,
+    prompt: ArrayLike | None = None,
+    preset: Preset = "converged",
+    classes: Sequence[Key] | None = None,
+    values: ArrayLike | None = None,
+    report: Report | None = None,
+) -> Mapping[Method, Stability]:
+    """Return, for each method, the stability of agents' rankings under random subsets of the annotators.
+
+    On the same items, agents of equal quality look as if their order were stable. `with_items` also draws items, with
+    replacement: how much would change with other annotators and other items?
+
+    Args:
+        item, annotator, label, agent: row by row, as for `fit` and `agent_scores`.
+        subsets: number of subsets, at least 2; drawn as in the published tables, by
+            `RandomState(seed).choice(annotators in the order of appearance, int(fraction * R), replace=False)`.
+        fraction: share of the annotators in a subset, in (0, 1].
+        seed: seed of the subsets, and of the items.
+        with_items: score each subset on a resample of the items.
+        prompt: the unit that is drawn in place of items, as for `agent_scores`. Items of several agents with the same
+            prompt are drawn together, so that agents are compared on the same prompts.
+        preset, classes, values: as for `fit` and `agent_scores`; by preset `paper`, ties of the majority go to
+            the label that comes first, and else they are shared.
+        report: called with 1 after each subset.
+
+    Raises:
+        PlanError: as for `fit`, or for an empty subset or fewer than two agents.
+    """
+    votes = encode(item, annotator, label, classes)
+    grouping = grouped_by_agent(votes, agent, prompt)
+    kept = _draw_subsets(votes, subsets, fraction, seed)
+    if len(grouping.agents) < 2:
+        raise PlanError(f"there is one agent, {grouping.agents[0]!r}: a ranking needs two")
+    ties: Ties = "first" if preset == "paper" else "shared"
+    score = partial(_score_draw, votes, grouping, settings_with(preset), credit_values(votes, values), ties)
+    all_items = np.ones(len(votes.items), dtype=np.intp)
+    whole = score((np.ones(len(votes.annotators), dtype=np.bool_), all_items))
+    times = _draw_resamples(grouping.prompt, subsets, seed) if with_items else [all_items] * subsets
+    scores = np.array(list(_report_each(map(score, zip(kept, times, strict=True)), report)))
+    return {method: _stability(scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
+
+
+def _report_each(results: Iterable[Floats], report: Report | None) -> Iterator[Floats]:
+    for result in results:
+        yield result
+        if report is not None:
+            report(1)
+
+
+def _score_draw(
+    votes: Votes,
+    grouping: Grouping,
+    settings: FitSettings,
+    values: Floats,
+    ties: Ties,
+    draw: tuple[Bools, Ints],
+) -> Floats:
+    """Return the agents' scores by each method, [M,A'], from the annotators to keep [A] and how often each item
+    counts [N]."""
+    kept, times = draw
+    subset = votes.select_annotators(kept)
+    weight = np.where(subset.has_label, times, 0).astype(np.float64)
+    agents = len(grouping.agents)
+    if not weight.any():  # none of the annotators labelled an item that was drawn
+        return np.full((len(METHODS), agents), np.nan)
+    counted = weight > 0
+    settings = settings._replace(max_iter=min(settings.max_iter, MOST_STEPS))
+    posterior = fit_items(subset, weight, settings).posterior.T
+    hard = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
+    majority = vote(subset, ties).posterior[counted]
+    agent = grouping.agent[counted]
+    return np.array(
+        [_mean_credit(agent, result @ values, weight[counted], agents) for result in (majority, hard, posterior)]
+    )
+
+
+def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> list[Bools]:
+    count = len(votes.annotators)
+    if subsets < 2:
+        raise PlanError(f"subsets is {subsets}: at least 2 are needed")
+    if not 0.0 < fraction <= 1.0:
+        raise PlanError(f"fraction is {fraction}: more than 0 and at most 1 is needed")
+    size = int(fraction * count)
+    if size < 1:
+        raise PlanError(f"a share of {fraction} of {count} annotators is empty; take a larger fraction")
+    if not 0 <= seed < 2**32:
+        raise PlanError(f"seed is {seed}: a whole number from 0 to {2**32 - 1} is needed")
+    rng = np.random.RandomState(seed)
+    kept = np.zeros((subsets, count), dtype=np.bool_)
+    for row in kept:
+        row[rng.choice(count, size, replace=False)] = True
+    return list(kept)
+
+
+def _stability(scores: Floats, whole: Floats) -> Stability:
+    """Return the statistics of scores [S,A] of resamples and [A] of all; an agent counts in those with a score."""
+    from scipy.stats import rankdata
+
+    ranks = rankdata(-scores, axis=1, nan_policy="omit")  # 1 for the largest; NaN for NaN
+    by_agent = [own[np.isfinite(own)] for own in ranks.T]
+    return Stability(
+        tau_b=_mean([tau_b(whole, row) for row in scores]),
+        rank_sd=_mean([own.std(ddof=1) for own in by_agent if len(own) > 1]),
+        rank_range=_mean([np.ptp(own) for own in by_agent if len(own)]),
+        score_shift=_mean(np.abs(scores - whole).ravel()),
+        subsets=len(scores),
+    )
+
+
+def _mean(values: ArrayLike) -> float:
+    numbers = np.asarray(values, dtype=np.float64)
+    known = numbers[np.isfinite(numbers)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def tau_b(first: Floats, second: Floats) -> float:
+    """Return Kendall's τ_b over the entries that both have; NaN if one of them has no two different values."""
+    both = np.isfinite(first) & np.isfinite(second)
+    signs, other_signs = (np.sign(np.subtract.outer(each[both], each[both])) for each in (first, second))
+    size = np.sqrt(float((signs * signs).sum()) * float((other_signs * other_signs).sum()))
+    return float((signs * other_signs).sum() / size) if size else float("nan")
+
+
+class Refits(NamedTuple):
+    """95 % intervals over resamples: of agents' scores, and [low, high] of annotators' accuracy, leniency and
+    strictness."""
+
+    agents: Mapping[Key, AgentScore]
+    annotators: Mapping[Key, Sequence[Sequence[float]]]
+
+
+def refit_intervals(
+    fitted: Consensus,
+    agent: ArrayLike,
+    *,
+    values: ArrayLike | None = None,
+    resamples: int = 200,
+    seed: int = 0,
+    prompt: ArrayLike | None = None,
+    as_published: bool = False,
+    report: Report | None = None,
+) -> Refits:
+    """Return 95 % intervals that include the uncertainty of confusions estimated from the same items.
+
+    `agent_scores` leaves that uncertainty out. An agent's interval is that of `agent_scores` with the variance that
+    refitting adds to the score of the same resamples. The intervals of annotators are the percentiles of the resamples;
+    NaN if these are all alike, as for an annotator with equal labels only.
+
+    Args:
+        fitted: the estimate of all items; each resample is fitted with its settings and starts from its result.
+        agent, values, prompt: as for `agent_scores`.
+        resamples: number of resamples, at least 2.
+        seed: seed of the resamples.
+        as_published: resample as the authors did: percentiles of 10 resamples of `RandomState(42)`, from the usual
+            start. An item counts once however often it is drawn, so the intervals are not centred on the score.
+        report: called with 1 after each resample.
+
+    Raises:
+        PlanError: as for `agent_scores`, or fewer than two resamples.
+    """
+    if resamples < 2:
+        raise PlanError(f"resamples is {resamples}: at least 2 are needed")
+    votes = fitted.votes
+    grouping = grouped_by_agent(votes, agent, prompt)
+    agents = len(grouping.agents)
+    worth = credit_values(votes, values)
+    credit = fitted.posterior @ worth
+    model = Model(fitted.prior, fitted.confusion.transpose(1, 0, 2).reshape(len(fitted.prior), -1))
+    work = partial(_refit, fitted, None if as_published else model, grouping, worth)
+    prompts = grouping.prompt
+    draws = _published_resamples(len(prompts)) if as_published else _draw_resamples(prompts, resamples, seed)
+    draws = [times * votes.has_label for times in draws]
+    samples = np.array(list(_report_each(map(work, draws), report)))
+    ends = _percentile_ends(samples)
+    fixed = np.array([_mean_credit(grouping.agent, credit, times, agents) for times in draws])
+    added = _added_variance(samples[:, :agents], fixed)
+
+    def bounds(index: int, sums: Floats, sizes: Ints) -> Bounds:
+        if as_published:
+            low, high = ends[:, index].tolist()
+            return low, high
+        return t_bounds(worth, sums, sizes, float(added[index])) if np.isfinite(added[index]) else (None, None)
+
+    rates = ends[:, agents:].reshape(2, 3, -1)
+    rates[:, rates[0] == rates[1]] = np.nan  # resamples that are all alike tell nothing
+    of_annotators = dict(zip(votes.annotators, rates.transpose(2, 1, 0).tolist(), strict=True))  # [3,2] each
+    return Refits(score_agents(fitted, credit, grouping, bounds), of_annotators)
+
+
+def _percentile_ends(samples: Floats) -> Floats:
+    """Return the 95 % percentile interval of each column of samples [S,C], [2,C]; NaN for a column without a number."""
+    is_sampled = np.isfinite(samples).any(axis=0)
+    ends = np.full((2, samples.shape[1]), np.nan)
+    ends[:, is_sampled] = np.nanquantile(samples[:, is_sampled], QUANTILES, axis=0)
+    return ends
+
+
+def _added_variance(refitted: Floats, fixed: Floats) -> Floats:
+    """Return how much larger the variance of each agent's score is if resamples are refitted, [G], at least 0.
+
+    NaN for an agent in fewer than two resamples.
+    """
+    added = np.full(refitted.shape[1], np.nan)
+    several = np.isfinite(refitted).sum(axis=0) > 1
+    difference = np.nanvar(refitted[:, several], axis=0, ddof=1) - np.nanvar(fixed[:, several], axis=0, ddof=1)
+    added[several] = np.maximum(0.0, difference)
+    return added
+
+
+def _mean_credit(agent: Ints, credit: Floats, times: Floats | Ints, agents: int) -> Floats:
+    size = np.bincount(agent, times, agents)
+    return np.where(size > 0, np.bincount(agent, times * credit, agents) / np.maximum(size, 1.0), np.nan)
+
+
+def _refit(whole: Consensus, start: Model | None, grouping: Grouping, values: Floats, times: Ints) -> Floats:
+    """Return scores of agents [G], then accuracy, leniency and strictness of annotators, [G+3A], of one resample.
+
+    `times` [N] is how often each item was drawn. Agents and annotators that are not in the resample are NaN. `whole` is
+    the estimate of all items, `start` the model from which the refit begins.
+    """
+    votes = whole.votes
+    k = len(whole.classes)
+    counted = times > 0
+    fitted = fit_items(votes, times.astype(np.float64), whole.settings, start)
+    credit = values @ fitted.posterior
+    scores = _mean_credit(grouping.agent[counted], credit, times[counted], len(grouping.agents))
+    rates = error_rates(fitted.model.confusion.reshape(k, -1, k).transpose(1, 0, 2))
+    labels = np.bincount(votes.annotator, times[votes.item], len(votes.annotators))
+    rates[:, labels == 0] = np.nan
+    return np.concatenate([scores, rates.ravel()])
+
+
+def _published_resamples(count: int) -> list[Ints]:
+    rng = np.random.RandomState(PUBLISHED_SEED)
+    drawn = [rng.choice(count, count, replace=True) for _ in range(PUBLISHED_RESAMPLES)]
+    return [np.minimum(np.bincount(items, minlength=count), 1) for items in drawn]
+
+
+def _draw_resamples(prompt: Ints, resamples: int, seed: int) -> list[Ints]:
+    count = int(prompt.max()) + 1
+    batches = draw_clusters(count, resamples, seed)
+    return [np.bincount(drawn, minlength=count)[prompt] for batch in batches for drawn in batch]

@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.consensus.em import FitSettings
-from jurygraph.aggregation.consensus.votes import Key, Votes, code_column
+from jurygraph.aggregation.consensus.em import FitSettings, Key, Votes, code_column
 from jurygraph.arrays import Bools, Floats, Ints, as_finite, check_shape
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import bounded_interval, mean_interval
@@ -120,8 +119,7 @@ class Consensus(Credited):
     """A fitted model.
 
     `prior` [K] has the class shares and `confusion` [A,K,K] the confusions (annotator, true class, label), in the order
-    of `votes.annotators`; `gold` [N] is the known class of an item, -1 for any other; `warnings` names reasons for
-    doubt.
+    of `votes.annotators`; `warnings` names reasons for doubt.
     """
 
     prior: Floats
@@ -130,7 +128,6 @@ class Consensus(Credited):
     converged: bool
     iterations: int
     settings: FitSettings
-    gold: Ints
     warnings: tuple[str, ...]
 
     def annotators(self) -> dict[Key, AnnotatorQuality]:

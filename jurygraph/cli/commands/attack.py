@@ -79,14 +79,13 @@ def attack(
         jurygraph attack --config jury.yaml --dry-run
         jurygraph attack --config jury.yaml --suite injection --gate "rate<=0.02, honest_rate>=0.9"
     """
-    from jurygraph.studies.attack import largest_arms
-
     output = ReportOutput(json, markdown, plot)
     thresholds = parse_gate(gate, THRESHOLD_NAMES, '"rate<=0.01" or "rate<=0.02, honest_rate>=0.9"')
     with redirect_stdout_to_stderr(), open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury:
         study = _create_study(jury, config, model, suite, tasks, allow_files_outside)
-        doing, arms = ("estimating", largest_arms(study.arms.values())) if dry_run else ("attacking", study.arms)
-        with asyncio.Runner() as runner, progress(doing, len(arms) * study.responses, "responses") as advance:
+        doing = "estimating" if dry_run else "attacking"
+        total = len(study.arms) * study.responses
+        with asyncio.Runner() as runner, progress(doing, total, "responses") as advance:
             if dry_run:
                 estimate = run_interruptible(runner, study.forecast(advance), jury.context.threads)
             else:

@@ -17,7 +17,6 @@ def compare(
     run_a: Annotated[Path, argument("RUN_A", "Folder of the first run.")],
     run_b: Annotated[Path, argument("RUN_B", "Folder of the second run.")],
     gate: Conditions = None,
-    passing: Annotated[float, typer.Option(metavar="X", help="Minimum reward of a response that passes.")] = 0.5,
     markdown: AsMarkdown = False,
     json: AsJson = False,
 ) -> None:
@@ -53,7 +52,6 @@ def compare(
         report = comparison.compare(
             comparison.read_responses(a),
             comparison.read_responses(b),
-            passing,
             margins,
             largest_loss,
             comparison.setting_notes(a.header, b.header),

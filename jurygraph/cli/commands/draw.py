@@ -1,6 +1,8 @@
 """`jurygraph graph` and `jurygraph schema`: drawings of graphs, and JSON Schemas of the file formats."""
 
 import json
+import textwrap
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Literal
@@ -8,13 +10,13 @@ from typing import Annotated, Literal
 import typer
 
 from jurygraph.agents.registry import builtin_params
+from jurygraph.aggregation import gear
 from jurygraph.cli.options import OutFile, argument, option
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.text import print_message, print_result
 from jurygraph.errors import GraphCycleError, InputError
-from jurygraph.messages import did_you_mean, join_names
-from jurygraph.runs.run import Run
-from jurygraph.schema import ResponseLine, TaskLine, Trace
+from jurygraph.messages import did_you_mean, escape_hidden, join_names
+from jurygraph.schema import Criterion, Edge, ResponseLine, Rubric, TaskLine, Trace
 from jurygraph.sources.config import config_schema
 from jurygraph.sources.tasks import TaskLines
 
@@ -30,27 +32,17 @@ def graph(
     ] = None,
     task: Annotated[str | None, option("TASKS", "File of tasks: draw the rubric of one task.")] = None,
     task_id: Annotated[str | None, option("TASK", "Id of the task.", "--id")] = None,
-    run: Annotated[Path | None, option("RUN", "Show the scores of a response in this run.")] = None,
-    response: Annotated[str | None, option("ID", "Id of the response.")] = None,
     output: OutFile = None,
 ) -> None:
     """Draw a state machine, or the rubric graph of a task, as Mermaid.
-
-    With a run, each criterion of the response's task shows p → q: its judged score, and what remains of it after its
-    prerequisites, under the run's aggregation.
 
     \b
     Example:
         jurygraph graph score > score.mmd
         jurygraph graph --task tasks.jsonl --id task-1 -o rubric.mmd
-        jurygraph graph --run run --response task-1/a -o rubric.mmd
     """
-    drawn = {str(machine): machine, "--task": task, "--run": run}
-    named = [name for name, value in drawn.items() if value is not None]
-    if len(named) > 1:
-        raise InputError(f"{' and '.join(named)}: each draws another graph; remove one")
-    if (run is None) != (response is None):
-        raise InputError("--run and --response: a drawing of scores needs both")
+    if machine is not None and task is not None:
+        raise InputError(f"{machine} and --task: each draws another graph; remove one")
     if task_id is not None and task is None:
         raise InputError("--id: needs a file of tasks; name it with --task")
     output = None if output == "-" else output
@@ -58,7 +50,7 @@ def graph(
         refuse_unwritable(output, *([] if task is None else [task]))
         if Path(output).suffix.lower() in (".svg", ".png", ".pdf"):
             raise InputError(f"-o {output}: graphs are drawn as Mermaid; name a file that ends in .mmd")
-    text = _draw(machine or "score", task, task_id, run, str(response))
+    text = _draw_machine(machine or "score") if task is None else _draw_task(task, task_id)
     if output is None:
         print_result(text.encode().removesuffix(b"\n"))
         return
@@ -66,19 +58,13 @@ def graph(
     print_message(f"wrote {output}")
 
 
-def _draw(machine: Machine, task: str | None, task_id: str | None, run: Path | None, response: str) -> str:
-    if task is not None:
-        return _draw_task(task, task_id)
-    if run is not None:
-        return _draw_response(run, response)
+def _draw_machine(machine: Machine) -> str:
     module = import_module(f"jurygraph.graphs.{machine}_graph")  # lazily: LangGraph is slow to import
     return str(module.build().get_graph().draw_mermaid())
 
 
 def _draw_task(path: str, chosen: str | None) -> str:
     """Return the drawing of the task with this id, or of the only task. Raises `InputError` if there is none."""
-    from jurygraph.studies.rubric_drawing import to_mermaid
-
     with TaskLines(path, lambda task: chosen in (None, task.id)) as lines:
         ids = list(lines.ids)
         if len(lines) > 1:
@@ -94,15 +80,6 @@ def _draw_task(path: str, chosen: str | None) -> str:
     except GraphCycleError as error:
         error.args = (f"{path}, line {line}: task {task.id!r}: {error}; remove one of these edges",)
         raise
-
-
-def _draw_response(folder: Path, response: str) -> str:
-    from jurygraph.studies.rubric_drawing import scores_of, to_mermaid
-
-    with Run.open(folder) as stored_run:
-        task, scores = scores_of(stored_run, response)
-        assert task.rubric is not None  # scores_of raises InputError for a task without a rubric
-        return to_mermaid(task.id, task.rubric, scores)
 
 
 def schema(
@@ -132,3 +109,70 @@ def schema(
     else:
         content = (TaskLine if document == "tasks" else ResponseLine).model_json_schema()
     print_result(json.dumps(content, indent=2))
+
+
+_LINE_LENGTH = 24
+_MAX_LINES = 4
+"""Letters in a line of a label, and maximum number of lines: Mermaid breaks lines by itself from 200 pixels."""
+_ARROWS = {"weak": "-.->", "strong": "==>", "activation": "--o"}
+_SAFE = frozenset(" ,.-()")
+_REPLACEMENTS = str.maketrans({"ﬂ": "fl", **{letter: letter + "\u2060" for letter in "¶$:\\"}})
+"""Replacements for characters that Mermaid interprets even if they are encoded: its own marks for codes, formulas
+between "$$", "fa:fa-car", and a backslash before "n" as a line break. A word joiner separates them."""
+
+
+def to_mermaid(task: str, rubric: Rubric) -> str:
+    """Return the flowchart of a task's rubric. Raises `GraphCycleError` if its edges form a cycle.
+
+    Nodes are named n1, n2, … in the rubric's order; the same rubric gives the same text.
+    """
+    number = {criterion.id: place for place, criterion in enumerate(rubric.criteria, start=1)}
+    parents = [number[edge.parent] - 1 for edge in rubric.edges]
+    children = [number[edge.child] - 1 for edge in rubric.edges]
+    gear.compile(len(number), parents, children, list(number))  # refuses a cycle
+    title = _label(_wrap(f"Rubric of task {task}", 3 * _LINE_LENGTH, 2))
+    lines = ["flowchart TD", f'  subgraph rubric["{title}"]', "    direction TB"]
+    annotated_roles = {} if rubric.annotation is None else rubric.annotation.roles
+    for criterion in rubric.criteria:
+        role = criterion.role or annotated_roles.get(criterion.id)
+        lines.append(f"    n{number[criterion.id]}{_node(criterion, role)}")
+    for edge in rubric.edges:
+        arrow = f'{_ARROWS[edge.kind]}|"{_encode(_edge_label(edge))}"|'
+        lines.append(f"    n{number[edge.parent]} {arrow} n{number[edge.child]}")
+    lines.append("  end")
+    penalties = [f"n{number[one.id]}" for one in rubric.criteria if one.weight < 0]
+    if penalties:
+        lines += ["  classDef penalty stroke:#8a1c2b", f"  class {','.join(penalties)} penalty"]
+    return "\n".join([*lines, ""])
+
+
+def _node(criterion: Criterion, role: str | None) -> str:
+    name = f"<b>{_label(_wrap(criterion.id, _LINE_LENGTH, 2))}</b>"
+    sign = "+" * (criterion.weight > 0)
+    weight = f"weight {sign}{_format_exact(criterion.weight)}".replace("-", "−")
+    text = [f"{role}, {weight}" if role else weight, *_wrap(criterion.text, _LINE_LENGTH, _MAX_LINES)]
+    label = f"{name}<br/>{_label(text)}"
+    return f'{{{{"{label}"}}}}' if criterion.weight < 0 else f'["{label}"]'
+
+
+def _edge_label(edge: Edge) -> str:
+    share = gear.BASE_RETENTION[edge.kind] if edge.retention is None else edge.retention
+    return f"{edge.kind} {share:.2g}".replace(" 0.", " .", 1)
+
+
+def _format_exact(value: float) -> str:
+    return str(value).removesuffix(".0")
+
+
+def _wrap(text: str, length: int, most: int) -> list[str]:
+    """Return the text in at most `most` lines; "…" replaces the rest, and escapes replace what is invisible."""
+    return textwrap.wrap(escape_hidden(" ".join(text.split())), length, max_lines=most, placeholder="…") or [""]
+
+
+def _label(lines: Iterable[str]) -> str:
+    return "<br/>".join(map(_encode, lines))
+
+
+def _encode(text: str) -> str:
+    text = text.translate(_REPLACEMENTS)
+    return "".join(c if c.isalnum() or c in _SAFE else f"#{ord(c)};" for c in text)

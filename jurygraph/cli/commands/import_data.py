@@ -54,6 +54,7 @@ def import_(
     responses.
 
     rewardbench (also RewardBench 2), judgebench: each prompt with its responses, labelled `preferred` or not.
+    grouptravelbench: each trip with its travellers as stakeholders.
 
     qags: RATINGS, each worker's label of each sentence of a summary (1 supported by the article, 0 not), from one or
     both files.

@@ -116,7 +116,7 @@ def _calibrate(
     if not settings:
         return {}
     from jurygraph.studies import calibration
-    from jurygraph.studies.judge.study import join_labels, read_judgements, read_labels
+    from jurygraph.studies.judge import join_labels, read_judgements, read_labels
 
     calibrated = {}
     with progress("reading", run.tasks_scored, "tasks") as advance:

@@ -3,16 +3,17 @@
 A command here is a function that returns the report of its study; `report_command` adds the options for its forms.
 """
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
+from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from jurygraph.cli.commands.reviewers import reviewers
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import (
     AgentColumn,
@@ -29,7 +30,6 @@ from jurygraph.cli.options import (
     RunFolder,
     ScoreColumn,
     StepLabel,
-    TasksFile,
     argument,
     choose_names,
     named_columns,
@@ -45,22 +45,20 @@ from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
 from jurygraph.sources import read_tasks
-from jurygraph.sources.ratings import read_ratings
+from jurygraph.sources.ratings import read_ratings, read_texts
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
     from jurygraph.agents.presentation.variants import PresentationSet
     from jurygraph.cli.scoring import ScoreOptions
-    from jurygraph.studies.stability.generation import Pairs
+    from jurygraph.studies.presentations import Pairs
 
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.", no_args_is_help=True, rich_markup_mode=None
 )
 RunFolders = Annotated[list[Path], argument("RUN", "Folders of runs.")]
 ScoreSources = Annotated[list[Path], argument("RUN", "Runs, or tables of scores; with --config, TASKS.")]
-Writer = Annotated[str | None, option("M", "Model that writes the four other families.")]
-Versions = Annotated[int, typer.Option(min=0, metavar="N", help="Versions of each family; 0 for originals.")]
-_PARTS_HELP = "Sweeps to simulate: labels, gaps, adversarial, strict, lenient, hard; propositions; or decompr."
+_PARTS_HELP = "Sweeps to simulate: labels, gaps, adversarial, strict, lenient, hard; or decompr."
 _GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
 
 
@@ -70,17 +68,7 @@ def study_command(function: Callable[..., Report | None]) -> None:
 
 
 @study_command
-def preference(
-    run: RunFolder,
-    by: Annotated[
-        str | None,
-        option(
-            "NAME",
-            "What decides: reward, or an evaluator of pairs.",
-            show_default="the evaluator of pairs if the reward counts no other, else reward",
-        ),
-    ] = None,
-) -> Report:
+def preference(run: RunFolder) -> Report:
     """Measure accuracy by category on a preference set, such as RewardBench or JudgeBench.
 
     A task is right if the response labelled `preferred` has a higher reward than every other response. With verdicts
@@ -92,11 +80,11 @@ def preference(
     \b
     Example:
         jurygraph study preference run
-        jurygraph study preference run --by reward --json
+        jurygraph study preference run --json
     """
     from jurygraph.studies.preference import read_comparisons, report
 
-    return report(*read_runs([run], partial(read_comparisons, decided_by=by)))
+    return report(*read_runs([run], read_comparisons))
 
 
 @study_command
@@ -134,8 +122,7 @@ def reliability(run: RunFolder) -> Report:
 
     The variance of the rewards is split into that between tasks and that between responses to a task; that of each
     question's scores also into that between samples of the judge, where it has several (`samples`). The report also
-    has correlations, how reliable a mean of several is, the mean reward with its interval over tasks, the effective
-    sample size, and the difference that two such runs could detect.
+    has correlations, how reliable a mean of several is, and the mean reward with its interval over tasks.
 
     Exit codes: 0 done; 2 invalid input, such as a run with rewards of one task.
 
@@ -155,9 +142,9 @@ def stability(
     config: Annotated[Path | None, option("F", "Config of the judge: makes and scores the variants of TASKS.")] = None,
     out: Annotated[Path | None, option("FOLDER", "Folder of the runs that --config makes.", "-o", "--out")] = None,
     repeats: Annotated[int, typer.Option(min=1, metavar="N", help="Exact repeats of each response; 1 for none.")] = 5,
-    versions: Versions = 5,
+    versions: Annotated[int, typer.Option(min=1, metavar="N", help="Versions of each family.")] = 5,
     model: ModelName = None,
-    writer: Writer = None,
+    writer: Annotated[str | None, option("M", "Model that writes the four other families.")] = None,
     dry_run: DryRun = False,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
@@ -177,8 +164,9 @@ def stability(
     stakeholders over that with the fewest, and S/R σ²_Sem / σ²_Rep. With utilities, scores are recomputed under fixed
     weights; with the judge's weights, their drift is measured. Intervals are over tasks.
 
-    With --config, responses have structured `data`. FOLDER gets the runs `variants`, as of `study presentations`, and
-    `repeats`, the originals with N samples of the same input. Costs come first; the same command continues.
+    With --config, responses have structured `data` (docs/stability.md has its form). FOLDER gets the runs `variants`,
+    presentations of each response in other orders and words, and `repeats`, the originals with N samples of the same
+    input. Costs come first; the same command continues. A text that says something else is discarded and counted.
 
     Exit codes: 0 done; 2 invalid input, such as a run without variants; with --config also those of `score`.
 
@@ -188,8 +176,8 @@ def stability(
         jurygraph study stability variants repeats --quality medium,high --weights own.csv
     """
     from jurygraph.cli.scoring import ScoreOptions
-    from jurygraph.studies.stability.report import measure_stability
-    from jurygraph.studies.stability.rows import read_sources, read_weights
+    from jurygraph.studies.presentations import read_sources, read_weights
+    from jurygraph.studies.stability import measure_stability
 
     own = None if weights is None else read_weights(weights)
     choice = (split_names(quality or None), own, int(sample_variance))
@@ -217,10 +205,8 @@ def _score_presentations(
     """Make and score the variants of tasks and exact repeats; return what was made, and the runs, none in a dry run."""
     from jurygraph.cli.jury_loading import open_jury
     from jurygraph.cli.scoring import StudyRun, score_study
-    from jurygraph.studies.stability.generation import generate_presentations, repeating
+    from jurygraph.studies.presentations import generate_presentations, repeating
 
-    if versions == 0:
-        raise InputError("--versions: is 0, which makes no variants; write 1 or more")
     pairs = list(read_tasks(options.tasks))
     originals, _ = generate_presentations(pairs, 0)
     # What is wrong with the responses or the config is said before a writer is paid for.
@@ -256,8 +242,8 @@ def signal(
         jurygraph study signal run
         jurygraph study signal variants --protocol direct --cut 7 --json
     """
-    from jurygraph.studies.stability.rows import read_sources
-    from jurygraph.studies.stability.signal import measure_signal
+    from jurygraph.studies.presentations import read_sources
+    from jurygraph.studies.stability import measure_signal
 
     if not 0.5 < correct < 1.0:
         raise InputError(f"--correct: is {correct:g}; write a number between 0.5 and 1")
@@ -296,43 +282,6 @@ def certify(
     output.write(report)
 
 
-@study_command
-def presentations(
-    tasks: TasksFile,
-    out: Annotated[str, option("F", "File to write: TASKS with presentations as responses.", "-o", "--out")],
-    versions: Versions = 5,
-    model: Writer = None,
-    max_cost: MaxCost = None,
-    max_calls: MaxCalls = None,
-) -> Report:
-    """Write tasks whose responses are presentations: each response in other orders and words (DecompR, Table 7).
-
-    Seven families are made by rule of the response's `data` (docs/stability.md has its form), and every text is read
-    back: what says something else is discarded. With --model, a model writes four more; a text that breaks an invariant
-    (numbers, names, times, prices, status, strength, stakeholders) is discarded. What is discarded, and families with
-    fewer versions than wanted, are counted. Score the file as any other, and measure the run with `study stability` and
-    `study signal`.
-
-    Exit codes: 0 done; 2 invalid input, such as tasks without a structured response; with --model also 3 and 4, as of
-    `annotate`.
-
-    \b
-    Example:
-        jurygraph study presentations tasks.jsonl --out variants.jsonl
-        jurygraph study presentations tasks.jsonl --versions 3 --model openai/gpt-5-mini --out variants.jsonl
-    """
-    from jurygraph.cli.scoring import ScoreOptions
-    from jurygraph.studies.stability.generation import generate_presentations
-
-    refuse_unwritable(out, tasks)
-    pairs = list(read_tasks(tasks))
-    options = ScoreOptions(tasks, Path(), max_cost=max_cost, max_calls=max_calls)
-    written, _ = _write_presentations(pairs, model, versions, options)
-    lines, report = generate_presentations(pairs, versions, written=written)
-    write_output(out, lines)
-    return report
-
-
 def _write_presentations(
     pairs: "Pairs", model: str | None, versions: int, options: "ScoreOptions"
 ) -> tuple["dict[str, PresentationSet]", "ScoreOptions"]:
@@ -340,7 +289,7 @@ def _write_presentations(
 
     Replies stay in the cache for the next time. A dry run writes nothing.
     """
-    if model is None or not versions:
+    if model is None:
         return {}, options
     import asyncio
 
@@ -354,7 +303,7 @@ def _write_presentations(
     from jurygraph.planner import Planner
     from jurygraph.runs.reports.summary import count_requests
     from jurygraph.schema import Config
-    from jurygraph.studies.stability.generation import rewrite_responses
+    from jurygraph.studies.presentations import rewrite_responses
 
     total = sum(len(responses) for _, responses in pairs)
     most = f"at most {total * len(REWRITINGS) * versions} requests, and a repair of each"
@@ -414,18 +363,17 @@ def judge(
         jurygraph study judge run --labels people.csv
         jurygraph study judge run --labels label.gold --need 0.02 --gate "tpr>=0.9, tnr>=0.9"
     """
-    from jurygraph.studies.judge import report as judge_report
-    from jurygraph.studies.judge import study as judge_study
+    from jurygraph.studies import judge as judge_study
 
     output = ReportOutput(json, markdown)
-    thresholds = parse_gate(gate, judge_report.GATE_NAMES, _GATE_EXAMPLE)
+    thresholds = parse_gate(gate, judge_study.GATE_NAMES, _GATE_EXAMPLE)
     judged = read_runs(runs, judge_study.read_judgements)
     given = judge_study.read_labels(labels, judged)
-    report = judge_report.report(judge_study.join_labels(judged, given, split, consensus), need)
+    report = judge_study.report(judge_study.join_labels(judged, given, split, consensus), need)
     output.write(report)
     is_missed = False
     for one in report.figures["judges"]:
-        missed = failed_thresholds(thresholds, judge_report.gate_values(one))
+        missed = failed_thresholds(thresholds, judge_study.gate_values(one))
         print_missed_conditions(missed, one["judge"])
         is_missed = is_missed or bool(missed)
     raise typer.Exit(ExitCode.SOME_FAILED if is_missed else ExitCode.DONE)
@@ -436,22 +384,19 @@ def simulate(
     parts: Annotated[list[str] | None, typer.Argument(metavar="PART", help=_PARTS_HELP, show_default="all")] = None,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Evaluations of each configuration.")] = 100,
     seed: Annotated[int, typer.Option(min=0, metavar="S", help="The first seed; the others follow it.")] = 0,
-    jobs: Annotated[int | None, option("N", "Processes.", show_default="one for each CPU", min=1)] = None,
 ) -> Report:
-    """Simulate annotators and measure what is recovered (STABLEVAL, Tables 4, 6 and 7, Propositions 1 and 2).
+    """Simulate annotators and measure what is recovered (STABLEVAL, Tables 4, 6 and 7).
 
     A sweep varies one property: labels of an item, gaps between agents, the pool of annotators, or hard items. Majority
     vote, hard Dawid-Skene and posterior expected credit are compared with the truth. Each mean has its standard error
-    in parentheses, and the paper's number follows. `propositions` compares the scores by all annotators with those by
-    70 % of them, for more and more items. `decompr` is DecompR's theory instead: the terms of Theorem 1 and Proposition
-    1 for a judge whose noise is known, and Proposition 2 with the paper's numbers.
+    in parentheses, and the paper's number follows. `decompr` is DecompR's theory instead: the terms of Theorem 1 and
+    Proposition 1 for a judge whose noise is known, and Proposition 2 with the paper's numbers.
 
     Exit codes: 0 done; 2 invalid input, such as an unknown part.
 
     \b
     Example:
         jurygraph study simulate labels hard --seeds 10
-        jurygraph study simulate propositions --seeds 20 --plot propositions.svg
         jurygraph study simulate decompr --seeds 20
     """
     from jurygraph.studies.simulate import PARTS, count_evaluations, report
@@ -459,7 +404,7 @@ def simulate(
     chosen = choose_names("unknown part", parts or PARTS, PARTS)
     each = range(seed, seed + seeds)
     with progress("simulating", count_evaluations(chosen, each), "evaluations") as advance:
-        return report(chosen, each, jobs or os.cpu_count() or 1, advance)
+        return report(chosen, each, advance)
 
 
 @study_command
@@ -470,9 +415,6 @@ def disagreement(
     ] = None,
     step_label: StepLabel = None,
     every: Annotated[int | None, option("N", "Group into steps of N tasks.", min=1)] = None,
-    percentile: Annotated[
-        float, typer.Option(metavar="P", help="Percentile of D_pair above which a response is a conflict.")
-    ] = 80.0,
     plot: PlotFile = None,
 ) -> Report:
     """Measure where a reward's components disagree (MACRM, 4.5).
@@ -488,12 +430,14 @@ def disagreement(
         jurygraph study disagreement run
         jurygraph study disagreement macrm multi-head --step-label step --plot disagreement.svg
     """
-    from jurygraph.studies.disagreement import StepRule, read_samples, report
+    from jurygraph.studies.disagreement import read_samples, report
 
-    cut = StepRule(step_label, every)
-    if plot is not None and not cut.has_steps:
+    if step_label is not None and every is not None:
+        raise InputError("--step-label and --every: each cuts a run into steps; leave one of them out")
+    if plot is not None and step_label is None and every is None:
         raise InputError("--plot: the plot needs steps; add --step-label or --every")
-    return report(read_runs(runs, partial(read_samples, cut=cut, components=split_names(components))), percentile)
+    read = partial(read_samples, components=split_names(components), step_label=step_label, every=every)
+    return report(read_runs(runs, read))
 
 
 @study_command
@@ -512,11 +456,147 @@ def credit(run: RunFolder) -> Report:
         jurygraph study credit run
         jurygraph study credit run --plot credit.svg
     """
-    from jurygraph.studies.credit import PASSES, read_sheets, report
+    from jurygraph.studies.credit import read_sheets, report
 
     (sheets,) = read_runs([run], read_sheets)
-    with progress("measuring", PASSES * len(sheets.sheets), "passes over a task") as advance:
-        return report(sheets, advance)
+    return report(sheets)
 
 
-study.command()(reviewers)
+@study_command
+def reviewers(
+    ratings: Annotated[Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")],
+    items: Annotated[Path | None, option("TEXTS", "File with the items' texts, if RATINGS has none.")] = None,
+    judges: Annotated[str | None, option("A,B", "Judges to compare.", show_default="all that need no model")] = None,
+    shots: Annotated[str, typer.Option(metavar="N,M", help="Numbers of examples.")] = "0,1,2,5,10",
+    seeds: Annotated[int, typer.Option(metavar="N", help="Draws of examples.", min=1)] = 3,
+    run: Annotated[list[Path] | None, option("RUN", "Run with judges of reviewers; repeat it for several.")] = None,
+    min_confidence: Annotated[
+        float, typer.Option(metavar="C", help="Leave out less confident predictions, 0 to 100.", min=0, max=100)
+    ] = 0.0,
+    out: Annotated[Path | None, option("DIR", "Folder for runs of the judges with a model.", "-o", "--out")] = None,
+    model: Annotated[str | None, option("M", "Model of these runs.")] = None,
+    config: Annotated[Path | None, option("F", "Config of these runs, with a judge of reviewers.")] = None,
+    dry_run: DryRun = False,
+    max_cost: MaxCost = None,
+    max_calls: MaxCalls = None,
+    embedder: Annotated[str | None, option("E", "Embedder of texts.", show_default="TF-IDF")] = None,
+    item: ItemColumn = None,
+    reviewer: ReviewerColumn = None,
+    score: ScoreColumn = None,
+    agent: AgentColumn = None,
+    level: Annotated[
+        Literal["ordinal", "interval"], typer.Option(help="What the difference of two scores means.")
+    ] = "ordinal",
+    json: AsJson = False,
+) -> Report | None:
+    """Measure how well judges predict each reviewer's scores, and whether a judge for each reviewer is worth it.
+
+    Every score is predicted from other ratings: never from one of the judged item or its group. `own-history` is the
+    mean of the reviewer's own scores, and `neighbours` that of the own scores of the items with the most similar texts.
+    `item-mean` and `rater-offset` use what others gave the item: their mean, and that mean with the reviewer's usual
+    distance from it. None of the four needs a model. The predictions of `zero-shot`, `aggregate` and `personalized` are
+    taken from scored runs (--run), whose responses have the ids of the rated items, or of runs made for the study
+    (--judges with --model and --out): one for each judge, number of examples and seed. What they cost is printed first;
+    the same command continues them. Dimensions are described as in --config, or else by their names.
+
+    Exit codes: 0 done; 2 invalid input; 3 the model could not be reached; 4 budget reached; 130 interrupted.
+
+    \b
+    Example:
+        jurygraph study reviewers ratings.csv --items texts.jsonl
+        jurygraph study reviewers votes.csv --item id --judges item-mean,rater-offset --json
+        jurygraph study reviewers ratings.csv --run scored --min-confidence 80
+        jurygraph study reviewers ratings.csv --judges zero-shot,personalized --model M --out runs --dry-run
+    """
+    from jurygraph.cli.scoring import ScoreOptions
+
+    columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
+    study = _ReviewerStudy(ratings, items, columns, judges, shots, seeds)
+    options = ScoreOptions("", out or Path(), config=config, dry_run=dry_run, max_cost=max_cost, max_calls=max_calls)
+    folders = [*(run or ()), *study.score(options, model, out is not None, json)]
+    return None if dry_run else study.report(folders, min_confidence / 100.0, embedder, level)
+
+
+class _ReviewerStudy:
+    """The ratings, the judges to compare, and the runs of those that ask a model. Raises `InputError`."""
+
+    def __init__(
+        self,
+        ratings: Path,
+        items: Path | None,
+        columns: Mapping[str, str],
+        judges: str | None,
+        shots: str,
+        seeds: int,
+    ) -> None:
+        from jurygraph.studies.agreement import read_parts
+        from jurygraph.studies.reviewers import plan_runs, texts_of
+
+        self._file = read_ratings(ratings, columns)
+        self._texts = texts_of(self._file, {} if items is None else read_texts(items))
+        self._shots = [_parse_count(count) for count in split_names(shots)]
+        self._seeds = seeds
+        self._judges = _choose_judges(judges, self._texts)
+        self._parts = read_parts([self._file])
+        self._designs = plan_runs(self._judges, self._shots, seeds)
+        source = {"history": str(ratings), "texts": items and str(items), "columns": columns}
+        self._source = {name: value for name, value in source.items() if value}
+
+    def score(self, options: "ScoreOptions", model: str | None, has_folder: bool, as_json: bool) -> list[Path]:
+        """Score the runs of the judges with a model, and return them; none in a dry run."""
+        from jurygraph.cli.scoring import StudyRun, score_study
+        from jurygraph.studies.reviewers import default_config, tasks_of
+
+        if not self._designs:
+            if options.dry_run or has_folder:
+                raise InputError("--out and --dry-run: are for judges with a model; name some with --judges")
+            return []
+        if not has_folder and not options.dry_run:
+            raise InputError(f"--judges {self._designs[0].judge}: asks a model; name a folder for its runs with --out")
+        if model is None and options.config is None:
+            raise InputError(f"--judges {self._designs[0].judge}: asks a model; name it with --model")
+        tasks = tasks_of(self._file, self._texts)
+        with TemporaryDirectory() as place:
+            if options.config is None:
+                path = Path(place, "jury.yaml")
+                path.write_text(dumps(default_config(self._parts)), encoding="utf-8")
+                options = replace(options, config=path)
+            runs = [StudyRun(one.name, tasks, partial(one.revise, source=self._source)) for one in self._designs]
+            return score_study(options.run, runs, replace(options, model=model), as_json)
+
+    def report(self, folders: Sequence[Path], least: float, embedder: str | None, level: AlphaLevel) -> Report:
+        """Compare the judges without a model and those of the runs, whose predictions have the `least` confidence."""
+        from jurygraph.models.embedding import open_embedder
+        from jurygraph.studies.reviewers import EmbeddedTexts, join_runs, predict, read_run, tf_idf, unrated_notes
+        from jurygraph.studies.reviewers import report as compare_judges
+
+        runs = list(chain.from_iterable(read_runs(folders, read_run)))
+        joined = join_runs(runs, self._parts, least)
+        unrated = list(unrated_notes(runs, self._parts))
+        with progress("embedding", len(self._texts), "texts") as advance:
+            vectorize = tf_idf if embedder is None else EmbeddedTexts(open_embedder(embedder), advance)
+            counts = (self._shots, self._seeds, self._texts, vectorize)
+            judged = [
+                (part, [*predict(part, self._judges, *counts), *predicted])
+                for part, predicted in zip(self._parts, joined, strict=True)
+            ]
+            report = compare_judges(judged, level, vectorize)
+        report.notes = [*report.notes, *unrated]
+        return report
+
+
+def _choose_judges(judges: str | None, texts: Mapping[str, str]) -> Sequence[str]:
+    from jurygraph.studies.reviewers import MODEL_JUDGES, NO_MODEL
+
+    if judges is None:
+        return [name for name in NO_MODEL if texts or name != "neighbours"]
+    names = choose_names("--judges: unknown judge", split_names(judges), (*NO_MODEL, *MODEL_JUDGES))
+    if "neighbours" in names and not texts:
+        raise InputError("--judges neighbours: compares texts; name a file of them with --items")
+    return names
+
+
+def _parse_count(text: str) -> int:
+    if not text.isdecimal():
+        raise InputError(f"--shots: {text!r} is not a number of examples; write numbers such as 0,1,2,5,10")
+    return int(text)

@@ -87,8 +87,7 @@ def test_several_runs_are_compared_each_with_its_own_threshold(run_with_steps: P
     "arguments, message",
     [
         (["--components", "acc,steps"], "no component 'acc'; its components are accuracy, format, steps"),
-        (["--percentile", "100"], "no 100.0th percentile"),
-        (["--step-label", "step", "--every", "2"], "by a label or every N tasks, not both"),
+        (["--step-label", "step", "--every", "2"], "each cuts a run into steps"),
         (["--every", "0"], "--every"),
         (["nowhere"], "nowhere"),
         (["--plot", "a.png"], "--plot: the plot needs steps; add --step-label or --every"),

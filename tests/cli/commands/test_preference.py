@@ -55,4 +55,4 @@ def test_a_pairwise_judge_of_judgebench_from_the_published_file_to_the_table(run
 def test_a_run_without_preferences_is_refused(scored_folder: Path, run: Command):
     ended = run("study", "preference", scored_folder)
     assert (ended.code, ended.out) == (2, "")
-    assert "none of its tasks is a preference (tasks without a response labelled `preferred: true`: 2)" in ended.err
+    assert "none of its tasks is a preference (tasks without one response labelled `preferred: true`" in ended.err

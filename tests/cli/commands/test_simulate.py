@@ -1,14 +1,10 @@
 """`jurygraph study simulate`."""
 
-from pathlib import Path
-
-import pytest
-
 from tests.cli.conftest import Command
 
 
 def test_a_table_has_our_means_and_the_papers_numbers(run: Command):
-    ended = run("study", "simulate", "hard", "--seeds", 2, "--seed", 3, "--jobs", 1)
+    ended = run("study", "simulate", "hard", "--seeds", 2, "--seed", 3)
     assert ended.code == 0
     lines = ended.out.splitlines()
     assert lines[0] == "means over seeds 3 to 4 (standard error), and the paper's number"
@@ -17,17 +13,6 @@ def test_a_table_has_our_means_and_the_papers_numbers(run: Command):
     assert cells[0] == "hard_00"
     assert [cells[place] for place in (3, 6, 9)] == ["1.10", "0.36", "0.60"]
     assert ended.out.count("hard_20") == 3
-
-
-@pytest.mark.landing
-def test_propositions_are_printed_over_the_items(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("jurygraph.studies.simulate.SIZES", (50, 100))
-    ended = run("study", "simulate", "propositions", "--seeds", 2, "--jobs", 1, "--plot", tmp_path / "shift.png")
-    assert ended.code == 0
-    assert "propositions: scores by all annotators and by 70% of the annotators" in ended.out
-    rows = [line.split()[0] for line in ended.out.splitlines() if line[:1].isdigit()]
-    assert rows == ["50", "100", "50", "100"]
-    assert (tmp_path / "shift.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_an_unknown_part_is_refused(run: Command):

@@ -17,7 +17,7 @@ def _read_rows(form: str) -> list[Row]:
 
 
 ROWS: Mapping[str, list[Row]] = {form: _read_rows(form) for form in READERS}
-HEALTHBENCH, PLAWBENCH, WRITINGBENCH, REWARDBENCH, JUDGEBENCH = ROWS.values()
+HEALTHBENCH, PLAWBENCH, WRITINGBENCH, REWARDBENCH, JUDGEBENCH, GROUPTRAVELBENCH = ROWS.values()
 
 
 def write_rows(path: Path, *rows: Any) -> Path:

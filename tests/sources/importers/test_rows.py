@@ -17,6 +17,7 @@ KEYS = {
     "writingbench": "index",
     "rewardbench": "id",
     "judgebench": "pair_id",
+    "grouptravelbench": "task_id",
 }
 every_format = pytest.mark.parametrize("form", READERS)
 
@@ -88,6 +89,7 @@ def test_a_file_without_rows_is_refused(form: str, tmp_path: Path) -> None:
         ("rewardbench", {"rejected": ["a", None]}, "rejected[1]: is null; write text"),
         ("rewardbench", {"prompt": []}, "prompt: is an empty list; give it one message at least"),
         ("judgebench", {"label": "A=B"}, "label: is the text 'A=B'; did you mean "),
+        ("grouptravelbench", {"query": ""}, "query: is empty"),
     ],
 )
 def test_an_error_in_a_row_is_reported_with_its_field(form: str, change: Any, words: str, tmp_path: Path) -> None:

@@ -123,8 +123,9 @@ def test_all_attacks_fool_each_judge_as_recorded(judge: type[Judge]) -> None:
 def test_all_attacks_fool_judges_that_always_say_yes_as_recorded(judge: type[Judge]) -> None:
     report = report_on(judge, 4)
     assert count_fooled(report) == by_arm(YES_TO_ALL[judge])
-    suites = report.arms["evidence"].suites
-    assert suites["master-keys"].responses.hits == 0
+    by_attack = report.arms["evidence"].by_attack
+    suites = {name: about.suite for name, about in report.attacks.items()}
+    assert not any(by_attack[name].responses.hits for name, suite in suites.items() if suite == "master-keys")
     honest = {name: arm.honest.verdicts.hits for name, arm in report.arms.items()}
     lost = {"evidence", "all"} if judge is AlwaysYes else set()
     assert honest == {name: 0 if name in lost else 32 for name in honest}

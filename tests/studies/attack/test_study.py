@@ -107,12 +107,11 @@ def test_every_arm_counts_all_verdicts_except_penalties(report: Figures):
         assert arm.honest.verdicts.n == MERITS
 
 
-def test_passes_are_counted_by_attack_kind_and_suite(report: Figures):
+def test_passes_are_counted_by_attack_and_kind(report: Figures):
     none = report.arms["none"]
     assert none.attacks.verdicts.rate == none.attacks.responses.rate == 1.0
-    for counts in (none.by_attack, none.kinds, none.suites):
+    for counts in (none.by_attack, none.kinds):
         assert sum(one.verdicts.hits for one in counts.values()) == none.attacks.verdicts.hits
-    assert {name: one.verdicts.n for name, one in none.suites.items()} == {"master-keys": 4, "null": 2}
     assert list(none.by_attack) == list(report.attacks) == ["blank", "dot", "talk"]
 
 
@@ -141,7 +140,7 @@ def test_rates_are_over_tasks():
     with run_server(say_yes) as server, Jury.from_config(config(server.url, cache=False)) as jury:
         report = run(jury, [*WORK, (other, [])])
     none = report.arms["none"]
-    for outcome in (none.attacks, none.suites["null"], none.kinds["talk"], none.by_attack["blank"]):
+    for outcome in (none.attacks, none.kinds["talk"], none.by_attack["blank"]):
         assert (outcome.verdicts.tasks, outcome.responses.tasks) == (2, 2)
         assert (outcome.verdicts.n_eff, outcome.verdicts.high) == (2.0, 1.0)
     assert (none.attacks.verdicts.n, report.thresholds.honest_tasks) == (2 * MERITS * len(ATTACKS), 1)

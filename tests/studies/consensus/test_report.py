@@ -104,7 +104,12 @@ UNKNOWN = (
     [
         (Settings(subsets=2), TWO, {}, ["no row has an agent", UNKNOWN]),
         (Settings(), TWO, {"agent": ["one"] * 24}, ["there is one agent, and a ranking needs two", UNKNOWN]),
-        (Settings(fraction=0.2), TWO, {"agent": AGENTS[:24]}, ["a share of 0.2 of 2 annotators is nobody", UNKNOWN]),
+        (
+            Settings(),
+            PANEL[::4],
+            {"agent": AGENTS[::4]},
+            ["there is one annotator", "one annotator is"],
+        ),
         (Settings(preset="paper", subsets=0), PANEL, {"agent": AGENTS}, ["--subsets is 0", "preset paper"]),
         (Settings(), PANEL, {"agent": AGENTS, "group": ["one"] * 48}, ["there is one item or group"] * 2),
     ],

@@ -1,21 +1,17 @@
 """Votes of several files become columns on one scale; errors name the invalid line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.sources.ratings import PlacedLabel, VotesFile
+from jurygraph.sources.ratings import VotesFile
 from jurygraph.studies.consensus import VoteColumns, collect_votes
 from tests.rows import all_rows
-from tests.studies.consensus.made import NAMES, votes_file
+from tests.studies.consensus.made import votes_file
 
 TWO = [("a", "x", 0.0), ("a", "y", 1.0)]
-
-
-def gold_label(item: str, label: Any) -> Mapping[str, PlacedLabel]:
-    return {item: PlacedLabel("gold.csv, line 2", NAMES, label)}
 
 
 # Valid votes
@@ -23,7 +19,7 @@ def gold_label(item: str, label: Any) -> Mapping[str, PlacedLabel]:
 
 def test_votes_of_all_files_are_combined() -> None:
     found = collect_votes([votes_file(*TWO), votes_file(("b", "x", 2.0), path="w.csv")])
-    assert found == VoteColumns(["a", "a", "b"], ["a", "a", "b"], ["x", "y", "x"], [0, 1, 2], (0, 1, 2), None, None, {})
+    assert found == VoteColumns(["a", "a", "b"], ["a", "a", "b"], ["x", "y", "x"], [0, 1, 2], (0, 1, 2), None, None)
 
 
 def test_without_a_scale_the_classes_are_the_sorted_numbers() -> None:
@@ -67,10 +63,6 @@ def test_the_requested_dimension_is_selected() -> None:
     assert collect_votes([votes_file(*TWO, dimension=["tone", "tone"])]).item == ["a", "a"]
 
 
-def test_gold_labels_are_converted_to_classes() -> None:
-    assert collect_votes([votes_file(*TWO)], gold=gold_label("a", "1")).gold == {"a": 1}
-
-
 # Invalid votes
 
 
@@ -104,25 +96,25 @@ def test_gold_labels_are_converted_to_classes() -> None:
         ),
         (votes_file(("a", "x", None)), {}, "v.csv: nothing but abstentions; "),
         (votes_file(("a", "x", None)), {"classes": ["0", "1"]}, "v.csv: nothing but abstentions; "),
-        (votes_file(*TWO), {"classes": ["1"]}, "--classes: '1' alone is no scale; "),
-        (votes_file(*TWO), {"classes": ["0", "1", "1.0"]}, "--classes: '1.0' is there twice; "),
-        (votes_file(*TWO), {"classes": ["0", ""]}, "--classes: one has no name; "),
+        (votes_file(*TWO), {"classes": ["1"]}, "--classes: is 1; name 2 classes or more"),
+        (votes_file(*TWO), {"classes": ["0", "1", "1.0"]}, "--classes: is 0,1,1.0; name 2 classes"),
+        (votes_file(*TWO), {"classes": ["0", ""]}, "--classes: is 0,; name 2 classes or more"),
         (
             votes_file(*TWO, dimension=["tone", "form"]),
             {},
-            "v.csv: the ratings have several dimensions: tone, form; pick one with --dimension",
+            "v.csv: has the dimensions tone, form; pick one with --dimension",
         ),
         (
             votes_file(*TWO, dimension=["tone", None]),
             {},
-            "v.csv: the ratings have several dimensions: tone and rows without any; ",
+            "v.csv: has the dimensions tone, (none); ",
         ),
         (
             votes_file(*TWO, dimension=["tone", "form"]),
             {"dimension": "ton"},
             "--dimension: no rating is of 'ton'; did you",
         ),
-        (votes_file(*TWO), {"dimension": "tone"}, "--dimension: no rating is of 'tone'; known here: none"),
+        (votes_file(*TWO), {"dimension": "tone"}, "--dimension: no rating is of 'tone'; known here: (none)"),
         (
             votes_file(*TWO, agent=["m", None]),
             {},
@@ -132,18 +124,12 @@ def test_gold_labels_are_converted_to_classes() -> None:
         (
             votes_file(*TWO, group=["p", "q"]),
             {},
-            "v.csv, line 3, field group: is not the group that item 'a' has in v.csv, line 2; give each item one group",
+            "v.csv, line 3, field group: is not the group of item 'a' in v.csv, line 2; give each item one",
         ),
         (
             votes_file(("a_b", "x", 0.0), ("a", "x", 1.0), agent=["c", "b_c"]),
             {},
-            "v.csv, line 3, field item: item 'a' of agent 'b_c' has the key of item 'a_b' of agent 'c' in v.csv",
-        ),
-        (votes_file(*TWO), {"gold": gold_label("b", 1.0)}, "gold.csv, line 2, field item: nobody labelled item 'b'; "),
-        (
-            votes_file(*TWO),
-            {"gold": gold_label("a", 3.0)},
-            "gold.csv, line 2, field label: is the number 3, which is off the scale",
+            "v.csv, line 3, field item: is not the item of item 'a_b_c' in v.csv, line 2; give each",
         ),
     ],
 )

@@ -18,7 +18,6 @@ def make_samples(
     return Samples(
         run=run,
         components=("accuracy", "format", "steps")[: len(values[0])],
-        ids=tuple(f"r{place:04}" for place in range(len(values))),
         groups=tuple(groups or (f"t{place:04}" for place in range(len(values)))),
         rewards=np.array(rewards if rewards is not None else np.mean(values, axis=1)),
         values=np.array(values),

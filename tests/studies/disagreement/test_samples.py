@@ -8,7 +8,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.disagreement import Samples, StepRule, read_samples
+from jurygraph.studies.disagreement import Samples, read_samples
 from tests.graphs.scripted import evaluator_use
 from tests.runs.sample_runs import score, write_tasks
 
@@ -38,9 +38,9 @@ def score_run(folder: Path, *lines: dict[str, Any], **weights: float) -> Path:
     return folder / "run"
 
 
-def samples_of(folder: Path, *components: str, **cut: Any) -> Samples:
+def samples_of(folder: Path, *components: str, **steps: Any) -> Samples:
     with closing(Run.open(folder)) as run:
-        return read_samples(run, cut=StepRule(**cut), components=components)
+        return read_samples(run, components=components, **steps)
 
 
 def test_the_three_components_of_the_paper_are_compared_if_all_count(tmp_path: Path) -> None:
@@ -48,7 +48,6 @@ def test_the_three_components_of_the_paper_are_compared_if_all_count(tmp_path: P
         score_run(tmp_path, task_line("b", {"accuracy": 1.0}, {"format": 0.0}), task_line("a", {"steps": 0.25}))
     )
     assert found.components == ("accuracy", "format", "steps")
-    assert found.ids == ("a/0", "b/0", "b/1")
     assert found.groups == ("a", "b", "b")
     assert found.values.tolist() == [[0.5, 0.5, 0.25], [1.0, 0.5, 0.5], [0.5, 0.0, 0.5]]
     assert found.rewards == pytest.approx([0.825, 1.45, 0.7])
@@ -64,8 +63,7 @@ def test_all_counting_components_are_compared_if_one_of_the_three_does_not_count
 def test_omitted_responses_are_counted_by_reason(tmp_path: Path) -> None:
     every = dict.fromkeys(WEIGHTS, "response")
     labelled = task_line("a", {}, {}, every, {"steps": "abstained"}, {"tone": "abstained"}, labels={"at": 3})
-    found = samples_of(score_run(tmp_path, labelled, task_line("b", {})), label="at")
-    assert found.ids == ("a/0", "a/1", "a/4")
+    found = samples_of(score_run(tmp_path, labelled, task_line("b", {})), step_label="at")
     assert found.steps.tolist() == [3.0, 3.0, 3.0]
     assert found.left_out == {
         "responses whose reward failed": 1,
@@ -119,7 +117,7 @@ def test_every_n_tasks_are_a_step_and_tasks_with_failed_rewards_count(tmp_path: 
 def test_a_label_gives_the_step_of_a_response(tmp_path: Path) -> None:
     labels_by_task = {"a": {"at": 7}, "b": {"at": 2.5}, "c": {}}
     lines = (task_line(name, {}, labels=labels) for name, labels in labels_by_task.items())
-    samples = samples_of(score_run(tmp_path, *lines), label="at")
+    samples = samples_of(score_run(tmp_path, *lines), step_label="at")
     assert samples.steps.tolist() == [7.0, 2.5]
     assert samples.left_out == {"responses without the label at": 1}
 
@@ -128,10 +126,4 @@ def test_a_label_gives_the_step_of_a_response(tmp_path: Path) -> None:
 def test_a_label_that_is_not_a_number_is_refused(tmp_path: Path, value: Any) -> None:
     folder = score_run(tmp_path, task_line("a", {}, labels={"at": value}))
     with pytest.raises(InputError, match=r"label 'at' of response 'a/0' is .*, which is no step"):
-        samples_of(folder, label="at")
-
-
-def test_a_rule_has_a_label_or_a_number_of_tasks_but_not_both() -> None:
-    assert [StepRule().has_steps, StepRule(label="at").has_steps, StepRule(every=1).has_steps] == [False, True, True]
-    with pytest.raises(InputError, match="by a label or every N tasks, not both"):
-        StepRule(label="at", every=2)
+        samples_of(folder, step_label="at")

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import strategies as st
 from scipy import stats
 
-from jurygraph.errors import InputError
 from jurygraph.studies import disagreement
 from jurygraph.studies.disagreement import Samples
 from tests.studies.disagreement.made import make_samples
@@ -17,9 +16,9 @@ TEN = [[place / 10, 0.0] for place in range(1, 11)]
 """D_pair .1, .2, … 1."""
 
 
-def report(samples: Samples, percentile: float = 80.0) -> Figures:
+def report(samples: Samples) -> Figures:
     """Return the figures of one run."""
-    return figures_of(disagreement.report([samples], percentile)).runs[0]
+    return figures_of(disagreement.report([samples])).runs[0]
 
 
 class TestThreshold:
@@ -33,11 +32,6 @@ class TestThreshold:
         found = report(make_samples([[0.1, 0.3], [0.0, 0.2], [0.5, 0.7], [0.7, 0.9]]))
         assert found.conflicts == 0
         assert (found.split.tied_high, found.split.tied_low) == (1, 3)
-
-    @pytest.mark.parametrize("percentile", [0.0, 100.0, -5.0, float("nan")])
-    def test_a_percentile_out_of_range_is_refused(self, percentile: float) -> None:
-        with pytest.raises(InputError, match=f"no {percentile}th percentile"):
-            report(make_samples(TEN), percentile)
 
 
 class TestSplit:
@@ -97,10 +91,10 @@ class TestSplit:
 class TestSteps:
     def test_steps_are_sorted_and_have_their_means(self) -> None:
         rows = [[1.0, 0.0], [0.2, 0.2], [0.5, 0.0], [0.3, 0.3]]
-        found = report(make_samples(rows, rewards=[1.0, 2.0, 3.0, 4.0], steps=[7, 2, 7, 2]), percentile=50)
+        found = report(make_samples(rows, rewards=[1.0, 2.0, 3.0, 4.0], steps=[7, 2, 7, 2]))
         assert [(one.step, one.samples, one.reward, one.disagreement, one.conflict_rate) for one in found.steps] == [
             (2.0, 2, 3.0, 0.0, 0.0),
-            (7.0, 2, 2.0, 0.75, 1.0),
+            (7.0, 2, 2.0, 0.75, 0.5),
         ]
 
     def test_without_steps_there_are_no_series(self) -> None:
@@ -110,7 +104,7 @@ class TestSteps:
 def test_the_plot_has_a_panel_for_each_series_and_a_line_for_each_run() -> None:
     rows = [[1.0, 0.0], [0.2, 0.2], [0.5, 0.0], [0.3, 0.3]]
     runs = [make_samples(rows, steps=[1, 2, 3, 4], run=name) for name in ("macrm", "other")]
-    plots = disagreement.report(runs, percentile=50).plots
+    plots = disagreement.report(runs).plots
     assert [plot.title for plot in plots] == ["mean reward", "mean D_pair", "conflict rate"]
     assert [(line.label, line.x) for line in plots[1].series] == [
         (name, [1.0, 2.0, 3.0, 4.0]) for name in ("macrm", "other")

@@ -57,9 +57,7 @@ def score_tasks(folder: Path, tasks: Sequence[Any], config: Mapping[str, Any] = 
     return folder / "run"
 
 
-def compared(
-    folder: Path, tasks: Sequence[Any], config: Mapping[str, Any] = REWARDS, by: str | None = None
-) -> Comparisons:
+def compared(folder: Path, tasks: Sequence[Any], config: Mapping[str, Any] = REWARDS) -> Comparisons:
     """Return the outcomes of tasks that are scored into a folder."""
     with closing(Run.open(score_tasks(folder, tasks, config))) as run:
-        return read_comparisons(run, decided_by=by)
+        return read_comparisons(run)

@@ -1,4 +1,4 @@
-"""What a run's size can tell: the interval of the mean, and detectable differences."""
+"""What a run's size can tell: the interval of the mean, and how far judges agree."""
 
 import math
 
@@ -36,8 +36,6 @@ def test_the_mean_and_its_interval_are_those_of_the_task_means() -> None:
     found = report(rewards(table)).mean
     expected = stats.ttest_1samp(table.mean(axis=1), 0.0).confidence_interval()
     assert (found.low, found.high) == pytest.approx(tuple(expected), abs=1e-12)
-    error = stats.sem(table.mean(axis=1))
-    assert found.effective == pytest.approx(table.var(ddof=1) / error**2)
 
 
 def test_the_plot_has_a_panel_for_each_correlation_of_the_questions() -> None:
@@ -50,7 +48,7 @@ def test_the_plot_has_a_panel_for_each_correlation_of_the_questions() -> None:
 def test_rewards_that_are_all_equal_have_no_split_to_show() -> None:
     found = report(rewards(np.full((8, 3), 0.7)))
     assert (found.rewards.within_task, [level.share for level in found.rewards.levels]) == (None, [None, None])
-    assert (found.mean.low, found.mean.high, found.mean.effective, found.mean.detectable) == (None, None, None, None)
+    assert (found.mean.low, found.mean.high) == (None, None)
 
 
 def test_judges_agree_as_krippendorff_computes_it() -> None:

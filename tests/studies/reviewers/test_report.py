@@ -7,8 +7,7 @@ from jurygraph.aggregation.agreement import krippendorff_alpha
 from jurygraph.cli.render.report import report_lines
 from jurygraph.studies.agreement import ScoredPart, read_parts
 from jurygraph.studies.report import Report
-from jurygraph.studies.reviewers.baselines import Predictions, predict
-from jurygraph.studies.reviewers.report import report
+from jurygraph.studies.reviewers import Predictions, predict, report
 from tests.studies.figures import figures_of
 from tests.studies.reviewers.test_baselines import random_rows, to_ratings
 

@@ -9,9 +9,7 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.studies.agreement import read_parts
-from jurygraph.studies.reviewers.baselines import predict
-from jurygraph.studies.reviewers.report import report
-from jurygraph.studies.reviewers.runs import join_runs, read_run, unrated_notes
+from jurygraph.studies.reviewers import join_runs, predict, read_run, report, unrated_notes
 from tests.judges.few_shot.reviewers import judge_use, rows, write_history
 from tests.models.judge_scripts import quotable, response_in
 from tests.models.server import Answer, Server, reply_with, run_server

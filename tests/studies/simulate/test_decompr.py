@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from jurygraph.studies.simulate import GROUPS, PAPER, STAKEHOLDERS, known_judge, simulate_decompr, true_figures
-from jurygraph.studies.stability.measures import exchangeable_aggregation, sign_correctness
+from jurygraph.studies.stability import exchangeable_aggregation, sign_correctness
 
 EVALUATIONS = 25
 

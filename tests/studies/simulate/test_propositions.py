@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.simulation.propositions import MODEL, measure_shifts
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus.resampling import tau_b
+from jurygraph.aggregation.consensus.fitting import tau_b
 from jurygraph.arrays import Floats
-from jurygraph.studies.simulate import MODEL, measure_shifts
 
 SOFT = 2
 CONVABUSE = Path(__file__).parents[3] / "examples" / "consensus" / "convabuse.csv.gz"

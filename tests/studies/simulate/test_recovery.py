@@ -1,7 +1,5 @@
 """Recovery of the true scores, compared with STABLEVAL's Tables 4, 6 and 7."""
 
-import os
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,14 +14,14 @@ FEW = ("gaps_tight", "labels_9", "adv_40")
 
 @pytest.mark.exhaustive
 def test_a_few_seeds_agree_with_the_published_tables() -> None:
-    found = recovery({name: SETTINGS[name] for name in FEW}, range(1000, 1010))
+    found = recovery({name: SETTINGS[name] for name in FEW}, range(1000, 1010), lambda evaluations: None)
     assert {name: off(name, one, ["mse"]) for name, one in found.items() if off(name, one, ["mse"])} == {}
     assert off("gaps_tight", found["gaps_tight"]) == {}  # where others are in order, so few seeds show no error
 
 
 @pytest.mark.exhaustive
 def test_a_hundred_seeds_agree_with_every_published_table() -> None:
-    found = recovery(SETTINGS, range(1000, 1100), jobs=os.cpu_count() or 1)
+    found = recovery(SETTINGS, range(1000, 1100), lambda evaluations: None)
     assert set(found) == set(EXPECTED)
     assert {name: off(name, one) for name, one in found.items() if off(name, one)} == {}
 

@@ -11,9 +11,8 @@ from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.schema import Response, Task
 from jurygraph.sources import read_tasks
-from jurygraph.studies.stability.generation import generate_presentations
-from jurygraph.studies.stability.report import measure_stability
-from jurygraph.studies.stability.rows import read_run
+from jurygraph.studies.presentations import generate_presentations, read_run
+from jurygraph.studies.stability import measure_stability
 from tests.command import run_command
 from tests.studies.figures import figures_of
 
@@ -23,7 +22,8 @@ TRIP = Path(__file__).parents[3] / "examples" / "group_trip"
 def check_rewards(folder: Path, tasks: int) -> None:
     lines = gzip.decompress((TRIP / "tasks.jsonl.gz").read_bytes()).splitlines(keepends=True)[:tasks]
     (folder / "tasks.jsonl").write_bytes(b"".join(lines))
-    assert run_command("study", "presentations", folder / "tasks.jsonl", "--out", folder / "variants.jsonl").code == 0
+    made, _ = generate_presentations(list(read_tasks(str(folder / "tasks.jsonl"))))
+    (folder / "variants.jsonl").write_bytes(b"".join(made))
     for name in ("tasks", "variants"):
         config = ("--config", TRIP / "jury.yaml")
         assert run_command("score", folder / f"{name}.jsonl", *config, "--out", folder / name).code == 0

@@ -9,11 +9,15 @@ import pytest
 from scipy import stats
 
 from jurygraph.arrays import Floats
+from jurygraph.studies.presentations import Presentations, PresentationScore
 from jurygraph.studies.simulate import ESTIMATION, SHARED, STAKEHOLDERS, known_judge, true_figures
-from jurygraph.studies.stability.measures import estimate_terms, sign_correctness
-from jurygraph.studies.stability.report import measure_stability, units_by_protocol
-from jurygraph.studies.stability.rows import Presentations, PresentationScore
-from jurygraph.studies.stability.signal import measure_signal
+from jurygraph.studies.stability import (
+    estimate_terms,
+    measure_signal,
+    measure_stability,
+    sign_correctness,
+    units_by_protocol,
+)
 from tests.studies.figures import Figures, figures_of
 
 RESPONSES = 60

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.studies.stability.measures import (
+from jurygraph.studies.stability import (
     mean_of_units,
     ratio_of_means,
     summarize_drift,

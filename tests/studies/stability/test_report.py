@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError
+from jurygraph.studies.presentations import read_table, read_weights
 from jurygraph.studies.report import IntervalCell
-from jurygraph.studies.stability.report import measure_stability, variance_digits
-from jurygraph.studies.stability.rows import read_table, read_weights
+from jurygraph.studies.stability import measure_stability, variance_digits
 from tests.studies.figures import Figures, figures_of
 
 OLD = {"ann": 0.25, "bob": 0.75}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from jurygraph.runs.run import Run
-from jurygraph.studies.stability.report import measure_stability
-from jurygraph.studies.stability.rows import read_run
+from jurygraph.studies.presentations import read_run
+from jurygraph.studies.stability import measure_stability
 from tests.judges.protocols.trip import ADAPTIVE, PLAN, decomposed, trip
 from tests.models.judge_scripts import requested_items
 from tests.models.server import Answer, reply_with, run_server

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
-from jurygraph.studies.stability.measures import needed_snr, observed_snr, sign_correctness
-from jurygraph.studies.stability.rows import Presentations, PresentationScore
-from jurygraph.studies.stability.signal import measure_signal
+from jurygraph.studies.presentations import Presentations, PresentationScore
+from jurygraph.studies.stability import measure_signal, needed_snr, observed_snr, sign_correctness
 from tests.studies.figures import Figures, figures_of
 
 

@@ -15,22 +15,24 @@ from jurygraph.errors import InputError
 from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.sources.ratings import FileRows
-from jurygraph.studies.judge.report import _differences, _measure, report
-from jurygraph.studies.judge.study import (
+from jurygraph.studies.judge import (
     Judge,
     JudgedRow,
     Judgement,
     JudgeStudy,
     RunJudgements,
+    _differences,
+    _measure,
     _share_unasked,
     _summarize_pair,
     join_labels,
     pair_name,
+    report,
 )
 from tests.rows import all_rows
 from tests.studies.figures import Figures, figures_of
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 
 def binary_study(pairs: Sequence[tuple[int, int]], name: str = "q", size: int = 1) -> JudgeStudy:
@@ -264,7 +266,7 @@ def test_the_65_evaluators_of_llmbar_have_the_published_accuracies() -> None:
         assert found.kappa.low < found.kappa.value < found.kappa.high
 
 
-CONSENSUS_EXAMPLE = Path(__file__).parents[3] / "examples" / "consensus"
+CONSENSUS_EXAMPLE = Path(__file__).parents[2] / "examples" / "consensus"
 
 
 def mtbench_votes(name: str, turn: str) -> dict[str, list[float]]:

@@ -10,9 +10,7 @@ from jurygraph.errors import InputError
 from jurygraph.models.embedding import Embedder
 from jurygraph.models.request import Fault
 from jurygraph.studies.agreement import read_parts
-from jurygraph.studies.reviewers.baselines import predict
-from jurygraph.studies.reviewers.report import report
-from jurygraph.studies.reviewers.texts import EmbeddedTexts, mantel
+from jurygraph.studies.reviewers import EmbeddedTexts, mantel, predict, report
 from tests.studies.figures import figures_of
 from tests.studies.reviewers.test_baselines import Row, to_ratings
 
@@ -86,7 +84,7 @@ def symmetric(values: Floats) -> Floats:
 
 def test_p_is_uniform_without_a_relation_and_small_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Members differ in both matrices, as strict and terse reviewers do, so that pairs are far from independent."""
-    monkeypatch.setattr("jurygraph.studies.reviewers.texts.PERMUTATIONS", 99)
+    monkeypatch.setattr("jurygraph.studies.reviewers.PERMUTATIONS", 99)
     rng = np.random.default_rng(0)
     without = []
     planted = []

@@ -1,0 +1,259 @@
+"""`jurygraph assign`, `consensus`, `power`: who rates what, what ratings say together, and how many are needed."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from jurygraph.cli.options import (
+    AgentColumn,
+    AsJson,
+    ItemColumn,
+    PlotFile,
+    ReviewerColumn,
+    ScoreColumn,
+    argument,
+    named_columns,
+    option,
+    split_names,
+)
+from jurygraph.cli.output_files import refuse_unwritable, write_output
+from jurygraph.cli.render.progress import progress
+from jurygraph.cli.render.report import report_command
+from jurygraph.cli.render.text import print_message, print_report, shell_quote
+from jurygraph.errors import InputError
+from jurygraph.inference.agreement import AlphaLevel
+from jurygraph.messages import quote
+from jurygraph.runs.run import Run
+from jurygraph.sources.ratings import NUMERAL, confusions_to_json, read_ratings, read_votes
+from jurygraph.sources.sheets import SheetItem, make_sheets, read_items, shared_items, sheet_to_csv
+from jurygraph.studies.agreement import LEAST_SHARED
+from jurygraph.studies.consensus import Settings, VoteColumns, collect_votes, fit_consensus, report
+from jurygraph.studies.report import Report
+
+Classes = Annotated[str | None, option("A,B", "All labels, from low to high.", show_default="the numbers in the data")]
+Preset = Annotated[
+    Literal["converged", "paper"] | None,
+    option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
+]
+_METHOD_DEFAULT = "stableval; majority if the panel is too small"
+MethodOption = Annotated[
+    Literal["stableval", "dawid-skene", "majority"] | None,
+    option(None, "Method for scores of agents and items.", show_default=_METHOD_DEFAULT),
+]
+Subsets = Annotated[int, typer.Option(min=0, metavar="N", help="Subsets of annotators for stability; 0: none.")]
+Seed = Annotated[
+    int | None,
+    option("S", "Seed of all draws.", show_default="0; 42 for stability by preset paper", min=0, max=2**32 - 1),
+]
+
+
+def _column(*names: str) -> Any:
+    return option("C", f"Column for `{names[0][2:]}`.", *names)
+
+
+@report_command
+def consensus(
+    ratings: Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")],
+    item: ItemColumn = None,
+    annotator: Annotated[str | None, _column("--annotator", "--reviewer")] = None,
+    label: Annotated[str | None, _column("--label", "--score")] = None,
+    agent: AgentColumn = None,
+    group: Annotated[str | None, _column("--group")] = None,
+    dimension: Annotated[str | None, option("D", "Use this dimension only.")] = None,
+    classes: Classes = None,
+    values: Annotated[str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")] = None,
+    preset: Preset = None,
+    method: MethodOption = None,
+    compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
+    subsets: Subsets = 50,
+    seed: Seed = None,
+    artifact: Annotated[Path | None, option("F", "Write the confusions as JSON, for later plans.")] = None,
+    plot: PlotFile = None,
+) -> Report:
+    """Aggregate annotators' labels, with their disagreement (STABLEVAL).
+
+    The confusions of each annotator and the class probabilities of each item are estimated together. An agent's score
+    is the mean expected credit of its items. A row of RATINGS is a label: `item`, `annotator` (or `reviewer`), `label`
+    (or `score`), and optionally `agent`, `group`, `dimension`. An empty label is an abstention.
+
+    Exit codes: 0 done; 2 invalid input, such as a label that is not a class.
+
+    \b
+    Example:
+        jurygraph consensus ratings.csv
+        jurygraph consensus votes.csv --item id --classes bad,ok,good --compare --plot consensus.svg
+    """
+    if artifact is not None and plot is not None and artifact.resolve() == plot.resolve():
+        raise InputError(f"{plot}: --artifact and --plot name the same file; name two files")
+    if artifact is not None:
+        refuse_unwritable(str(artifact), *map(str, ratings))
+    columns = named_columns(item=item, annotator=annotator, label=label, agent=agent, group=group)
+    ballots = _read_ballots(ratings, columns, dimension, classes)
+    credit = _parse_values(values) if values is not None else None
+    fitted = fit_consensus(ballots, Settings(preset, method, credit, subsets, seed, compare))
+    if artifact is not None and fitted.method == "majority" and method is None:  # the panel is small
+        print_message(f"{artifact}: not written, because the majority vote has no confusions; use --method stableval")
+    elif artifact is not None:
+        from jurygraph.judges.panel import to_confusions  # lazily: `assign` and `power` do not need it
+
+        write_output(str(artifact), [confusions_to_json(to_confusions(fitted.model, ballots.classes))])
+    with progress("estimating again", fitted.estimates, "resamples") as advance:
+        return report(fitted, advance)
+
+
+def _read_ballots(
+    ratings: Sequence[Path], columns: Mapping[str, str], dimension: str | None, classes: str | None
+) -> VoteColumns:
+    files = [read_votes(path, columns) for path in ratings]
+    for file in files:
+        for column, hint in file.unread.items():
+            if hint is not None:
+                print_message(f"{file.path}: column {column!r} is not read; {hint}")
+    return collect_votes(files, dimension, split_names(classes))
+
+
+def _parse_values(text: str) -> list[float]:
+    for part in split_names(text):
+        if NUMERAL.fullmatch(part) is None or not math.isfinite(float(part)):
+            raise InputError(f"--values: expected the credit of each class, such as 0,0.5,1, got {part!r}")
+    return [float(part) for part in split_names(text)]
+
+
+_POWER_JUDGES = ("own-history", "item-mean", "rater-offset")
+
+
+@report_command
+def power(
+    ratings: Annotated[Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")],
+    width: Annotated[float, typer.Option(metavar="W", help="Wanted half-width of alpha's interval.", min=0.001)] = 0.1,
+    difference: Annotated[float | None, option("D", "Difference of two judges to find, in units of scores.")] = None,
+    judges: Annotated[str, typer.Option(metavar="A,B", help=f"The two judges: {', '.join(_POWER_JUDGES)}.")] = (
+        "own-history,item-mean"
+    ),
+    chance: Annotated[float, typer.Option("--power", metavar="P", help="Wanted probability of finding it.")] = 0.8,
+    level: Annotated[AlphaLevel, typer.Option(help="What the difference of two scores means.")] = "ordinal",
+    item: ItemColumn = None,
+    reviewer: ReviewerColumn = None,
+    score: ScoreColumn = None,
+    agent: AgentColumn = None,
+    seed: Annotated[int, typer.Option(metavar="S", help="Seed of the draws.", min=0)] = 0,
+) -> Report:
+    """Estimate how many items or reviewers a study needs, from ratings of a first one.
+
+    Items are drawn again from RATINGS, with two, three, … of their ratings each: as many as are needed until half of
+    such studies have an interval of Krippendorff's alpha that is narrow enough. With --difference, reviewers and their
+    ratings are drawn again, with that difference between the mean absolute errors of two judges without a model, until
+    the interval over reviewers shows it in a share P of the studies. More ratings do not help if reviewers differ.
+
+    Exit codes: 0 done; 2 invalid input, such as ratings of too few items.
+
+    \b
+    Example:
+        jurygraph power ratings.csv --width 0.05
+        jurygraph power ratings.csv --difference 0.1 --judges rater-offset,item-mean --seed 1 --json
+    """
+    from jurygraph.studies.agreement import read_parts
+    from jurygraph.studies.power import PowerStudy
+
+    names = split_names(judges)
+    if len(names) != 2 or names[0] == names[1] or not set(names) <= set(_POWER_JUDGES):
+        raise InputError(f"--judges: is {judges!r}; name two of {', '.join(_POWER_JUDGES)}")
+    if not 0.0 < chance < 1.0:
+        raise InputError(f"--power: is {chance:g}; write a number between 0 and 1")
+    if difference is not None and difference <= 0.0:
+        raise InputError(f"--difference: is {difference:g}; write a number above 0")
+    parts = read_parts([read_ratings(ratings, named_columns(item=item, reviewer=reviewer, score=score, agent=agent))])
+    questions = 1 if difference is None else 2
+    planning = PowerStudy(width, difference, (names[0], names[1]), chance, level, seed)
+    with progress("resampling", len(parts) * questions, "questions") as advance:
+        return planning.report(parts, advance)
+
+
+_FILE_NAME = re.compile(r"\w[\w. -]*")
+
+
+def assign(
+    items: Annotated[Path, argument("ITEMS", "Items: a CSV, JSONL or Parquet file, or the folder of a run.")],
+    reviewers: Annotated[str, option("A,B", "Names of reviewers, or a file with one a line.")],
+    out: Annotated[Path, option("DIR", "New folder for the sheets and their key.", "-o", "--out")],
+    per_item: Annotated[int, typer.Option(metavar="K", help="Reviewers of each item.", min=1)] = 2,
+    gold: Annotated[Path | None, option("F", "File of items that every reviewer gets.")] = None,
+    dimensions: Annotated[str | None, option("A,B", "Dimensions, each with a score.")] = None,
+    seed: Annotated[int, typer.Option(metavar="S", help="Seed of the assignment.", min=0)] = 0,
+    json: AsJson = False,
+) -> None:
+    """Assign items to reviewers, as balanced and blinded sheets.
+
+    An item has `item` and `text`, or `first` and `second` for a pair, and may have `agent`, `domain` and `group`; those
+    of a run are its responses. Each item gets K reviewers, and two reviewers' numbers of items differ by at most one:
+    of all, of each agent, and of each domain of an agent. A sheet (DIR/sheets/NAME.csv) has the texts in an order of
+    its own under ids that say nothing, of half of the pairs the second text first, and columns for score and reason.
+    DIR/key.jsonl maps the ids to items, agents and reviewers: do not send it. `jurygraph import sheets` reads the
+    filled sheets with the key. A pair's score is first, second or tie, or a number: below 0 for the first text.
+
+    Exit codes: 0 done; 2 invalid input, such as fewer reviewers than K.
+
+    \b
+    Example:
+        jurygraph assign items.csv --reviewers ann,bob,cy --per-item 2 --out assigned
+        jurygraph assign run --reviewers names.txt --gold gold.csv --out assigned --seed 7
+        jurygraph import sheets assigned/key.jsonl assigned/sheets/ann.csv --out ratings.jsonl
+    """
+    names = _read_names(reviewers)
+    if per_item > len(names):
+        raise InputError(f"--per-item: is {per_item}, and there are {len(names)} reviewers; name more, or lower it")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out}: exists; name a new folder, so that no sheet is replaced")
+    given = list(_read_responses(items)) if items.is_dir() else read_items(items)
+    common = [] if gold is None else read_items(gold)
+    made = make_sheets(given, common, names, per_item, split_names(dimensions or None), seed)
+    (out / "sheets").mkdir(parents=True, exist_ok=True)
+    lines = (row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in made.key)
+    write_output(str(out / "key.jsonl"), lines)
+    for name, rows in made.sheets.items():
+        if rows:
+            write_output(str(out / "sheets" / f"{name}.csv"), sheet_to_csv(rows))
+    loads = made.assigned.sum(axis=0)
+    shared = list(shared_items(made.assigned, len(common))) or [0]
+    counts = {"items": len(made.assigned), "gold": len(common), "reviewers": len(names), "per_item": per_item}
+    figures = {"least_items": int(loads.min()), "most_items": int(loads.max()), "seed": seed}
+    report = {**counts, **figures, "least_shared": min(shared), "most_shared": max(shared)}
+    few = sum(one < LEAST_SHARED for one in shared)
+    messages = [
+        f"{report['items']} items for {len(names)} reviewers, each item {per_item} times; "
+        f"{report['least_items']} to {report['most_items']} for each, and {len(common)} gold items for everybody",
+        f"two reviewers share {min(shared)} to {max(shared)} items; pairs with fewer than {LEAST_SHARED}: {few}",
+        f"next: send the sheets in {out / 'sheets'}, not the key; then jurygraph import sheets "
+        f"{shell_quote(out / 'key.jsonl')} SHEET... --out ratings.jsonl",
+    ]
+    print_report(json, report, messages)
+
+
+def _read_names(given: str) -> list[str]:
+    """Return the names of reviewers, which are names of files, too."""
+    file = Path(given)
+    text = file.read_text(encoding="utf-8") if file.is_file() else given.replace(",", "\n")
+    names = [name.strip() for name in text.splitlines() if name.strip()]
+    known: set[str] = set()
+    for name in names:
+        if not _FILE_NAME.fullmatch(name):
+            raise InputError(f"--reviewers: {quote(name)} cannot name a file; use letters, digits, spaces, . _ and -")
+        if name.casefold() in known:
+            raise InputError(f"--reviewers: {quote(name)} is there twice; name each reviewer once")
+        known.add(name.casefold())
+    if not names:
+        raise InputError("--reviewers: names nobody; write names, such as ann,bob")
+    return names
+
+
+def _read_responses(folder: Path) -> Iterator[SheetItem]:
+    """Yield the responses of a run as items under their ids, which name them for `study judge`, too."""
+    with closing(Run.open(folder)) as run:
+        for trace, response in run.scored_responses():
+            if response is not None:
+                yield SheetItem(item=trace.response_id, text=response.text, group=trace.task_id, author=trace.agent)

@@ -1,0 +1,717 @@
+"""Judges of reviewers, with a model and without: their predictions, and the figures on ratings that all predict.
+
+Each rating is predicted from others (leave-one-out): never from a rating of the same item or of its group, except that
+`item-mean` and `rater-offset` use what others gave the very item. Own ratings are those of the same dimension and
+domain, as for the judges with a model, whose predictions are those of runs. Intervals are over reviewers.
+"""
+
+import asyncio
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, groupby
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.errors import InputError
+from jurygraph.inference.agreement import AlphaLevel, alpha_of_pairs
+from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval
+from jurygraph.inference.sign_flips import holm, sign_flip_p
+from jurygraph.judges.examples import rated_text
+from jurygraph.judges.reviewers import Personalized, ReviewerJudge
+from jurygraph.models.embedding import BATCH_SIZE, Embedder
+from jurygraph.models.request import Fault
+from jurygraph.runs.reports.summary import Bill
+from jurygraph.runs.run import Run
+from jurygraph.runs.tables import own_verdicts
+from jurygraph.safety.gates import fold_text
+from jurygraph.schema import Config, RecordedVerdict
+from jurygraph.schema.config import EvaluatorUse, PanelConfig
+from jurygraph.schema.rating import Rating
+from jurygraph.sources.importers import item_to_task
+from jurygraph.sources.ratings import Ratings
+from jurygraph.studies.agreement import LEAST_SHARED, ScoredPart, question_codes
+from jurygraph.studies.judge import JUDGED, status_of
+from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, as_interval, omission_notes
+
+Vectorizer = Callable[[Sequence[str]], Any]
+"""Returns unit rows [texts, D], dense or sparse; of a blank text zeros."""
+_WORD = re.compile(r"\w+")
+PERMUTATIONS = 1999
+_LEAST_PAIRS = 3
+_MOST_UNKNOWN = 0.05
+
+
+def tf_idf(texts: Sequence[str]) -> Any:
+    """Return a sparse matrix [texts, words] of unit rows: counts times 1 + ln((1 + N) / (1 + texts with the word))."""
+    from scipy import sparse
+
+    column_of: dict[str, int] = {}
+    cells: list[tuple[int, int, int]] = []
+    for row, text in enumerate(texts):
+        for word, count in Counter(_WORD.findall(fold_text(text))).items():
+            cells.append((row, column_of.setdefault(word, len(column_of)), count))
+    rows, columns, counts = np.array(cells, dtype=np.intp).reshape(-1, 3).T
+    idf = 1.0 + np.log((1.0 + len(texts)) / (1.0 + np.bincount(columns, minlength=len(column_of))))
+    weights = counts * idf[columns]
+    lengths = np.sqrt(np.bincount(rows, weights**2, minlength=len(texts)))
+    return sparse.csr_array((weights / lengths[rows], (rows, columns)), shape=(len(texts), max(1, len(column_of))))
+
+
+class EmbeddedTexts:
+    """Vectors of an embedder; each text is embedded once. Raises `InputError` where the embedder fails."""
+
+    def __init__(self, embedder: Embedder, advance: Callable[[int], None] = lambda texts: None) -> None:
+        self._embedder = embedder
+        self._advance = advance
+        self._known: dict[str, Floats] = {}
+
+    def __call__(self, texts: Sequence[str]) -> Floats:
+        missing = [text for text in dict.fromkeys(texts) if text.strip() and text not in self._known]
+        try:
+            asyncio.run(self._embed(missing))
+        except Fault as fault:
+            raise InputError(f"--embedder: {fault}") from None
+        size = max((len(vector) for vector in self._known.values()), default=1)
+        return np.stack([self._known.get(text, np.zeros(size)) for text in texts])
+
+    async def _embed(self, texts: Sequence[str]) -> None:
+        for start in range(0, len(texts), BATCH_SIZE):
+            batch = texts[start : start + BATCH_SIZE]
+            self._known |= zip(batch, await self._embedder.embed(batch), strict=True)
+            self._advance(len(batch))
+
+
+def cosines(vectors: Any, rows: Ints, columns: Ints) -> Floats:
+    """Return the cosines of rows of unit vectors, [rows, columns]."""
+    product = vectors[rows] @ vectors[columns].T
+    return product.toarray() if hasattr(product, "toarray") else np.asarray(product)
+
+
+class MantelTest(NamedTuple):
+    """The correlation over the `pairs` that both matrices have, and its two-sided p-value; None where undefined."""
+
+    pairs: int
+    correlation: float | None
+    p: float | None
+
+
+def relate_reasons(
+    reviewer: Ints, item: Ints, score: Floats, reasons: Sequence[str], vectorize: Vectorizer, seed: int = 0
+) -> MantelTest:
+    """Return whether reviewers who agree more give more similar reasons, over pairs with ten common items.
+
+    Similarity is the mean cosine of the reasons for common items, agreement less the mean distance of the scores.
+    Arguments are of ratings [n]; those with a blank reason do not count.
+    """
+    given = np.flatnonzero([bool(reason.strip()) for reason in reasons])
+    size = int(reviewer.max()) + 1
+    sums = np.zeros((3, size, size))
+    vectors = vectorize([reasons[row] for row in given.tolist()])
+    order = np.argsort(item[given], kind="stable")
+    for places in np.split(order, np.flatnonzero(np.diff(item[given[order]])) + 1):
+        rows = given[places]
+        own = score[rows]
+        pairs = np.ix_(reviewer[rows], reviewer[rows])
+        sums[0][pairs] += 1.0
+        sums[1][pairs] += cosines(vectors, places, places)
+        sums[2][pairs] -= np.abs(own[:, None] - own)
+    number = np.where(sums[0] >= LEAST_SHARED, sums[0], np.nan)
+    return mantel(sums[1] / number, sums[2] / number, seed)
+
+
+def mantel(first: Floats, second: Floats, seed: int = 0) -> MantelTest:
+    """Return the correlation of two symmetric matrices [G, G], NaN where a pair is unknown, with its p-value.
+
+    Pairs of members are not independent, so the members of one matrix are exchanged at random, all their pairs with
+    them (Mantel 1967): p is (1 + hits) / (1 + 1999) of random permutations, drawn by `seed`. With few members few
+    permutations differ, and with three it cannot be less than about 1/6. None if too many pairs are unknown.
+    """
+    upper = np.triu_indices(len(first), 1)
+    values = first[upper]
+    pairs = int((~np.isnan(values) & ~np.isnan(second[upper])).sum())
+    observed = _correlation(values, second[upper])
+    if np.isnan(observed):
+        return MantelTest(pairs, None, None)
+    rng = np.random.default_rng(seed)
+    hits = 0
+    unknown = 0
+    for _ in range(PERMUTATIONS):
+        order = rng.permutation(len(second))
+        drawn = _correlation(values, second[np.ix_(order, order)][upper])
+        unknown += np.isnan(drawn)
+        # What cannot be computed counts against the relation.
+        hits += not abs(drawn) < abs(observed) - 1e-12
+    if unknown > _MOST_UNKNOWN * PERMUTATIONS:
+        return MantelTest(pairs, observed, None)
+    return MantelTest(pairs, observed, (1 + hits) / (1 + PERMUTATIONS))
+
+
+def _correlation(first: Floats, second: Floats) -> float:
+    known = ~np.isnan(first) & ~np.isnan(second)
+    a = first[known]
+    b = second[known]
+    if len(a) < _LEAST_PAIRS or np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
+        return np.nan
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+OWN = ("own-history", "neighbours")
+PEERS = ("item-mean", "rater-offset")
+"""Judges that use what other reviewers gave the judged item."""
+NO_MODEL = (*OWN, *PEERS)
+_NEAR = 0.9
+"""Cosine from which two texts are nearly the same, so that the one's score would give away the other's."""
+_ROWS = 256  # limits memory
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions of a judge with a number of examples: `values` [S, n] for S seeds, NaN without a prediction.
+
+    Attributes:
+        judge: its name.
+        shots: examples that it was shown; None for all that there are, or where it has none.
+        left_out: number of ratings without a prediction, by reason.
+        calls, cost: of the model, US dollars; None for the cost if a price is unknown.
+        reasons: a text for each rating, [n], empty without one; or none at all.
+    """
+
+    judge: str
+    shots: int | None
+    values: Floats
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    calls: int = 0
+    cost: float | None = 0.0
+    reasons: Sequence[str] = ()
+
+    @property
+    def answered(self) -> Bools:
+        """The ratings that have a prediction, [n]."""
+        return np.asarray(~np.isnan(self.values).any(axis=0))
+
+
+def texts_of(ratings: Ratings, texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts of rated items by key: those in the ratings, or else in `texts`; blank ones are left out."""
+    found = {rating.key: rated_text(rating, texts) or "" for _, rating in ratings.rows}
+    return {key: text for key, text in found.items() if text.strip()}
+
+
+def predict(
+    part: ScoredPart,
+    judges: Sequence[str],
+    shots: Sequence[int],
+    seeds: int,
+    texts: Mapping[str, str],
+    vectorize: Vectorizer = tf_idf,
+) -> Iterator[Predictions]:
+    """Yield the predictions of judges without a model, for each number of examples that changes them.
+
+    `own-history` is the mean of own scores: of so many, drawn for each rating and seed, and of all. `neighbours` is the
+    mean of the own scores of the items whose `texts` (by key) are the most similar. `item-mean` is the mean of what the
+    others gave the item, and `rater-offset` adds how far the reviewer's other scores are above those means.
+    """
+    counts = sorted({shot for shot in shots if shot > 0})
+    if "own-history" in judges:
+        drawn = [_from_own(part, counts, _draws(seed)) for seed in range(seeds)] if counts else []
+        for place, count in enumerate(counts):
+            yield Predictions("own-history", count, np.stack([one[place] for one in drawn]))
+        yield Predictions("own-history", None, _mean_of_others(part.score, _pool(part), _keyed(part, part.group))[None])
+    if "neighbours" in judges and counts:
+        similar = _from_own(part, counts, _Similarity(part, texts, vectorize))
+        for place, count in enumerate(counts):
+            yield Predictions("neighbours", count, similar[place][None])
+    by_peers = _mean_of_others(part.score, part.item, np.arange(len(part.score)))
+    if "item-mean" in judges:
+        yield Predictions("item-mean", None, by_peers[None])
+    if "rater-offset" in judges:
+        offset = _mean_of_others(part.score - by_peers, _pool(part), _keyed(part, part.group))
+        yield Predictions("rater-offset", None, (by_peers + offset)[None])
+
+
+def _pool(part: ScoredPart) -> Ints:
+    """Return a number for each reviewer and domain, [n]."""
+    return part.reviewer * len(part.domains) + part.domain
+
+
+def _keyed(part: ScoredPart, group: Ints) -> Ints:
+    """Return a number for each pool and group, [n]."""
+    return np.asarray(np.unique(np.stack([_pool(part), group]), axis=1, return_inverse=True)[1]).ravel()
+
+
+def _mean_of_others(values: Floats, pool: Ints, part: Ints) -> Floats:
+    """Return the mean of a pool's values without those of one part of it, [n]; NaN where none are left.
+
+    `part` numbers the parts of pools, none in two of them. Values that are NaN do not count.
+    """
+    known = ~np.isnan(values)
+    given = np.where(known, values, 0.0)
+    number = np.bincount(pool, known)[pool] - np.bincount(part, known)[part]
+    sums = np.bincount(pool, given)[pool] - np.bincount(part, given)[part]
+    return np.asarray(np.divide(sums, number, out=np.full(len(values), np.nan), where=number > 0.0))
+
+
+def _from_own(part: ScoredPart, counts: Sequence[int], order: Any) -> list[Floats]:
+    """Return, for each count, the mean of so many own scores, those of the least `order`; of fewer where there are."""
+    found = [np.full(len(part.score), np.nan) for _ in counts]
+    pools = _pool(part)
+    by_pool = np.argsort(pools, kind="stable")
+    for own in np.split(by_pool, np.flatnonzero(np.diff(pools[by_pool])) + 1):
+        for start in range(0, len(own), _ROWS):
+            rows = own[start : start + _ROWS]
+            keys = np.where(part.group[rows, None] == part.group[own], np.inf, order(rows, own))
+            first = np.argsort(keys, axis=1, kind="stable")[:, : counts[-1]]
+            sums = np.cumsum(part.score[own][first], axis=1)
+            usable = np.isfinite(keys).sum(axis=1)
+            for values, count in zip(found, counts, strict=True):
+                used = np.minimum(count, usable)
+                last = np.take_along_axis(sums, np.maximum(used - 1, 0)[:, None], axis=1)[:, 0]
+                values[rows] = np.where(used > 0, last / np.maximum(used, 1), np.nan)
+    return found
+
+
+def _draws(seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    return lambda rows, own: rng.random((len(rows), len(own)))
+
+
+class _Similarity:
+    """Order own items by the cosine of their texts: inf for the judged text nearly repeated, and without a text."""
+
+    def __init__(self, part: ScoredPart, texts: Mapping[str, str], vectorize: Vectorizer) -> None:
+        self._vectors = vectorize([texts.get(key, "") for key in part.items])
+        self._item = part.item
+        self._has_text = np.array([key in texts for key in part.items])
+
+    def __call__(self, rows: Ints, own: Ints) -> Floats:
+        judged = self._item[rows]
+        others = self._item[own]
+        similar = cosines(self._vectors, judged, others)
+        usable = (similar < _NEAR) & self._has_text[judged][:, None] & self._has_text[others]
+        return np.where(usable, -similar, np.inf)
+
+
+MODEL_JUDGES = ("zero-shot", "aggregate", "personalized")
+_ONLY_DIMENSION = "score"
+_Cell = tuple[str, str, str]
+"""Dimension, reviewer and item."""
+
+
+class Design(NamedTuple):
+    """A run of the study: a judge with a number of examples and the seed of their draw."""
+
+    judge: str
+    shots: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+        return f"{self.judge}-{self.shots}-{self.seed}"
+
+    def revise(self, config: Config, source: Mapping[str, Any]) -> Config:
+        """Return the config with this judge alone; `source` are params that name the history.
+
+        Other params are those of the config's first judge of reviewers. One answer is taken for each seed, unless they
+        say otherwise, and nothing is discarded: confidence is a choice of the reader.
+        """
+        given = next((use for use in config.evaluators if use.use in MODEL_JUDGES), None)
+        if given is None:
+            raise InputError(f"--config: has no judge of reviewers; add one of {', '.join(MODEL_JUDGES)}")
+        known = (Personalized if self.judge == "personalized" else ReviewerJudge).Params.model_fields
+        params = {"samples": 1} | {name: value for name, value in given.params.items() if name in known}
+        params |= {**source, "shots": self.shots, "seed": self.seed}
+        use = EvaluatorUse(use=self.judge, params=params, timeout=given.timeout)
+        changes: dict[str, Any] = {"components": {}, "reward": {self.judge: 1.0}, "gates": ()}
+        return config.model_copy(update={"evaluators": (use,), "panel": PanelConfig(min_confidence=0.0), **changes})
+
+
+def plan_runs(judges: Sequence[str], shots: Sequence[int], seeds: int) -> list[Design]:
+    """Return the runs that the judges need. Without examples all are `zero-shot`, and a seed changes nothing."""
+    designs = [Design("zero-shot", 0, 0)] if "zero-shot" in judges else []
+    for judge in judges:
+        if judge in MODEL_JUDGES[1:]:
+            designs += [Design(judge, shot, seed) for shot in sorted({*shots} - {0}) for seed in range(seeds)]
+    return designs
+
+
+def tasks_of(ratings: Ratings, texts: Mapping[str, str]) -> list[bytes]:
+    """Return a line of TASKS for each rated item with a text, and its reviewers; responses have the items' keys."""
+    by_item: dict[str, list[Rating]] = {}
+    for _, rating in ratings.rows:
+        if rating.score is not None and rating.key in texts:
+            by_item.setdefault(rating.item, []).append(rating)
+    if not by_item:
+        raise InputError(f"{ratings.path}: no rated item has a text; name a file of texts with --items")
+    tasks = [
+        item_to_task(ratings.path, item, rated, [one.reviewer for one in rated], texts)
+        for item, rated in by_item.items()
+    ]
+    return [task.model_dump_json(exclude_defaults=True).encode() + b"\n" for task in tasks]
+
+
+def default_config(parts: Sequence[ScoredPart]) -> dict[str, Any]:
+    """Return a config in which each dimension is described by its name, and its scale goes as far as the scores do."""
+    dimensions = {}
+    for part in parts:
+        name = part.dimension or _ONLY_DIMENSION
+        low = float(part.score.min())
+        high = float(part.score.max())
+        if low == high:
+            raise InputError(f"dimension {name}: all scores are {low:g}; leave it out, there is nothing to predict")
+        is_whole = bool((part.score == np.round(part.score)).all())
+        dimensions[name] = {"text": name, "scale": [low, high], "step": 1.0 if is_whole else None}
+    return {"evaluators": [{"use": "zero-shot", "params": {"dimensions": dimensions, "shots": 0}}]}
+
+
+class _Answer(NamedTuple):
+    """A prediction with its reason; or NaN, and the reason why there is none (`problem`)."""
+
+    value: float
+    text: str
+    problem: str
+
+
+@dataclass
+class RunPredictions:
+    """The predictions of a judge in a run, by dimension, reviewer and item."""
+
+    run: str
+    judge: str
+    model: str
+    shots: int
+    seed: int
+    verdicts: dict[_Cell, list[RecordedVerdict]] = field(default_factory=dict)
+    bill: Bill = field(default_factory=Bill)
+
+    def answer(self, cell: _Cell, min_confidence: float) -> _Answer:
+        """Return the mean of the samples with at least this confidence, in [0, 1]."""
+        verdicts = self.verdicts.get(cell, ())
+        judged = [one for one in verdicts if status_of(one) == JUDGED and isinstance(one.native, int | float)]
+        sure = [one for one in judged if one.confidence is None or one.confidence >= min_confidence]
+        if sure:
+            return _Answer(fmean(float(one.native or 0.0) for one in sure), sure[0].reason, "")
+        if judged:
+            return _Answer(np.nan, "", f"confidence below {100 * min_confidence:g}")
+        return _Answer(np.nan, "", status_of(verdicts[0]) if verdicts else "not in the run")
+
+
+def read_run(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> list[RunPredictions]:
+    """Return the predictions of each judge of reviewers in a run; `advance` is called with 1 for each task.
+
+    Raises:
+        InputError: the run has none of these judges.
+        TraceMismatch: a record of the run has been changed.
+    """
+    found: dict[str, RunPredictions] = {}
+    folder = str(run.folder)
+    for use in run.config.evaluators:
+        if use.use in MODEL_JUDGES:
+            settings = ReviewerJudge.Params.model_validate(
+                {name: value for name, value in use.params.items() if name in ReviewerJudge.Params.model_fields}
+            )
+            shots = 0 if use.use == "zero-shot" else settings.shots
+            found[use.known_as] = RunPredictions(folder, use.known_as, str(run.config.model), shots, settings.seed)
+    if not found:
+        raise InputError(f"{folder}: has no judge of reviewers ({', '.join(MODEL_JUDGES)}); name a run with one")
+    for group in run.group_records():
+        for trace, _ in run.group(group):
+            calls = {call.id: call for call in trace.calls}
+            for one in own_verdicts(trace):
+                if one.evaluator in found:
+                    judge = found[one.evaluator]
+                    cell = (one.subject, one.reviewer or "", trace.response_id)
+                    judge.verdicts.setdefault(cell, []).append(one)
+                    for call in one.calls:
+                        judge.bill.add(calls[call.id], "sent")
+        advance(1)
+    return list(found.values())
+
+
+def join_runs(
+    runs: Sequence[RunPredictions], parts: Sequence[ScoredPart], min_confidence: float = 0.0
+) -> list[list[Predictions]]:
+    """Return the predictions for the ratings of each part; those of a judge with equal shots are its seeds.
+
+    A rating without a prediction is counted by its reason, that of the first seed. Costs are those of all requests of a
+    judge, as if it had been alone: also of replies that came from the cache.
+
+    Raises:
+        InputError: two runs with the same judge, shots and seed.
+    """
+    has_models = len({one.model for one in runs}) > 1
+    grouped: dict[tuple[str, int], dict[int, RunPredictions]] = {}
+    for one in runs:
+        name = f"{one.judge} ({one.model})" if has_models else one.judge
+        seeds = grouped.setdefault((name, one.shots), {})
+        first = seeds.setdefault(one.seed, one)
+        if first is not one:
+            problem = f"also has {name} with {one.shots} examples and seed {one.seed}, as {first.run} has"
+            raise InputError(f"{one.run}: {problem}; leave one of the runs out")
+    ordered = sorted(grouped.items(), key=lambda item: (_place(item[0][0]), item[0]))
+    return [
+        [
+            _join(part, name, shots, [seeds[seed] for seed in sorted(seeds)], min_confidence)
+            for (name, shots), seeds in ordered
+        ]
+        for part in parts
+    ]
+
+
+def _join(
+    part: ScoredPart, name: str, shots: int, runs: Sequence[RunPredictions], min_confidence: float
+) -> Predictions:
+    cells = list(_cells(part, runs))
+    answers = [[one.answer(cell, min_confidence) for cell in cells] for one in runs]
+    problems = (next((one.problem for one in given if one.problem), "") for given in zip(*answers, strict=True))
+    sent = [one.bill.tallies["sent"] for one in runs]
+    return Predictions(
+        name,
+        shots,
+        np.array([[one.value for one in given] for given in answers]),
+        left_out=Counter(filter(None, problems)),
+        calls=sum(one.number for one in sent),
+        cost=None if any(one.unpriced for one in sent) else sum(one.cost for one in sent),
+        reasons=[one.text for one in answers[0]],
+    )
+
+
+def _place(judge: str) -> int:
+    return next((place for place, name in enumerate(MODEL_JUDGES) if judge.startswith(name)), len(MODEL_JUDGES))
+
+
+def _cells(part: ScoredPart, runs: Sequence[RunPredictions]) -> Iterator[_Cell]:
+    """Yield the cell of each rating; ratings without a dimension are of the only one that the runs have."""
+    dimension = part.dimension
+    if dimension is None:
+        known = {subject for one in runs for subject, _, _ in one.verdicts}
+        dimension = known.pop() if len(known) == 1 else ""
+    for reviewer, item in zip(part.reviewer.tolist(), part.item.tolist(), strict=True):
+        yield dimension, part.names[reviewer], part.items[item]
+
+
+def unrated_notes(runs: Sequence[RunPredictions], parts: Sequence[ScoredPart]) -> Iterator[str]:
+    """Yield a note for each run with predictions of what nobody rated.
+
+    Raises `InputError` for a run that predicts none of the ratings.
+    """
+    rated = {cell for part in parts for cell in _cells(part, runs)}
+    for one in runs:
+        unrated = len(one.verdicts.keys() - rated)
+        if unrated == len(one.verdicts):
+            problem = "predicts none of the ratings: responses, reviewers or dimensions have other names"
+            raise InputError(f"{one.run}: {problem}; a response needs the id of the rated item")
+        if unrated:
+            yield f"{one.run}, {one.judge}: omitted, predictions of what is not rated: {unrated}"
+
+
+_MAX_LEVELS = 101
+"""Most different scores of a dimension for which alpha is computed."""
+_FEW_REVIEWERS = 20
+_LEAST_TESTED = 6
+"""Fewest reviewers with which flips of their signs can have p <= .05: the least p is 2^(1 - n)."""
+_MAX_ROWS = 40
+
+Figures = dict[str, Any]
+Judged = tuple[ScoredPart, Sequence[Predictions]]
+"""The ratings of a dimension, and all predictions of them."""
+
+
+def report(judged: Sequence[Judged], level: AlphaLevel = "ordinal", vectorize: Vectorizer = tf_idf) -> Report:
+    """Compare judges of reviewers.
+
+    The figures are `judges`: each with its most examples, for each dimension and each of its domains, with `answered`
+    and `coverage` of its ratings, and on the `n` that all answered `alpha`, `rmse` and `mae`; `curve`, the same for
+    each number of examples; `differences` of two judges' absolute and squared errors (`first` less `second`), their
+    p-values by flips of reviewers (Holm), and for how many reviewers the first is nearer or farther; `reviewers`, each
+    with the mean absolute error of every judge; and `reasons`: the correlation of agreement with similar reasons, of
+    reviewers or those of a judge for them, over `pairs` of reviewers. Errors are in units of the scores. For alpha a
+    prediction counts as the nearest score that occurs.
+    """
+    whole = [(part, np.ones(len(part.score), dtype=bool), None, columns) for part, columns in judged]
+    domains = [
+        (part, part.domain == place, name or "none", columns)
+        for part, columns in judged
+        if len(part.domains) > 1
+        for place, name in enumerate(part.domains)
+    ]
+    figures = {
+        "level": level,
+        "judges": [one for view in (*whole, *domains) for one in _measure(*view[:3], _most_shots(view[3]), level)],
+        "curve": [one for view in whole for one in _measure(*view, level)],
+        "differences": [one for part, columns in judged for one in _differences(part, _most_shots(columns))],
+        "reasons": [one for part, columns in judged for one in _relate_reasons(part, _most_shots(columns), vectorize)],
+        "reviewers": [one for part, columns in judged for one in _by_reviewer(part, _most_shots(columns))],
+    }
+    return Report(figures, list(_sections(figures)), list(_notes(judged)), list(_plots(figures)))
+
+
+def _most_shots(columns: Sequence[Predictions]) -> list[Predictions]:
+    """Return the last predictions of each judge, those with the most examples."""
+    return list({one.judge: one for one in columns}.values())
+
+
+def _common(columns: Sequence[Predictions]) -> Bools:
+    return np.asarray(np.logical_and.reduce([one.answered for one in columns]))
+
+
+def _measure(
+    part: ScoredPart, rows: Bools, domain: str | None, columns: Sequence[Predictions], level: AlphaLevel
+) -> Iterator[Figures]:
+    common = _common(columns) & rows
+    for one in columns:
+        errors = (one.values - part.score)[:, common]
+        answered = int((one.answered & rows).sum())
+        mae = _mean_by_reviewer(part, np.abs(errors).mean(axis=0), common)
+        yield {
+            "dimension": part.dimension,
+            "domain": domain,
+            "judge": one.judge,
+            "shots": one.shots,
+            "answered": answered,
+            "coverage": answered / int(rows.sum()),
+            "n": int(common.sum()),
+            "alpha": _alpha(part, one.values, common, level),
+            "rmse": float(np.sqrt((errors**2).mean())) if common.any() else None,
+            "mae": mae and as_interval(mae.within(0.0, math.inf)),
+            "calls": one.calls,
+            "cost": one.cost,
+            "left_out": dict(one.left_out),
+        }
+
+
+def _mean_by_reviewer(part: ScoredPart, values: Floats, rows: Bools) -> Estimate | None:
+    reviewer = part.reviewer[rows]
+    return ratio_interval(np.bincount(reviewer, values), np.bincount(reviewer)) if len(reviewer) else None
+
+
+def _alpha(part: ScoredPart, values: Floats, rows: Bools, level: AlphaLevel) -> IntervalCell | None:
+    """Return alpha between predictions and own scores, the mean over seeds, with its interval over reviewers."""
+    levels, own = np.unique(part.score, return_inverse=True)
+    if len(levels) > _MAX_LEVELS or not rows.any():
+        return None
+    reviewer = np.unique(part.reviewer[rows], return_inverse=True)[1]
+    middles = (levels[1:] + levels[:-1]) / 2.0
+    size = len(levels)
+    found = []
+    for drawn in values:
+        cells = (reviewer * size + np.searchsorted(middles, drawn[rows])) * size + own[rows]
+        tables = np.bincount(cells, minlength=(reviewer.max() + 1) * size**2).reshape(-1, size, size)
+        together = tables.sum(axis=0)
+        found.append(alpha_of_pairs(np.concatenate([together[None], together - tables]), levels, level))
+    alphas = np.mean(found, axis=0)
+    if np.isnan(alphas).any():
+        return None if np.isnan(alphas[0]) else IntervalCell(float(alphas[0]), None, None)
+    return as_interval(jackknife_interval(float(alphas[0]), alphas[1:]).within(-1.0, 1.0))
+
+
+def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figures]:
+    common = _common(columns)
+    found: list[Figures] = []
+    for first, second in combinations(columns, 2):
+        row: Figures = {"dimension": part.dimension, "first": first.judge, "second": second.judge}
+        for name, power in (("absolute", 1), ("squared", 2)):
+            errors = [(np.abs(one.values - part.score)[:, common] ** power).mean(axis=0) for one in (first, second)]
+            sums = np.bincount(part.reviewer[common], errors[0] - errors[1])
+            row[name] = as_interval(_mean_by_reviewer(part, errors[0] - errors[1], common))
+            row[f"{name}_p"] = sign_flip_p(sums)
+            row |= {"nearer": int((sums < 0).sum()), "farther": int((sums > 0).sum())} if power == 1 else {}
+        found.append(row)
+    for name in ("absolute_p", "squared_p"):
+        for row, adjusted in zip(found, holm([row[name] for row in found]), strict=True):
+            row[name] = adjusted
+    return found
+
+
+def _relate_reasons(part: ScoredPart, columns: Sequence[Predictions], vectorize: Vectorizer) -> Iterator[Figures]:
+    sources = {"the reviewers": part.reasons} | {one.judge: one.reasons for one in columns}
+    for source, reasons in sources.items():
+        if any(reasons):
+            found = relate_reasons(part.reviewer, part.item, part.score, reasons, vectorize)
+            if found.pairs:
+                yield {"dimension": part.dimension, "reasons_of": source, **found._asdict()}
+
+
+def _by_reviewer(part: ScoredPart, columns: Sequence[Predictions]) -> Iterator[Figures]:
+    common = _common(columns)
+    errors = {one.judge: np.abs(one.values - part.score).mean(axis=0) for one in columns}
+    for place, name in enumerate(part.names):
+        rows = common & (part.reviewer == place)
+        mean = {judge: float(each[rows].mean()) if rows.any() else None for judge, each in errors.items()}
+        yield {"dimension": part.dimension, "reviewer": name, "n": int(rows.sum()), "mae": mean}
+
+
+def _sections(figures: Figures) -> Iterator[str | ReportTable]:
+    yield (
+        "each score is predicted from other ratings (leave-one-out), never from one of the same group; errors are on "
+        f"ratings that all judges predict; alpha is Krippendorff's, {figures['level']}; intervals are over reviewers"
+    )
+    yield _judge_table("judge", [one for one in figures["judges"] if one["judge"] not in PEERS])
+    peers = [one for one in figures["judges"] if one["judge"] in PEERS]
+    yield _judge_table("judge that uses others' scores of the item", peers)
+    by_judge = groupby(figures["curve"], key=lambda one: (one["dimension"], one["judge"]))
+    yield _judge_table("by examples", [one for _, each in by_judge for one in _if_several(list(each))])
+    names = ("first", "second", "absolute", "absolute_p", "squared", "squared_p", "nearer", "farther")
+    rows = [[_name(one), *(one[name] for name in names)] for one in figures["differences"]]
+    header = ("dimension", "error of", "less that of", "absolute (95 %)", "p (Holm)", "squared (95 %)", "p (Holm)")
+    yield ReportTable((*header, "nearer to", "farther from"), rows, left=3, digits=3, most=_MAX_ROWS)
+    related = [
+        [_name(one), one["reasons_of"], one["pairs"], one["correlation"], one["p"]] for one in figures["reasons"]
+    ]
+    titles = ("dimension", "similar reasons of", "pairs", "correlation with agreement", "p")
+    yield ReportTable(titles, related, left=2, digits=3)
+    for dimension, each in groupby(figures["reviewers"], key=_name):
+        of_reviewers = list(each)
+        judges = of_reviewers[0]["mae"]
+        rows = [[one["reviewer"], one["n"], *one["mae"].values()] for one in of_reviewers]
+        yield ReportTable((f"MAE of {dimension}, reviewer", "n", *judges), rows, digits=3, most=_MAX_ROWS)
+
+
+def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
+    header = ("dimension", title, "shots", "coverage", "n", "alpha (95 %)", "RMSE", "MAE (95 %)", "calls", "cost")
+    rows = [[_name(one), one["judge"], *_measured(one)] for one in judges]
+    return ReportTable(header, rows, left=2, digits=3, most=_MAX_ROWS)
+
+
+def _if_several(curve: list[Figures]) -> list[Figures]:
+    return curve if len(curve) > 1 or curve[0]["shots"] == 0 else []
+
+
+def _measured(one: Figures) -> list[object]:
+    shots = "all" if one["shots"] is None and one["judge"] in OWN else one["shots"]
+    return [shots, *(one[name] for name in ("coverage", "n", "alpha", "rmse", "mae", "calls", "cost"))]
+
+
+def _name(one: Figures) -> str:
+    return " · ".join(filter(None, (one["dimension"], one.get("domain")))) or "all"
+
+
+def _notes(judged: Sequence[Judged]) -> Iterator[str]:
+    for part, columns in judged:
+        name = part.dimension or "all"
+        question = question_codes(name, part.score, "recode these before, so that their order is one")
+        yield from filter(None, [question])
+        if not _common(columns).any():
+            yield f"{name}: no rating that every judge predicts; see the coverage, and leave judges out"
+        if len(part.names) < _FEW_REVIEWERS:
+            untested = f", and with fewer than {_LEAST_TESTED} no p is .05 or less"
+            limit = f"with fewer than {_FEW_REVIEWERS}, intervals are rough"
+            yield f"{name}: reviewers: {len(part.names)}; {limit}{untested if len(part.names) < _LEAST_TESTED else ''}"
+        for one in columns:
+            yield from omission_notes(one.left_out, f"{name}, {one.judge} with {one.shots} examples: ")
+
+
+def _plots(figures: Figures) -> Iterator[Plot]:
+    for dimension, each in groupby(figures["curve"], key=_name):
+        series = []
+        for judge, points in groupby(each, key=lambda one: str(one["judge"])):
+            cells = {one["shots"]: one["mae"] for one in points if one["shots"] is not None and one["mae"] is not None}
+            if cells:
+                series.append(PlotSeries.with_intervals(judge, cells))
+        if series:
+            yield Plot(f"{dimension}: mean absolute error (95 %)", "line", series, "examples", "")

@@ -1,0 +1,693 @@
+"""DecompR's stability study (section 3 and A.3): its measures, its theory (section 4), and the reports of both.
+
+    σ²_Sem(s) = Var_{t,b}[score(s,t,b)]      σ²_Rep(s) = Var_r[score(s,r)]      CV(s) = √σ²_Sem(s) / mean(s)
+
+A unit s is one response with its number of stakeholders and its quality band; t is a family of variants, b a version in
+it, and r an exact repeat of one input. Variances are those of the population (divisor V) unless `ddof` is 1.
+Theorem 1 is about R̂ = Σ_i (w*_i + η_i)(u*_i + δ_i) + ε, where Σ_i η_i = 0. `measure_stability` has Tables 1, 2, 3, 5, 9
+and 10, and `measure_signal` SNR, signs of advantages, and decisions at a threshold.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jurygraph.arrays import Floats
+from jurygraph.errors import InputError
+from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval, share_interval
+from jurygraph.messages import did_you_mean, quote
+from jurygraph.studies.presentations import (
+    REWARD,
+    OwnWeights,
+    Presentations,
+    PresentationScore,
+    check_weights,
+    fixed_weights,
+)
+from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable, as_interval, format_cell, omission_notes
+
+Clustered = Mapping[str, Sequence[float]]
+"""The values of units by cluster: units of one task depend on each other, so intervals are over tasks."""
+
+_ROUNDING = 1e-12
+
+
+def variance(scores: Sequence[float] | Floats, ddof: int = 0) -> float:
+    """Return the variance of scores, 0 where they differ by rounding alone (DecompR Eqs. 13 and 14).
+
+    Equal scores may differ in their last bits after a change of scale, and a deterministic judge has no variance.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    centered = values - values.mean()
+    found = float(np.sum(centered**2) / (len(values) - ddof))
+    return 0.0 if found <= _ROUNDING * _ROUNDING * max(1.0, float(np.mean(values**2))) else found
+
+
+def mean_of_units(values: Clustered) -> Estimate | None:
+    """Return the mean over all units with its 95 % interval over clusters; None without a unit."""
+    sums = [math.fsum(of_cluster) for of_cluster in values.values()]
+    return ratio_interval(sums, [len(of_cluster) for of_cluster in values.values()])
+
+
+def ratio_of_means(above: Clustered, below: Clustered) -> Estimate | None:
+    """Return the ratio of two means over units, as for Growth and S/R, with its 95 % interval over clusters.
+
+    It is infinite if only the mean below is 0, and None if that of no unit is known, or if both are 0. The interval is
+    a jackknife on the logarithm; it has no ends where a cluster holds all units of one side, or where the ratio without
+    some cluster is 0 or infinite.
+    """
+    clusters = sorted(above.keys() | below.keys())
+    value = _ratio(above, below, None)
+    if value is None:
+        return None
+    without = [_ratio(above, below, cluster) for cluster in clusters]
+    positive = [one for one in (value, *without) if one is not None and 0.0 < one < math.inf]
+    if len(positive) <= len(without):
+        return Estimate(value, None, None, None, len(clusters))
+    found = jackknife_interval(math.log(value), np.log(positive[1:]))
+    if found.low is None or found.high is None:
+        return Estimate(value, None, None, found.error, len(clusters))
+    return Estimate(value, math.exp(found.low), math.exp(found.high), found.error, len(clusters))
+
+
+def _ratio(above: Clustered, below: Clustered, left_out: str | None) -> float | None:
+    numerator = [one for cluster, values in above.items() if cluster != left_out for one in values]
+    denominator = [one for cluster, values in below.items() if cluster != left_out for one in values]
+    if not numerator or not denominator:
+        return None
+    top = math.fsum(numerator) / len(numerator)
+    bottom = math.fsum(denominator) / len(denominator)
+    if bottom == 0.0:
+        return None if top == 0.0 else math.inf
+    return top / bottom
+
+
+def weight_shift(weights: Floats, mean_weights: Floats, utilities: Floats) -> Floats:
+    """Return ΔR_w = Σ_i (w_i - w̄_i) û_i of one variant [n] or of several [V, n] (DecompR Eq. 1)."""
+    return np.asarray(((weights - mean_weights) * utilities).sum(axis=-1))
+
+
+class DriftSummary(NamedTuple):
+    """The columns of DecompR's Table 3 for units with as many stakeholders.
+
+    `mean_shift` and `p95_shift` are of |ΔR_w| over all variants, and `shift_range` is max - min of ΔR_w within a unit,
+    averaged over units; all three as multiples of `spread`, σ: the units' mean standard deviation of the final score.
+    `explained` is Σ Var[ΔR_w] / Σ Var[score] over units, with its interval over clusters. None where σ, or the mean of
+    a coefficient of variation, is 0.
+    Ranges within units are our reading: the shift of -0.688 in Table 9 alone would exceed Table 3's range, at the σ
+    that Table 2 allows, if ranges were over all units.
+    """
+
+    units: int
+    variants: int
+    weight_cv: float | None
+    utility_cv: float | None
+    spread: float
+    mean_shift: float | None
+    p95_shift: float | None
+    shift_range: float | None
+    explained: Estimate | None
+
+
+def summarize_drift(units: Sequence[tuple[Floats, Floats, Floats]], clusters: Sequence[str]) -> DriftSummary:
+    """Return Table 3's diagnostics of at least one unit: its variants' weights and utilities [V, n], and scores [V].
+
+    `clusters` has the cluster of each unit.
+    """
+    shifts = [weight_shift(weights, weights.mean(axis=0), utilities) for weights, utilities, _ in units]
+    variances = [variance(scores) for _, _, scores in units]
+    spread = float(np.mean(np.sqrt(variances)))
+    sizes = np.abs(np.concatenate(shifts))
+    by_cluster = np.unique(clusters, return_inverse=True)[1]
+    explained = ratio_interval(
+        np.bincount(by_cluster, [variance(one) for one in shifts]), np.bincount(by_cluster, variances)
+    )
+    return DriftSummary(
+        len(units),
+        len(sizes),
+        _mean_cv([weights for weights, _, _ in units]),
+        _mean_cv([utilities for _, utilities, _ in units]),
+        spread,
+        float(sizes.mean()) / spread if spread else None,
+        float(np.quantile(sizes, 0.95)) / spread if spread else None,
+        float(np.mean([np.ptp(one) for one in shifts])) / spread if spread else None,
+        explained,
+    )
+
+
+def _mean_cv(units: Sequence[Floats]) -> float | None:
+    """Return the mean over units and stakeholders of the coefficient of variation over variants."""
+    means = np.concatenate([values.mean(axis=0) for values in units])
+    deviations = np.concatenate([values.std(axis=0) for values in units])
+    return float(np.mean(deviations / np.abs(means))) if np.all(np.abs(means) > _ROUNDING) else None
+
+
+class VarianceTerms(NamedTuple):
+    """The four terms of Theorem 1; their sum is Var[R̂] if the three kinds of noise are independent."""
+
+    estimation: float
+    aggregation: float
+    shared: float
+    cross: float
+
+    @property
+    def total(self) -> float:
+        return math.fsum(self)
+
+
+def variance_terms(
+    weights: Floats, utilities: Floats, weight_covariance: Floats, utility_variance: Floats, score_variance: float
+) -> VarianceTerms:
+    """Return Theorem 1's terms for n stakeholders: w* [n], u* [n], Cov(η) [n, n], Var(δ) [n] and Var(ε).
+
+    Term II is u*ᵀ Σ_η u* (Eq. 21), the variance by weights that drift.
+    """
+    return VarianceTerms(
+        float(np.sum(weights**2 * utility_variance)),
+        float(utilities @ weight_covariance @ utilities),
+        score_variance,
+        float(np.sum(np.diag(weight_covariance) * utility_variance)),
+    )
+
+
+def estimate_terms(weights: Floats, utilities: Floats, scores: Floats) -> VarianceTerms:
+    """Return Theorem 1's terms as V ≥ 2 variants show them: weights and utilities [V, n], and scores [V].
+
+    Their moments stand in for w*, u*, Cov(η) and Var(δ); what the score has besides Σ w û is ε. Errors of utilities
+    that go together, which the theorem excludes, are not in the sum.
+    """
+    rest = scores - np.sum(weights * utilities, axis=1)
+    covariance = np.atleast_2d(np.cov(weights, rowvar=False))
+    variances = np.var(utilities, axis=0, ddof=1)
+    return variance_terms(
+        weights.mean(axis=0), utilities.mean(axis=0), covariance, variances, float(np.var(rest, ddof=1))
+    )
+
+
+def exchangeable_aggregation(utilities: Floats, drift_variance: float) -> float:
+    """Return Term II = n² / (n - 1) · σ²_η · Var_i[u*] for exchangeable zero-sum drift of n ≥ 2 weights (Prop. 1)."""
+    n = len(utilities)
+    return n * n / (n - 1) * drift_variance * float(np.var(utilities))
+
+
+def sign_correctness(snr: float, group: int) -> float:
+    """Return P(correct sign) = Φ(√SNR / √(1 - 1/G)) of a response one standard deviation off the mean (Prop. 2)."""
+    from scipy import special
+
+    return float(special.ndtr(math.sqrt(snr / (1.0 - 1.0 / group))))
+
+
+def needed_snr(probability: float, group: float = math.inf) -> float:
+    """Return the SNR at which the sign is correct with a probability above .5: the inverse of Prop. 2.
+
+    With an infinite group, the mean that a reward is compared with has no noise, as a fixed threshold has none.
+    """
+    from scipy import special
+
+    return float(special.ndtri(probability)) ** 2 * (1.0 - 1.0 / group)
+
+
+def observed_snr(rewards: Floats, noise: float) -> float:
+    """Return max(0, Var_j[R̂] - σ²_ξ (1 - 1/G)) / σ²_ξ of G ≥ 2 observed rewards: Eq. 5 without their own noise.
+
+    It is infinite without noise, unless the rewards are equal.
+    """
+    signal = max(0.0, float(np.var(rewards)) - noise * (1.0 - 1.0 / len(rewards)))
+    if noise == 0.0:
+        return math.inf if signal else 0.0
+    return signal / noise
+
+
+Figures = dict[str, Any]
+_ALL = "all"
+_DIGITS = 2
+_FEW_TASKS = 5
+
+
+class SeedUnit(NamedTuple):
+    """A unit s: the presentations of one response, as one judge scored them by one protocol.
+
+    Variances have the divisor V - `ddof`.
+    """
+
+    judge: str
+    quality: str
+    cluster: str
+    stakeholders: int
+    rows: tuple[PresentationScore, ...]
+    ddof: int = 0
+
+    @property
+    def variants(self) -> list[PresentationScore]:
+        return [row for row in self.rows if row.is_variant]
+
+    def with_families(self, families: set[str]) -> "SeedUnit":
+        return self._replace(rows=tuple(row for row in self.rows if row.family in families))
+
+    def semantic(self) -> float | None:
+        """Return σ²_Sem over variants, the mean over their repeats; None for fewer than two variants."""
+        return self._mean_variance(_group(self.variants, attrgetter("repeat")))
+
+    def repeat(self) -> float | None:
+        """Return σ²_Rep over the repeats of an input, the mean over inputs; None where nothing is repeated."""
+        return self._mean_variance(_group(self.rows, attrgetter("input")))
+
+    def cv(self) -> float | None:
+        """Return √σ²_Sem / mean; None where either is unknown or the mean is 0."""
+        semantic = self.semantic()
+        mean = fmean(row.score for row in self.variants) if semantic is not None else 0.0
+        return None if semantic is None or mean == 0.0 else math.sqrt(semantic) / abs(mean)
+
+    def _mean_variance(self, groups: Mapping[Any, Sequence[PresentationScore]]) -> float | None:
+        found = [variance([row.score for row in rows], self.ddof) for rows in groups.values() if len(rows) > 1]
+        return fmean(found) if found else None
+
+    def weight_arrays(self) -> tuple[list[PresentationScore], list[str], tuple[Floats, Floats, Floats]] | None:
+        """Return variants with weights, the stakeholders, and arrays of weights, utilities [V, n] and scores [V].
+
+        None for fewer than two of them.
+        """
+        rows = [row for row in self.variants if row.weights]
+        if len(rows) < 2:
+            return None
+        people = sorted(rows[0].weights)
+        weights = np.array([[row.weights[person] for person in people] for row in rows])
+        utilities = np.array([[row.utilities[person] for person in people] for row in rows])
+        return rows, people, (weights, utilities, np.array([row.score for row in rows]))
+
+
+Measure = Callable[[SeedUnit], float | None]
+MEASURES: Mapping[str, Measure] = {"semantic": SeedUnit.semantic, "repeat": SeedUnit.repeat, "cv": SeedUnit.cv}
+
+
+def units_by_protocol(rows: Iterable[PresentationScore], ddof: int = 0) -> dict[str, list[SeedUnit]]:
+    """Return the units of each protocol."""
+    found: dict[str, list[SeedUnit]] = {}
+    for (protocol, _), own in _group(rows, attrgetter("protocol", "unit")).items():
+        first = own[0]
+        unit = SeedUnit(first.judge, first.quality, first.task or first.seed, first.stakeholders, tuple(own), ddof)
+        found.setdefault(protocol, []).append(unit)
+    return found
+
+
+def measure_stability(
+    presentations: Presentations, qualities: Sequence[str] = (), own_weights: OwnWeights | None = None, ddof: int = 0
+) -> Report:
+    """Return the measures of scores by protocol.
+
+    The figures are, each as a list: `units` (σ²_Sem, σ²_Rep and CV of each), `noise` (their means by judge, quality
+    and number of stakeholders), `ratios` (Growth and S/R by judge and quality), `protocols`, `families` and
+    `weightings` (σ²_Sem by number of stakeholders, and Growth), `drift`, and the `worst` shift by weights.
+
+    Args:
+        presentations: scores of variants and repeats.
+        qualities: quality bands that count; all if empty. The paper's Tables 2, 5 and 10 have medium and high alone.
+        own_weights: weights of a file, for Table 5.
+        ddof: divisor V - ddof of every variance.
+
+    Raises:
+        InputError: no unit has two variants, or no score is of a chosen quality.
+    """
+    rows = _choose_rows(presentations, qualities)
+    by_protocol = units_by_protocol(rows, ddof)
+    every_unit = [unit for units in by_protocol.values() for unit in units]
+    sizes = sorted({unit.stakeholders for unit in every_unit})
+    if all(unit.semantic() is None for unit in every_unit):
+        hint = "label each response with `seed` and `family`, and give every seed at least two variants"
+        raise InputError(f"{', '.join(presentations.sources)}: no response has two scored variants; {hint}")
+    notes = list(_notes(presentations, every_unit))
+    if own_weights is not None:
+        people = {row.task: row.utilities.keys() for row in rows if row.utilities and row.task is not None}
+        notes += filter(None, [check_weights(own_weights, people)])
+    figures: Figures = {"sources": presentations.sources, "stakeholders": sizes}
+    names = ("units", "noise", "ratios", "protocols", "families", "weightings", "drift", "worst")
+    figures |= {name: [] for name in names}
+    sections: list[str | ReportTable] = [_headline(rows)]
+    for protocol, units in by_protocol.items():
+        figures["units"] += [_unit_figures(protocol, unit) for unit in units]
+        sections.append(_noise_table(protocol, units, sizes, figures))
+    protocols = by_protocol if len(by_protocol) > 1 else {}
+    sections.append(_table("Table 2: σ²_Sem by protocol", "protocols", {}, protocols, sizes, figures))
+    for protocol, units in by_protocol.items():
+        common = {"protocol": protocol}
+        named = {name: [unit.with_families({name}) for unit in units] for name in _families(units)}
+        title = f"Table 10: {protocol}, σ²_Sem by family"
+        sections.append(_table(title, "families", common, {**named, "all variants": units}, sizes, figures))
+        title = f"Table 5: {protocol}, σ²_Sem by weights on the same û"
+        sections.append(_table(title, "weightings", common, _reweighted(units, own_weights), sizes, figures))
+        sections += _drift_sections(protocol, units, sizes, figures)
+    figures["left_out"] = presentations.left_out
+    return Report(figures, sections, notes, [_plot(figures["noise"], list(by_protocol), len(sizes))])
+
+
+def _choose_rows(presentations: Presentations, qualities: Sequence[str]) -> list[PresentationScore]:
+    known = list(dict.fromkeys(row.quality for row in presentations.rows))
+    for name in qualities:
+        if name not in known:
+            hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
+            raise InputError(f"{', '.join(presentations.sources)}: no score has the quality {quote(name)}; {hint}")
+    return [row for row in presentations.rows if not qualities or row.quality in qualities]
+
+
+def _unit_figures(protocol: str, unit: SeedUnit) -> Figures:
+    named = {"protocol": protocol, "judge": unit.judge, "seed": unit.rows[0].seed, "quality": unit.quality}
+    variants = len({row.input for row in unit.variants})
+    found = {name: measure(unit) for name, measure in MEASURES.items()}
+    return {**named, "stakeholders": unit.stakeholders, "variants": variants, **found}
+
+
+def _by_cluster(units: Iterable[SeedUnit], size: int, measure: Measure) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for unit in units:
+        value = measure(unit) if unit.stakeholders == size else None
+        if value is not None:
+            found.setdefault(unit.cluster, []).append(value)
+    return found
+
+
+def _growth(units: Sequence[SeedUnit], sizes: Sequence[int], measure: Measure = SeedUnit.semantic) -> Estimate | None:
+    """Return the mean of a measure at the largest over that at the smallest number, by families that both have."""
+    if len(sizes) < 2:
+        return None
+    ends = [[unit for unit in units if unit.stakeholders == size] for size in (sizes[-1], sizes[0])]
+    most, least = ({row.family for unit in own for row in unit.rows} for own in ends)
+    common = [unit.with_families(most & least) for unit in units]
+    return ratio_of_means(*(_by_cluster(common, size, measure) for size in (sizes[-1], sizes[0])))
+
+
+def _noise_table(protocol: str, units: Sequence[SeedUnit], sizes: Sequence[int], figures: Figures) -> ReportTable:
+    """Return Table 1: σ²_Rep and σ²_Sem by number of stakeholders, Growth, and S/R at the largest number."""
+    bands = _group(units, attrgetter("judge", "quality"))
+    bands |= {(_ALL, _ALL): list(units)} if len(bands) > 1 else {}
+    cells = []
+    for (judge, quality), own in bands.items():
+        of_band = {"protocol": protocol, "judge": judge, "quality": quality}
+        row: list[object] = [judge, quality]
+        for size in sizes:
+            found = {name: mean_of_units(_by_cluster(own, size, one)) for name, one in MEASURES.items()}
+            row += [mean and mean.value for mean in (found["repeat"], found["semantic"])]
+            figures["noise"].append({**of_band, "stakeholders": size, **found})
+        growth = _growth(own, sizes)
+        both = [_by_cluster(own, sizes[-1], measure) for measure in (SeedUnit.semantic, SeedUnit.repeat)]
+        ratio = ratio_of_means(*both)
+        figures["ratios"].append({**of_band, "growth": growth, "semantic_to_repeat": ratio})
+        cells.append([*row, _ratio_cell(growth), _ratio_cell(ratio)])
+    header = [f"Table 1: {protocol}", "quality"]
+    for size in sizes:
+        header += [f"σ²_Rep n={size}", "σ²_Sem"]
+    digits = variance_digits(value for row in cells for value in row[2:-2])
+    return ReportTable([*header, "Growth", f"S/R n={sizes[-1]}"], cells, left=2, digits=digits)
+
+
+def _table(
+    title: str,
+    name: str,
+    common: Figures,
+    units_of: Mapping[str, Sequence[SeedUnit]],
+    sizes: Sequence[int],
+    figures: Figures,
+) -> ReportTable:
+    """Return a table of σ²_Sem by number of stakeholders and its Growth, with a row for each choice of units.
+
+    Table 10 ends with σ²_Rep of the same units.
+    """
+    rows = [(key, units, SeedUnit.semantic) for key, units in units_of.items()]
+    if name == "families":
+        rows.append(("exact repeats", units_of["all variants"], SeedUnit.repeat))
+    cells = []
+    for key, units, measure in rows:
+        means = {size: mean_of_units(_by_cluster(units, size, measure)) for size in sizes}
+        growth = _growth(units, sizes, measure)
+        figures[name].append({**common, "name": key, "variance": means, "growth": growth})
+        cells.append([key, *means.values(), _ratio_cell(growth)])
+    digits = variance_digits(value for row in cells for value in row[1:-1])
+    return ReportTable([title, *(f"n={size}" for size in sizes), "Growth"], cells, digits=digits)
+
+
+def _reweighted(units: Sequence[SeedUnit], own_weights: OwnWeights | None) -> dict[str, list[SeedUnit]]:
+    """Return the units with the scores that each weighting gives the same utilities, by its name (Table 5)."""
+    found: dict[str, list[SeedUnit]] = {}
+    for unit in (one for one in units if all(row.utilities for row in one.rows)):
+        rows: dict[str, list[PresentationScore]] = {"by the judge": list(unit.rows)} if unit.rows[0].weights else {}
+        for row in unit.rows:
+            people = tuple(row.utilities)
+            utilities = np.array([row.utilities[person] for person in people])
+            for name, weights in fixed_weights(people, row.difficulty, row.task, own_weights).items():
+                score = float(weights @ utilities)
+                rows.setdefault(name, []).append(row.model_copy(update={"score": score}))
+        for name, own in rows.items():
+            found.setdefault(name, []).append(unit._replace(rows=tuple(own)))
+    return found
+
+
+def variance_digits(cells: Iterable[object], least: int = _DIGITS) -> int:
+    """Return the decimals of a table of variances: the paper's two, and more where all are below 0.1."""
+    values = [estimate.value if (estimate := as_interval(cell)) else cell for cell in cells]
+    largest = max((abs(value) for value in values if isinstance(value, float)), default=0.0)
+    return least if largest == 0.0 or largest >= 0.1 else max(least, 4, 1 - math.floor(math.log10(largest)))
+
+
+def _group(things: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
+    found: dict[Any, list[Any]] = {}
+    for thing in things:
+        found.setdefault(key(thing), []).append(thing)
+    return found
+
+
+def _families(units: Sequence[SeedUnit]) -> list[str]:
+    return sorted({row.family for unit in units for row in unit.variants})
+
+
+def _drift_sections(
+    protocol: str, units: Sequence[SeedUnit], sizes: Sequence[int], figures: Figures
+) -> Iterator[str | ReportTable]:
+    """Yield Table 3, and the variant with the largest shift by weights, Table 9."""
+    cells: list[list[object]] = []
+    worst: list[tuple[float, PresentationScore, Figures]] = []
+    for size in sizes:
+        of_size = [(unit.cluster, unit.weight_arrays()) for unit in units if unit.stakeholders == size]
+        found = [(cluster, own) for cluster, own in of_size if own is not None]
+        if found:
+            clusters = [cluster for cluster, _ in found]
+            summary = summarize_drift([arrays for _, (_, _, arrays) in found], clusters)
+            figures["drift"].append({"protocol": protocol, "stakeholders": size, **summary._asdict()})
+            cells.append([str(size), *summary[:-1], summary.explained])
+        worst += [_worst_variant(*own) for _, own in found]
+    header = ("units", "variants", "w CV", "û CV", "σ", "mean |ΔR_w|/σ", "P95 |ΔR_w|/σ", "range/σ", "w Var share")
+    yield ReportTable([f"Table 3: {protocol}, n", *header], cells, digits=3)
+    if worst:
+        shift, row, people = max(worst, key=lambda one: abs(one[0]))
+        of_row = {"protocol": protocol, "judge": row.judge, "seed": row.seed, "family": row.family}
+        figures["worst"].append({**of_row, "version": row.version, "shift": shift, "stakeholders": people})
+        yield f"Table 9: largest shift by weights, {protocol}: {row.family} {row.version} of {row.seed}, by {row.judge}"
+        breakdown = [(name, *one.values()) for name, one in people.items()]
+        columns = ("stakeholder", "w", "w̄", "Δw", "û", "Δw × û")
+        yield ReportTable(columns, [*breakdown, ("total shift", *[None] * 4, shift)], digits=3)
+
+
+def _worst_variant(
+    rows: Sequence[PresentationScore], people: Sequence[str], arrays: tuple[Floats, Floats, Floats]
+) -> tuple[float, PresentationScore, Figures]:
+    """Return the largest shift by weights among variants, its variant, and the breakdown by stakeholder."""
+    weights, utilities, _ = arrays
+    means = weights.mean(axis=0)
+    shift = weight_shift(weights, means, utilities)
+    place = int(np.abs(shift).argmax())
+    columns = [weights[place], means, weights[place] - means, utilities[place]]
+    columns.append(columns[2] * columns[3])
+    names = ("weight", "mean_weight", "change", "utility", "product")
+    table = np.array(columns).T.tolist()
+    breakdown = {person: dict(zip(names, row, strict=True)) for person, row in zip(people, table, strict=True)}
+    return float(shift[place]), rows[place], breakdown
+
+
+def _ratio_cell(found: Estimate | None) -> object:
+    return None if found is None else format_cell(found, _DIGITS)
+
+
+def _plot(noise: Sequence[Figures], protocols: Sequence[str], sizes: int) -> Plot:
+    """Return σ²_Sem over numbers of stakeholders, of all judges and bands of quality: the last rows of a protocol."""
+    series = []
+    for protocol in protocols:
+        rows = [row for row in noise if row["protocol"] == protocol][-sizes:]
+        series.append(PlotSeries.with_intervals(protocol, {str(row["stakeholders"]): row["semantic"] for row in rows}))
+    return Plot("σ²_Sem by stakeholders (95 %)", "points", series, x_label="stakeholders", y_label="σ²_Sem")
+
+
+def _headline(rows: Sequence[PresentationScore]) -> str:
+    variants = [row for row in rows if row.is_variant]
+    inputs = len({(row.seed, *row.input) for row in variants})
+    families = len({row.family for row in variants})
+    return (
+        f"{len({row.seed for row in rows})} responses in {inputs} variants, of {families} families; scores from 1 to 10"
+    )
+
+
+def _notes(presentations: Presentations, units: Sequence[SeedUnit]) -> Iterator[str]:
+    yield from omission_notes(presentations.left_out)
+    single = {unit.rows[0].seed for unit in units if unit.semantic() is None}
+    if single:
+        yield f"omitted from σ²_Sem, responses with fewer than two scored variants: {len(single)}"
+    if all(unit.repeat() is None for unit in units):
+        hint = "score with `samples: 5` and the param `rotate: false`"
+        yield f"no input was scored twice, so σ²_Rep and S/R are not measured; {hint}"
+    tasks = len({unit.cluster for unit in units})
+    if tasks < _FEW_TASKS:
+        yield f"{tasks} tasks: with fewer than {_FEW_TASKS}, the intervals are rough"
+
+
+_MOST_ROWS = 20
+_STABLE = 0.95
+"""The probability with which a decision at a threshold should be the same for the next wording."""
+
+
+class GroupSignal(NamedTuple):
+    """A group of G responses to a task: its SNR, P(correct sign), and the variants to average for the wanted P.
+
+    `variants` is None where no number is enough, because the rewards differ by no more than noise explains.
+    """
+
+    task: str
+    group: int
+    signal_and_noise: float
+    noise: float
+    has_own_noise: bool
+    snr: float
+    sign_correct: float
+    variants: int | None
+
+
+def measure_signal(
+    presentations: Presentations, protocol: str | None = None, correct: float = 0.9, cut: float | None = None
+) -> Report:
+    """Return Propositions 1 and 2 and Theorem 1 for the groups of runs.
+
+    The figures are the `groups`, the share of them `below` the wanted probability, `terms` by number of
+    stakeholders where the judge gives weights and utilities, and the `flips` of decisions.
+
+    Args:
+        presentations: scores of variants.
+        protocol: component, or `reward`; by default the reward, or the first protocol.
+        correct: the wanted probability of a correct sign, above .5 and below 1.
+        cut: threshold of a decision, on the scale from 1 to 10; None for no decisions.
+
+    Raises:
+        InputError: an unknown protocol, no variants, or no task with two responses.
+    """
+    source = ", ".join(presentations.sources)
+    units = _choose_units(presentations, protocol, source)
+    noises = [noise for unit in units if (noise := unit.semantic()) is not None]
+    if not noises:
+        raise InputError(f"{source}: no response has two scored variants; label them with `seed` and `family`")
+    groups = list(_groups(units, fmean(noises), correct))
+    if not groups:
+        raise InputError(f"{source}: no task has two responses, so that there is no group to compare")
+    share = share_interval([float(one.sign_correct < correct) for one in groups], [1.0] * len(groups))
+    terms = list(_terms_by_size(units))
+    flips = [flip for unit in units if cut is not None for flip in _flips(unit, cut)]
+    name = units[0].rows[0].protocol
+    figures = {"protocol": name, "correct": correct, "groups": groups, "below": share, "terms": terms, "flips": flips}
+    columns = {"task": "task", "G": "group", "σ²_ξ": "noise", "SNR": "snr", "P(correct sign)": "sign_correct"}
+    cells = [one._asdict() for one in sorted(groups, key=lambda one: one.sign_correct)]
+    digits = variance_digits((one.noise for one in groups), 3)
+    sections: list[str | ReportTable] = [
+        f"{name}: {len(groups)} groups, scores from 1 to 10",
+        ReportTable(["P(correct sign) below", "share of groups"], [(f"{correct:g}", share)]),
+        ReportTable.of({**columns, f"variants for {correct:g}": "variants"}, cells, digits=digits, most=_MOST_ROWS),
+        _terms_table(terms),
+    ]
+    if cut is not None:
+        flipping = sorted((one for one in flips if one["flips"]), key=lambda one: -float(one["flips"]))
+        sections.append(f"decisions at {cut:g}: {len(flipping)} of {len(flips)} responses flip with some wording")
+        columns = {"response that flips": "seed", "mean score": "mean", "share of variants": "flips"}
+        columns[f"variants for {_STABLE:g}"] = "variants"
+        sections.append(ReportTable.of(columns, flipping, digits=3, most=_MOST_ROWS))
+    signs = PlotSeries("groups", [one.sign_correct for one in groups])
+    plot = Plot("P(correct sign) of groups", "histogram", [signs], "P(correct sign)", marks=[(correct, "wanted")])
+    return Report(figures, sections, list(_signal_notes(presentations, groups)), [plot])
+
+
+def _choose_units(presentations: Presentations, protocol: str | None, source: str) -> list[SeedUnit]:
+    by_protocol = units_by_protocol(presentations.rows)
+    name = protocol or (REWARD if REWARD in by_protocol else next(iter(by_protocol), REWARD))
+    if name not in by_protocol:
+        hint = did_you_mean(name, by_protocol) or f"there are {', '.join(by_protocol) or 'none'}"
+        raise InputError(f"{source}: no score is of {quote(name)}; {hint}")
+    return by_protocol[name]
+
+
+def _groups(units: Sequence[SeedUnit], pooled: float, correct: float) -> Iterator[GroupSignal]:
+    by_group: dict[tuple[str, str], list[SeedUnit]] = {}
+    for unit in units:
+        by_group.setdefault((unit.judge, unit.cluster), []).append(unit)
+    for (_, task), own in by_group.items():
+        size = len(own)
+        if size < 2:
+            continue
+        known = [noise for unit in own if (noise := unit.semantic()) is not None]
+        noise = fmean(known) if known else pooled
+        rewards = np.array([_shown_score(unit) for unit in own])
+        snr = observed_snr(rewards, noise)
+        variants = max(1, math.ceil(needed_snr(correct, size) / snr)) if snr > 0.0 else None
+        sign = sign_correctness(snr, size)
+        yield GroupSignal(task, size, float(np.var(rewards)), noise, bool(known), snr, sign, variants)
+
+
+def _shown_score(unit: SeedUnit) -> float:
+    """Return the score of the response as it is, or of its first variant where only variants were scored."""
+    originals = [row.score for row in unit.rows if not row.is_variant]
+    return originals[0] if originals else unit.rows[0].score
+
+
+def _terms_by_size(units: Sequence[SeedUnit]) -> Iterator[Figures]:
+    """Yield the means over units of Theorem 1's terms, and of Proposition 1's Term II, by number of stakeholders."""
+    for size in sorted({unit.stakeholders for unit in units} - {0, 1}):
+        found = [own[2] for unit in units if unit.stakeholders == size and (own := unit.weight_arrays()) is not None]
+        if not found:
+            continue
+        terms = [estimate_terms(*arrays) for arrays in found]
+        exchangeable = [
+            exchangeable_aggregation(utilities.mean(axis=0), float(np.mean(np.var(weights, axis=0, ddof=1))))
+            for weights, utilities, _ in found
+        ]
+        means = VarianceTerms(*(fmean(one) for one in zip(*terms, strict=True)))
+        figures: Figures = {"stakeholders": size, "units": len(found), **means._asdict(), "sum": means.total}
+        total = fmean(float(np.var(scores, ddof=1)) for _, _, scores in found)
+        yield {**figures, "variance": total, "exchangeable": fmean(exchangeable)}
+
+
+def _terms_table(terms: Sequence[Figures]) -> ReportTable:
+    columns = {"Theorem 1: n": "size", "I estimation": "estimation", "II weights": "aggregation"}
+    columns |= {"III shared": "shared", "cross": "cross", "sum": "sum", "Var[score]": "variance"}
+    rows = [{**one, "size": str(one["stakeholders"])} for one in terms]
+    digits = variance_digits((one["variance"] for one in terms), 4)
+    return ReportTable.of({**columns, "II by Prop. 1": "exchangeable"}, rows, digits=digits)
+
+
+def _flips(unit: SeedUnit, cut: float) -> Iterator[Figures]:
+    """Yield the share of a response's variants on the other side of the cut than their mean, and what makes it stable.
+
+    With normal noise, the mean of K variants is on one side with probability Φ(√K |mean - cut| / σ).
+    """
+    scores = np.array([row.score for row in unit.variants])
+    if len(scores) < 2:
+        return
+    mean = float(scores.mean())
+    share = float(np.mean((scores >= cut) != (mean >= cut)))
+    gap = abs(mean - cut)
+    variants = max(1, math.ceil(needed_snr(_STABLE) * float(np.var(scores)) / gap**2)) if gap else None
+    yield {"seed": unit.rows[0].seed, "mean": mean, "flips": share, "variants": variants}
+
+
+def _signal_notes(presentations: Presentations, groups: Sequence[GroupSignal]) -> Iterator[str]:
+    yield from omission_notes(presentations.left_out)
+    pooled = sum(not group.has_own_noise for group in groups)
+    if pooled:
+        yield f"groups without variants, which take the mean noise of the others: {pooled}"
+    if any(group.snr == 0.0 for group in groups):
+        yield "SNR 0: the rewards differ by no more than wording explains; no number of variants is known to mend it"
+    yield "averaging repeats of one wording does not reduce σ²_ξ; noise that all wordings share is not seen here"
