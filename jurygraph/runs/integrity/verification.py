@@ -177,7 +177,6 @@ def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | s
 
 
 def _check_rewards(run: Run) -> None:
-    """Recompute every reward and require that it is the same to the last bit."""
     groups = _check_statistics(run, read_groups(run)) if run.base is None else read_groups(run)
     combiners = run.load_combiners()
     for trace, reward in recompute_rewards(run, groups, lambda group: run.decision(group.decision), combiners):
