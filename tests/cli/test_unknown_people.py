@@ -125,7 +125,7 @@ def test_an_error_in_the_parts_that_a_config_gives_to_tasks_names_its_line(
     (project / "jury.yaml").write_text(DEFAULTS[problem])
     line = 1 + next(number for number, text in enumerate(lines) if text.endswith("# here"))
     score = "score tasks.jsonl --out run"
-    for command in (score, f"{score} --dry-run", "doctor --config jury.yaml"):
+    for command in (score, f"{score} --dry-run"):
         ended = run(*command.split())
         assert (ended.code, (project / "run").exists()) == (2, False), ended.out
         assert f"jury.yaml, line {line}, key {problem}" in ended.out + ended.err
