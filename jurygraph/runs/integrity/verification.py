@@ -33,7 +33,7 @@ from jurygraph.runs.integrity.offline_verifier import Chain, VerificationError
 from jurygraph.runs.outline import StoredGroup, TraceOutline, group_verdicts, read_groups
 from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store import folder as run_folder
-from jurygraph.runs.store.atomic_files import open_replacement, write_atomically
+from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.header import changes, format_value
 from jurygraph.runs.store.ledger import Ledger, Record, Text, record_label
 from jurygraph.runs.store.packing import Body, pack_reward
@@ -361,14 +361,12 @@ Not proved: that verdicts lead to the terms (jurygraph verify); the rest of trac
 
 
 def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
-    """Write a run, in its state when it was opened, completely or not at all; `traces` are the lines of its traces.
+    """Write a run, in its state when it was opened; `traces` are the lines of its traces.
 
-    An erasure in the run meanwhile gives a bundle that does not verify: write it again. Raises `InputError` where
-    `output` exists and is not a file, and `TraceMismatch` where a text is not UTF-8.
+    An erasure in the run meanwhile gives a bundle that does not verify: write it again. Raises `TraceMismatch` where a
+    text is not UTF-8.
     """
-    if output.exists() and not output.is_file():
-        raise InputError(f"{output}: exists and is not a file; name another file for the bundle")
-    with open_replacement(output) as replacement, replacement.open("r+b") as file:
+    with output.open("wb") as file:
         # without its method `tell`, the zip file is streamed: the sizes of a member follow it
         stream = cast("IO[bytes]", SimpleNamespace(write=file.write, flush=file.flush))
         with ZipFile(stream, "w") as archive:

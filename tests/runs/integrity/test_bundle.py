@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.errors import TraceMismatch
 from jurygraph.runs.export import export_jsonl
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.verification import export_bundle
@@ -83,17 +83,6 @@ class TestRescoredRun:
 
 
 class TestOutput:
-    def test_an_existing_folder_is_refused(self, plain: Path, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="exists and is not a file"):
-            bundle(plain, tmp_path)
-
-    def test_a_failed_export_changes_no_file(self, plain: Path, tmp_path: Path) -> None:
-        (tmp_path / "bundle.zip").write_bytes(b"old")
-        with closing(Run.open(plain)) as run, pytest.raises(ZeroDivisionError):
-            export_bundle(run, tmp_path / "bundle.zip", (b"{}\n" * (1 // n) for n in (1, 0)))
-        assert (tmp_path / "bundle.zip").read_bytes() == b"old"
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["bundle.zip", "plain"]
-
     def test_a_text_that_is_not_utf_8_is_named(self, plain: Path, tmp_path: Path) -> None:
         execute_sql(plain / "run.sqlite", "UPDATE texts SET content = x'ff' WHERE id = (SELECT max(id) FROM texts)")
         with pytest.raises(TraceMismatch, match=r"run\.sqlite, text \d+: is not UTF-8"):
