@@ -43,6 +43,9 @@ ROOMS: dict[str, Room] = {
                 "gates",
                 "score_graph",
                 "execution",
+                "calls_of_a_batch",
+                "together",
+                "tracing",
             )
         ),
     ),
