@@ -177,5 +177,5 @@ def test_hard_gating(settings: dict[str, object], message: str) -> None:
 
 
 def test_a_repeated_id_is_named() -> None:
-    with pytest.raises(GraphError, match="^criterion quotes is there twice$"):
+    with pytest.raises(GraphError, match=r"^criterion quotes is there twice$"):
         gear.edges([*IDS, "quotes"], [])
