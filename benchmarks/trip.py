@@ -12,8 +12,7 @@ from time import process_time
 
 from benchmarks.figure import Figure, at_most, best_of
 from jurygraph import Group, Jury
-from jurygraph.agents.facts.spec import TableSpec
-from jurygraph.agents.facts.tables import RowTable
+from jurygraph.agents.facts.tables import RowTable, TableSpec
 from jurygraph.sources import read_tasks
 
 TRIP = Path(__file__).parent.parent / "examples" / "group_trip"

@@ -9,7 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from itertools import islice
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -45,34 +44,6 @@ async def gather_in_order(
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
-
-
-async def gather_as_finished(
-    asyncio_tasks: "Iterable[asyncio.Task[T]]", max_concurrent: int
-) -> AsyncGenerator[T, None]:
-    """Yield the results of asyncio tasks as they finish; the iterable starts a task when its next item is taken.
-
-    At most `max_concurrent` tasks run at once. Of tasks that are done at the same time, the one that started first
-    comes first. The error of a task is raised in the place of its result. Tasks that still run then, or when the
-    generator is closed, are cancelled.
-    """
-    unstarted = iter(asyncio_tasks)
-    running: dict[asyncio.Task[T], None] = {}  # in the order of their start
-    try:
-        while True:
-            for task in islice(unstarted, max_concurrent - len(running)):
-                running[task] = None
-                await asyncio.sleep(0)  # the task begins before the next one is prepared
-            if not running:
-                return
-            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for task in [task for task in running if task.done()]:
-                del running[task]
-                yield task.result()
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
 
 
 async def each_answered(awaitables: Iterable[Awaitable[T]]) -> list[T]:

@@ -9,6 +9,7 @@ from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from functools import partial
 from inspect import iscoroutinefunction
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -18,12 +19,11 @@ from pydantic_core import PydanticSerializationError
 from jurygraph.agents.graph_annotator import load_domain
 from jurygraph.agents.registry import check_judges, load_combiners, load_derivers, load_evaluators
 from jurygraph.agents.roles import Deriver, Evaluator
-from jurygraph.concurrency import LoopThread, gather_as_finished, gather_in_order
+from jurygraph.concurrency import LoopThread, gather_in_order
 from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed
 from jurygraph.errors import InputError, TimeLimitExceeded
-from jurygraph.graphs.execution import run_isolated_sync, start_isolated
 from jurygraph.graphs.prepare_graph import plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import score_groups
@@ -37,14 +37,16 @@ from jurygraph.graphs.state import (
     may_take_long,
     plan_group,
     read_groups,
+    run_isolated_sync,
     split_into_batches,
+    start_isolated,
 )
-from jurygraph.messages import require_type
 from jurygraph.models.gateway import NO_GATEWAYS, Gateways
 from jurygraph.safety.redaction import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Response, Task, Trace, digest_of
-from jurygraph.schema.config import permitted_purpose
+from jurygraph.schema.frozen_model import require_type
 from jurygraph.schema.task import ProfilesLine
+from jurygraph.schema.trace import permitted_purpose
 from jurygraph.sources import parse_config, read_config
 from jurygraph.sources.user_modules import allow_modules_in_folder
 
@@ -124,6 +126,8 @@ class Jury(Displayed):
         check_recipe(config, records)
         self.gateways = _choose_gateways(gateway, config, max_cost, max_calls)
         self.gateway = self.gateways.default
+        concurrency = (config.calls_of(name).concurrency for name in self.gateways)
+        self._concurrent_calls = max(concurrency, default=MAX_CONCURRENT_GROUPS)
         judges = tuple(one.backend.model for one in self.gateways.values())
         self.purpose = permitted_purpose(config.purpose, judges)
         secrets = self.gateways.secrets
@@ -355,10 +359,6 @@ class Jury(Displayed):
         return max(MAX_CONCURRENT_GROUPS, self._concurrent_calls)
 
     @property
-    def _concurrent_calls(self) -> int:
-        return max((self.config.calls_of(name).concurrency for name in self.gateways), default=MAX_CONCURRENT_GROUPS)
-
-    @property
     def _batch_size(self) -> int:
         """The number of responses of a batch, which has whole groups."""
         return min(self._largest_batch, self._concurrent_calls)
@@ -558,3 +558,31 @@ def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
         if question.evaluator in context.evaluators:
             evaluator = context.evaluators[question.evaluator]
             call_within_limit(evaluator, evaluator.check, question)
+
+
+async def gather_as_finished(
+    asyncio_tasks: "Iterable[asyncio.Task[T]]", max_concurrent: int
+) -> AsyncGenerator[T, None]:
+    """Yield the results of asyncio tasks as they finish; the iterable starts a task when its next item is taken.
+
+    At most `max_concurrent` tasks run at once. Of tasks that are done at the same time, the one that started first
+    comes first. The error of a task is raised in the place of its result. Tasks that still run then, or when the
+    generator is closed, are cancelled.
+    """
+    unstarted = iter(asyncio_tasks)
+    running: dict[asyncio.Task[T], None] = {}  # in the order of their start
+    try:
+        while True:
+            for task in islice(unstarted, max_concurrent - len(running)):
+                running[task] = None
+                await asyncio.sleep(0)  # the task begins before the next one is prepared
+            if not running:
+                return
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in [task for task in running if task.done()]:
+                del running[task]
+                yield task.result()
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)

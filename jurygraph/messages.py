@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,8 +11,6 @@ from dataclasses import dataclass
 from itertools import islice
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
-
-from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -122,12 +121,6 @@ def name_type(value: Any) -> str:
     """Return the name of the type of a Python value, with an article: "a dict", "an int"."""
     name = shorten(type(value).__name__)
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
-
-
-def require_type(argument: str, value: Any, kinds: Any, hint: str) -> None:
-    """Raise InputError with the name of an argument that is not of one of these kinds."""
-    if not isinstance(value, kinds) or isinstance(value, bool):
-        raise InputError(f"{argument}: is {name_type(value)}; {hint}")
 
 
 _MOST_NAMES = 5
@@ -306,3 +299,16 @@ def _models_at(annotation: Any, path: Path) -> list[type[BaseModel]]:
     if origin in (tuple, dict) and path:
         return _models_at(parts[origin is dict], path[1:])
     return _models_at(parts[0], path) if hasattr(annotation, "__metadata__") else []
+
+
+UNSEEN = "\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f"
+"""A regex class of characters that affect a terminal or a line reader but are invisible to a person."""
+
+_HIDDEN = re.compile(f"[\x00-\x1f{UNSEEN}]")
+
+
+def escape_hidden(line: str) -> str:
+    """Return a line with control and invisible characters as escapes, so that it cannot control a terminal."""
+    if line.isascii() and line.isprintable():  # fast path: true of nearly every id and number
+        return line
+    return _HIDDEN.sub(lambda match: json.dumps(match[0])[1:-1], line)

@@ -15,9 +15,10 @@ from typing import Any
 
 from jurygraph.display import Displayed, format_value
 from jurygraph.errors import InputError, ModelError
-from jurygraph.messages import name_type, require_type
+from jurygraph.messages import name_type
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.request import Reply, Request
+from jurygraph.schema.frozen_model import require_type
 
 Answer = bool | float | str | Mapping[str, Any] | Sequence[bool] | Callable[[str], Any]
 """A scripted answer to one item; see `ScriptedJudge`."""

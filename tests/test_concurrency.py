@@ -6,7 +6,8 @@ from contextlib import aclosing
 
 import pytest
 
-from jurygraph.concurrency import gather_as_finished, gather_in_order
+from jurygraph.concurrency import gather_in_order
+from jurygraph.jury import gather_as_finished
 
 
 class Work:

@@ -258,7 +258,6 @@ WRONG: list[tuple[Any, str]] = [
     (lambda made: _scored(made).explain("p"), "plan: is a str; give jury.prepare("),
     (lambda made: _scored(made).explain(group=1), "group: is an int; give all traces of jury.score("),
     (lambda made: _scored(made).explain(group=["t"]), "group[0]: is a str; give all traces of jury.score("),
-    (lambda made: _scored(made).explain(config={}), "config: is a dict; give jury.config"),
     (lambda made: jg.Run.open(None), "folder: is a NoneType; give the folder of a run"),  # type: ignore[arg-type]
     (lambda made: jg.Run.open(b"run"), "folder: is a bytes; give the folder of a run"),  # type: ignore[arg-type]
     (lambda made: jg.read_prompt(3), "file: is an int; give the path of a prompt"),  # type: ignore[arg-type]

@@ -85,7 +85,7 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
         "Product.combine": {"reduce"},
         "Nash._welfare": {"reduce"},
     },
-    "agents/data_synthesizer/contrast.py": {},
+    "agents/data_synthesizer.py": {},
     "judges/panel.py": {"Panel.combine": {"mean"}, "ConsensusOfJudges.combine": {"mean"}},
     "judges/combiners.py": {},
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import jurygraph as jg
-from jurygraph.agents.ask import ask_model, failed_verdict
+from jurygraph.agents.roles import ask_model, failed_verdict
 from jurygraph.models.request import Token
 from jurygraph.schema import FrozenModel
 

@@ -18,7 +18,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
-from jurygraph.safety.text_folding import remove_invisible
+from jurygraph.safety.gates import remove_invisible
 from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict
 from jurygraph.schema.frozen_model import Number, ParamsModel
 from jurygraph.schema.task import query_text

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 from pydantic import AfterValidator, Field, JsonValue, StringConstraints, create_model, model_validator
 
 from jurygraph.agents import notation
-from jurygraph.agents.ask import ask_model, shared_prompt_variables
-from jurygraph.agents.facts.values import parse_number
-from jurygraph.agents.roles import Deriver, DeriverInput
+from jurygraph.agents.facts.tables import parse_number
+from jurygraph.agents.roles import Deriver, DeriverInput, ask_model, shared_prompt_variables
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import Passage, SearchableText, search_off_loop
 from jurygraph.schema import Evidence, Failure, FrozenModel, Material

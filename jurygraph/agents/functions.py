@@ -15,7 +15,7 @@ from typing import Any, overload
 
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import name_type, require_type
+from jurygraph.messages import name_type
 from jurygraph.schema import (
     Audience,
     Branch,
@@ -27,7 +27,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.frozen_model import FrozenModel, Id, PositiveInt
+from jurygraph.schema.frozen_model import FrozenModel, Id, PositiveInt, require_type
 from jurygraph.schema.plan import SUBMITTED, Pairs
 
 _ARGUMENTS = {"response": ("task", "response"), "pair": ("task", "first", "second"), "group": ("task", "responses")}

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, create_model
 
-from jurygraph.agents.ask import ask_model
+from jurygraph.agents.roles import ask_model
 from jurygraph.aggregation import gear
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError, ModelError

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeVar
 
 from pydantic import Field
 
-from jurygraph.agents.ask import ask_model
-from jurygraph.agents.checks.tensions import find_tensions as shown_by_checks
+from jurygraph.agents.checks.spec import find_tensions as shown_by_checks
+from jurygraph.agents.roles import ask_model
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import InputError, ModelError, PlanError
 from jurygraph.messages import shorten

@@ -25,16 +25,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import Field, create_model, model_validator
 
-from jurygraph.agents.ask import (
-    Reason,
-    SingleCallEvaluator,
-    ask_model,
-    describe_missing_quotes,
-    explain_rejected_quote,
-    failed_verdict,
-    mark_unsupported,
-    shared_prompt_variables,
-)
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import (
     answer_line_start,
@@ -44,7 +34,18 @@ from jurygraph.agents.maths.answer import (
     sentence_ends,
     step_markers,
 )
-from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
+from jurygraph.agents.roles import (
+    CodeEvaluator,
+    EvaluatorInput,
+    Reason,
+    SingleCallEvaluator,
+    ask_model,
+    describe_missing_quotes,
+    explain_rejected_quote,
+    failed_verdict,
+    mark_unsupported,
+    shared_prompt_variables,
+)
 from jurygraph.messages import shorten
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import read_text

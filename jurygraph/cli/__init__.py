@@ -17,7 +17,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code; Ctrl-C ends it with code 130, also while modules are imported."""
     interrupt = _Interrupt()
     if argv is None:
-        gc.set_threshold(20_000)  # searching for cycles takes a sixth of a command's start, and modules make few
+        # Searching for cycles takes a sixth of a command's start, and each search through all modules a quarter second.
+        gc.set_threshold(100_000, 50, 100)
         atexit.register(gc.freeze)  # a last search through all modules would find only what ends with the process
     if argv is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)

@@ -6,15 +6,16 @@ from typing import Any
 
 from jurygraph.agents.registry import load_combiner
 from jurygraph.decision.combiners import Combiner, Combiners
-from jurygraph.display import Displayed, format_value, html_table
+from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.explanation import points
 from jurygraph.explanation.points import PointsLine
 from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.explanation.what_if import Change, find_changes
-from jurygraph.messages import require_type
-from jurygraph.safety.text_folding import escape_hidden
-from jurygraph.schema import ComponentSpec, Config, Decision, Plan, Question, Trace
+from jurygraph.explanation.what_if import to_sentences as changes_to_sentences
+from jurygraph.messages import escape_hidden
+from jurygraph.schema import ComponentSpec, Decision, Plan, Question, Trace
+from jurygraph.schema.frozen_model import require_type
 
 
 class Explanation(Displayed):
@@ -41,13 +42,11 @@ class Explanation(Displayed):
         questions: Sequence[Question],
         group: Callable[[], Sequence[Trace]] = tuple,
         combiners: Callable[[], Combiners] | None = None,
-        config: Config | None = None,
     ) -> None:
         self.trace = trace
         self.explained = ExplainedTrace(trace, decision)
         self._questions = questions
         self._group = group
-        self._config = config
         self._combiners = combiners or partial(_find_combiners, decision.specs)
 
     @cached_property
@@ -57,7 +56,7 @@ class Explanation(Displayed):
         The points are those before gates, scale and clip.
         """
         counted = (one for one in self.explained.terms if one.term.contribution is not None and one.term.weight)
-        return tuple(sorted((points.term_line(one, self._kappa(one.term.name)) for one in counted), key=points.by_cost))
+        return tuple(sorted(map(points.term_line, counted), key=points.by_cost))
 
     def what_if(self) -> list[Change]:
         """Return all single changes of a verdict or gate with the reward they lead to, those that gain most first.
@@ -73,9 +72,8 @@ class Explanation(Displayed):
 
     def sentences(self, what_if: bool = False) -> list[str]:
         """Return the explanation as sentences, or the changes that would raise the reward."""
-        if what_if:
-            return [points.reward_sentence(self.trace), *points.what_if_sentences(self.trace, self._changes)]
-        return [points.reward_sentence(self.trace), *points.to_sentences(self.explained, self.lines)]
+        found = list(points.to_sentences(self.explained, self.lines))
+        return [found[0], *changes_to_sentences(self._changes)] if what_if else found
 
     def to_dict(self, what_if: bool = False) -> dict[str, Any]:
         """Return the explanation as a JSON value: lines, gates and sentences, and on request all changes."""
@@ -97,24 +95,6 @@ class Explanation(Displayed):
         reward = self.trace.reward
         return [("response", self.trace.response_id), ("reward", reward.value), ("terms", len(reward.terms))]
 
-    def _repr_html_(self) -> str:
-        reward = self.trace.reward
-        caption = f"Response {self.trace.response_id}: reward {format_value(reward.value)} ({reward.status})"
-        rows: list[Sequence[Any]] = [
-            (line.component, line.points, line.lost, "; ".join(filter(None, (line.note, line.reason))))
-            for line in self.lines
-        ]
-        rows += [(one.name, None, None, "not applicable") for one in reward.terms if one.value is None]
-        return html_table(caption, ("component", "points", "lost", "reason"), rows)
-
-    def _kappa(self, component: str) -> Any:
-        """Return the κ of a rubric; None without the config, since a plan only has the λ."""
-        if self._config is None:
-            return None
-        if component in self._config.components:
-            return self._config.components[component].params.get("kappa", 1.0)
-        return self._config.rubric.kappa
-
 
 def _find_combiners(specs: Sequence[ComponentSpec]) -> Combiners:
     """Return the combiners of specs, or else those of their names. Raises InputError if there is none."""
@@ -132,16 +112,13 @@ def _find_combiners(specs: Sequence[ComponentSpec]) -> Combiners:
 _GROUP_HINT = "give all traces of jury.score(task, responses)"
 
 
-def explain(
-    trace: Trace, plan: Plan | None = None, *, group: Sequence[Trace] = (), config: Config | None = None
-) -> Explanation:
+def explain(trace: Trace, plan: Plan | None = None, *, group: Sequence[Trace] = ()) -> Explanation:
     """Return the explanation of a trace; `trace.explain()` is the same, and `Run.explain` is for stored runs.
 
     Args:
         trace: a trace from `Jury.score`, or any other together with its plan.
         plan: the plan of its task, by default `trace.plan`.
         group: the traces of all responses to the task, which `what_if` needs if responses are compared.
-        config: if given, the explanation shows the κ of rubrics.
 
     Raises:
         InputError: the trace has no plan and none is given, or another one than that of the trace is given; a trace in
@@ -150,7 +127,6 @@ def explain(
     require_type("trace", trace, Trace, "give one of jury.score(task, responses)")
     require_type("plan", plan, Plan | None, "give jury.prepare(task), or none")
     require_type("group", group, Sequence, _GROUP_HINT)
-    require_type("config", config, Config | None, "give jury.config, or none")
     for place, member in enumerate(group):
         require_type(f"group[{place}]", member, Trace, _GROUP_HINT)
         if member.group != trace.group:
@@ -162,4 +138,4 @@ def explain(
         raise InputError(f"{problem}; give `plan=jury.prepare(task)`, or use `run.explain({name})` for a stored run")
     if plan.digest != trace.plan_digest:
         raise InputError(f"the trace of response {name} has another plan than the one given; give the plan of its task")
-    return Explanation(trace, plan.decision, plan.survey.questions, partial(tuple, group), config=config)
+    return Explanation(trace, plan.decision, plan.survey.questions, partial(tuple, group))

@@ -4,37 +4,27 @@ A penalty is best at 0. `to_sentences` is the view of `jurygraph explain`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import fsum, isclose
+from collections.abc import Iterator, Mapping, Sequence
+from math import isclose
 from typing import NamedTuple
 
-from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict
-from jurygraph.explanation.what_if import Change
+from jurygraph.explanation.terms import UNSUPPORTED, ExplainedTerm, ExplainedTrace, ExplainedVerdict
 from jurygraph.messages import format_factor, format_plain, join_names, shorten
-from jurygraph.schema import FrozenModel, GateResult, PrecisionShaping, RewardGate, Trace
+from jurygraph.schema import FrozenModel, GateResult, Trace
 from jurygraph.schema.frozen_model import Number
-from jurygraph.schema.verdict import Unsupported
 
 _LEAST = 0.5e-4
 """Points below this are printed as 0."""
 _MAX_REASON = 300
 _MAX_QUOTE = 120
 _MOST_REASONS = 3
-_MOST_CHANGES = 10
-UNSUPPORTED: Mapping[Unsupported | None, str] = {
-    "worst-case": "the worst case counts, because no quotation from the response supports it",
-    "tie": "it counts as a tie, because no quotation from a response supports it",
-    "stands": "it stands, although no quotation from the response supports it",
-}
-"""How an unsupported verdict counts."""
 
 
 class PointsLine(FrozenModel):
     """A summand of a reward or of a component: points = weight × value, once for each of `names`.
 
     `lost` are the points up to the best value: 1, or 0 for a penalty, whose signed weight is negative, or the value
-    itself if it is better than that. `answer` is the judge's own: a value on its scale, or "met" or "not met" where the
-    value is its P(met).
+    itself if it is better than that. `answer` is the judge's own value on its scale.
     `note` says how the value was computed, and `reason` why it is not the best.
     """
 
@@ -50,26 +40,19 @@ class PointsLine(FrozenModel):
     parts: tuple["PointsLine", ...] = ()
 
     @property
-    def is_penalty(self) -> bool:
-        """Return True if a higher value means less reward."""
-        return self.weight < 0
-
-    @property
     def has_loss(self) -> bool:
         """Return True if the points that were lost are printed as more than 0."""
         return self.lost >= _LEAST
 
     def __str__(self) -> str:
         """Describe the line so that its points follow from the numbers in it."""
-        points = f"Lost {format_plain(self.lost)}"
-        if not self.has_loss and (self.points > 0 or not self.is_penalty):
-            points = f"Gained {format_plain(self.points)}"
-        names = f"{'penalty ' if self.is_penalty else ''}{join_names(self.names)}"
+        is_penalty = self.weight < 0
+        is_gain = not self.has_loss and (self.points > 0 or not is_penalty)
+        points = f"Gained {format_plain(self.points)}" if is_gain else f"Lost {format_plain(self.lost)}"
+        names = f"{'penalty ' if is_penalty else ''}{join_names(self.names)}"
         value = format_plain(self.value)
-        shown = f"{value}{'' if self.is_penalty or self.value > 1 else ' of 1'}"
-        if self.answer in ("met", "not met"):
-            shown = f"{self.answer}, P(met) {shown}"
-        elif self.answer:
+        shown = f"{value}{'' if is_penalty or self.value > 1 else ' of 1'}"
+        if self.answer:
             shown = f"{self.answer} ({value})"
         times = f" × {len(self.names)}" if len(self.names) > 1 else ""
         return (
@@ -87,42 +70,19 @@ class _Part(NamedTuple):
     verdicts: Sequence[ExplainedVerdict]
     note: str = ""
 
-    @property
-    def answer(self) -> str:
-        """Return the judge's own answer if the part has the value of its only verdict."""
-        one = self.verdicts[0] if len(self.verdicts) == 1 else None
-        if one is None or one.effect == "discarded" or self.value != one.score:
-            return ""
-        is_probability = str(one.verdict.native).startswith("P(met)")
-        return ("met" if one.verdict.met else "not met") if is_probability else one.native or ""
 
-
-def term_line(one: ExplainedTerm, kappa: float | None) -> PointsLine:
-    """Return the line of a term that counts, with those of its parts; `kappa` is the κ of a rubric, if known."""
+def term_line(one: ExplainedTerm) -> PointsLine:
+    """Return the line of a term that counts, with those of its parts."""
     term = one.term
     parts = _split(one)
-    gained = term.contribution or 0.0
-    lost = max(term.weight, 0.0, gained) - gained
-    has_loss = lost >= _LEAST
     only = parts[0] if len(parts) == 1 else None
-    verdicts = one.verdicts if only is None else only.verdicts
-    rule = one.combiner.describe_rule(one.params) if one.combiner.counts_criteria else ""
-    notes = ["" if one.is_judged else "not judged"]
+    notes = [] if one.is_judged else ["not judged"]
     notes += [only.note] if only else [] if parts else _rule_notes(one)
-    notes += [f"κ {format_plain(kappa)}, {rule}" if rule and kappa is not None else rule]
-    is_explained = has_loss and one.is_judged and (only or not parts)
-    return PointsLine(
-        component=term.name,
-        names=(term.name,),
-        points=gained,
-        lost=lost,
-        value=term.value or 0.0,
-        weight=term.weight * (only.share if only else 1.0),
-        answer=only.answer if only else "",
-        note="; ".join(filter(None, notes)),
-        reason=describe_losses(verdicts) if is_explained else "",
-        parts=() if only else _part_lines(one, parts),
-    )
+    notes += [one.combiner.describe_rule(one.params)] if one.combiner.counts_criteria else []
+    verdicts = only.verdicts if only else () if parts else one.verdicts
+    whole = _Part(term.name, term.value or 0.0, 1.0, verdicts if one.is_judged else (), "; ".join(filter(None, notes)))
+    line = _line(one, whole, (term.name,))
+    return line if only else line.model_copy(update={"parts": _part_lines(one, parts)})
 
 
 def by_cost(line: PointsLine) -> tuple[float, float, Sequence[str]]:
@@ -130,44 +90,50 @@ def by_cost(line: PointsLine) -> tuple[float, float, Sequence[str]]:
     return -round(line.lost, 4), -round(line.points, 4), line.names
 
 
+def _line(one: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> PointsLine:
+    weight = one.term.weight * part.share
+    points = weight * part.value
+    lost = max(weight, 0.0, points) - points
+    # Without a loss nothing is explained, so that lossless parts are alike, whatever their scales are.
+    is_explained = lost >= _LEAST or any(verdict.effect in ("unjudged", "discarded") for verdict in part.verdicts)
+    return PointsLine(
+        component=one.term.name,
+        names=names,
+        points=points,
+        lost=lost,
+        value=part.value,
+        weight=weight,
+        answer=_answer(part) if is_explained else "",
+        note=part.note,
+        reason=describe_losses(part.verdicts) if is_explained else "",
+    )
+
+
+def _answer(part: _Part) -> str:
+    """Return the judge's own answer if the part has the value of its only verdict."""
+    one = part.verdicts[0] if len(part.verdicts) == 1 else None
+    return one.native or "" if one and one.effect != "discarded" and part.value == one.score else ""
+
+
 def _part_lines(one: ExplainedTerm, parts: Sequence[_Part]) -> tuple[PointsLine, ...]:
     """Return a line for each part of a component; parts that are alike in everything but their names share one."""
-    groups: dict[PointsLine, list[PointsLine]] = {}
-    for part, name in zip(parts, _part_names(parts), strict=True):
-        weight = one.term.weight * part.share
-        gained = weight * part.value
-        line = PointsLine(
-            component=one.term.name,
-            names=(name,),
-            points=gained,
-            lost=max(weight, 0.0) - gained,
-            value=part.value,
-            weight=weight,
-            answer=part.answer,
-            note=part.note,
-            reason=describe_losses(part.verdicts),
-        )
-        if line.lost < 1e-9 and all(one.effect not in ("unjudged", "discarded") for one in part.verdicts):
-            line = line.model_copy(update={"answer": "", "note": "", "reason": ""})  # alike, whatever their scales are
-        groups.setdefault(line.model_copy(update={"names": ()}), []).append(line)
-    return tuple(sorted((_merge(lines) for lines in groups.values()), key=by_cost))
-
-
-def _merge(lines: Sequence[PointsLine]) -> PointsLine:
-    names = tuple(sorted(line.names[0] for line in lines))
-    sums = {"points": fsum(line.points for line in lines), "lost": fsum(line.lost for line in lines)}
-    return lines[0].model_copy(update={"names": names, **sums})
-
-
-def _part_names(parts: Sequence[_Part]) -> list[str]:
-    """Return the label of each part's only question, with its evaluator if another has the same; or of its input."""
-    labels = [{one.label for one in part.verdicts} for part in parts]
+    labels = [{verdict.label for verdict in part.verdicts} for part in parts]
     names = [part.name if len(found) != 1 else min(found) for part, found in zip(parts, labels, strict=True)]
     counts = Counter(names)
-    return [
-        name if counts[name] == 1 else f"{name} ({part.verdicts[0].verdict.evaluator})"
-        for name, part in zip(names, parts, strict=True)
+    groups: dict[PointsLine, list[str]] = {}
+    for part, name in zip(parts, names, strict=True):
+        groups.setdefault(_line(one, part, ()), []).append(name if counts[name] == 1 else part.name)
+    lines = [
+        line.model_copy(
+            update={
+                "names": tuple(sorted(found)),
+                "points": line.points * len(found),
+                "lost": line.lost * len(found),
+            }
+        )
+        for line, found in groups.items()
     ]
+    return tuple(sorted(lines, key=by_cost))
 
 
 def _split(one: ExplainedTerm) -> list[_Part]:
@@ -217,17 +183,12 @@ def _describe_reduction(one: ExplainedTerm, name: str, own: float, value: float)
             state = "not judged" if names[parent] in one.unjudged else state
             shown.append(f"{names[parent]} {state}{'' if retention is None else f', λ {format_plain(retention)}'}")
     if shown:
+        factor = format_plain(value / own if own else 1.0)
         judged = one.verdicts_of(name)
         native = f" ({judged[0].native})" if len(judged) == 1 and judged[0].native else ""
-        factor = format_plain(value / own if own else 1.0)
         return f"{format_plain(value)} = {format_plain(own)}{native} × {factor}, by {'; '.join(shown)}"
-    cap = one.params.get("cap")
-    if not cap or value > own:
-        return ""
-    questions = [one.inputs[name].questions[place] for place in one.params.get("hard", {}).get(name, ())]
-    hard = [each for each in one.verdicts_of(name) if each.verdict.question in questions and each.score is not None]
-    scores = ", ".join(f"{each.verdict.subject} {format_plain(each.score)}" for each in hard)
-    return f"at most {format_plain(cap)} × {format_plain(value / cap)}, the mean of its hard constraints: {scores}"
+    is_capped = one.params.get("cap") and value < own
+    return f"{format_plain(own)}, capped by its hard constraints" if is_capped else ""
 
 
 def _rule_notes(one: ExplainedTerm) -> Iterator[str]:
@@ -235,25 +196,24 @@ def _rule_notes(one: ExplainedTerm) -> Iterator[str]:
     if not one.parts:
         return
     combiner = one.combiner
-    weights = {name: one.diagnostics.get(f"weight of {name}") for name in one.parts}
-    if combiner.aggregates_utilities and not combiner.is_product and one.spec is not None:
-        own = {name: one.spec.inputs[name].input_weight for name in one.parts}
-        weights = {name: weight / sum(own.values()) for name, weight in own.items()}
+    is_weighted = combiner.aggregates_utilities and not combiner.is_product
+    total = sum(one.inputs[name].input_weight for name in one.parts) if is_weighted else 1.0
     shown = []
     for name, value in one.parts.items():
-        remarks = [] if weights[name] is None else [f"weight {format_plain(weights[name])}"]
+        weight = one.inputs[name].input_weight / total if is_weighted else one.diagnostics.get(f"weight of {name}")
+        remarks = [] if weight is None else [f"weight {format_plain(weight)}"]
         remarks += ["not judged"] if one.is_unjudged_part(name) else []
         shown.append(f"{name} {format_plain(value)}" + (f" ({', '.join(remarks)})" if remarks else ""))
     yield f"{' × ' if combiner.is_product else ', '}".join(shown)
     if one.inapplicable:
         yield f"{', '.join(one.inapplicable)} not applicable"
-    if combiner.aggregates_utilities and not combiner.is_product:
+    if is_weighted:
         yield combiner.describe_rule(one.params)
     if one.is_judged:
         yield from combiner.describe_value(one.params, one.diagnostics, one.is_filled_in)
 
 
-def describe_losses(verdicts: Iterable[ExplainedVerdict]) -> str:
+def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
     """Return why these verdicts are not at their best, each different reason once, with its count if there are more."""
     labels: dict[str, list[str]] = {}
     for one in verdicts:
@@ -276,19 +236,18 @@ def _describe_loss(one: ExplainedVerdict) -> str:
         return f"stopped by {one.verdict.gated_by}"
     if one.effect != "deduction":
         return ""
+    calibrated = f"{format_plain(one.score)}, calibrated to {format_plain(one.counted)}"
     reason = shorten(one.verdict.reason.rstrip(" ."), _MAX_REASON)
-    if one.counted != one.score:
-        calibrated = f"{format_plain(one.score)}, calibrated to {format_plain(one.counted)}"
-        reason = f"{calibrated}: {reason}" if reason else calibrated
-    true = [shorten(e.quote, _MAX_QUOTE) for e in one.verdict.evidence if e.verified or e.source != "response"]
-    new = [quote for quote in true[:3] if quote not in reason]
-    link = ", as in " if len(new) == len(true[:3]) else "; also: "  # a reason that quotes is about its own quotation
-    return link.join(filter(None, (reason, ", ".join(f"“{quote}”" for quote in new))))
+    quotes = [shorten(e.quote, _MAX_QUOTE) for e in one.verdict.evidence if e.verified or e.source != "response"]
+    new = ", ".join(f"“{quote}”" for quote in quotes[:3] if quote not in reason)
+    quoted = ", as in ".join(filter(None, (reason, new)))
+    return ": ".join(filter(None, (calibrated if one.counted != one.score else "", quoted)))
 
 
 def to_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iterator[str]:
     """Return sentences on a reward: its points in order of cost, missing verdicts, and the range they leave open."""
     reward = explained.trace.reward
+    yield _reward_sentence(explained.trace)
     yield from (f"Why: {note}." for note in reward.notes)
     yield from _point_sentences(explained, lines)
     yield from _adjustment_sentences(explained)
@@ -315,41 +274,14 @@ def to_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iter
         yield "All verdicts are present."
 
 
-def reward_sentence(trace: Trace) -> str:
-    """Return a sentence on the value of the reward."""
+def _reward_sentence(trace: Trace) -> str:
     reward = trace.reward
     subject = f"Response {trace.response_id}{f' by {trace.agent}' if trace.agent else ''} to task {trace.task_id}"
     if reward.value is not None:
         status = "" if reward.status == "ok" else ", a degraded reward"
         return f"{subject} gets {format_plain(reward.value)}{status}."
-    absent = [one.name for one in reward.terms if one.weight and one.value is not None]
-    absent = [name for name in absent if reward.components[name] is None]
-    part = "the judged part alone" + (f", without {join_names(absent)}," if absent else "")
-    partial = "" if reward.partial is None else f"; {part} would give {format_plain(reward.partial)}"
+    partial = "" if reward.partial is None else f"; the judged part alone would give {format_plain(reward.partial)}"
     return f"{subject} gets no reward: it failed{partial}."
-
-
-def what_if_sentences(trace: Trace, changes: Sequence[Change]) -> Iterator[str]:
-    """Return sentences on the changes that gain most, and the number of those that gain something."""
-    useful = [one for one in changes if one.matters]
-    groups: dict[tuple[str, str], list[str]] = {}  # changes to the same state with the same effect, as printed
-    for one in useful:
-        subject, _, state = one.condition.rpartition(" were ")
-        groups.setdefault((state, _describe_effect(one, trace.reward.value)), []).append(subject)
-    for (state, effect), subjects in list(groups.items())[:_MOST_CHANGES]:
-        yield f"If {'any one of ' * (len(subjects) > 1)}{join_names(subjects)} were {state}: {effect}."
-    if hidden := sum(map(len, list(groups.values())[_MOST_CHANGES:])):
-        yield f"... and {hidden} more (--json)."
-    yield f"{len(useful)} of {len(changes)} single changes would raise it."
-
-
-def _describe_effect(change: Change, now: float | None) -> str:
-    value = format_plain(change.value)
-    if change.value is None or now is None:
-        return value
-    # the difference of the printed numbers, unless these are equal
-    gain = round(change.value, 4) - round(now, 4) or change.value - now
-    return f"{value} (+{format_factor(gain)})"
 
 
 def _point_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iterator[str]:
@@ -377,9 +309,8 @@ def _adjustment_sentences(explained: ExplainedTrace) -> Iterator[str]:
     reward = explained.trace.reward
     decision = explained.decision
     terms = {one.term.name: one for one in explained.terms}
-    for gate, rule in zip(reward.gates, decision.gates, strict=True):
-        reason = describe_losses(terms[gate.component].verdicts) if gate.is_reached else ""
-        yield f"{_describe_gate(gate, rule, terms)}{f' ({reason})' if reason else ''}."
+    for gate in reward.gates:
+        yield _describe_gate(gate, terms)
     for change in reward.adjustments:
         before = format_plain(change.before)
         after = format_plain(change.after)
@@ -392,26 +323,17 @@ def _adjustment_sentences(explained: ExplainedTrace) -> Iterator[str]:
         yield "The weights were not fixed before the response was seen."
 
 
-def _describe_gate(gate: GateResult, rule: RewardGate, terms: Mapping[str, ExplainedTerm]) -> str:
+def _describe_gate(gate: GateResult, terms: Mapping[str, ExplainedTerm]) -> str:
     name = f"{gate.kind.capitalize()} gate: {gate.component}"
     if gate.value is None:
-        return f"{name} not applicable: no effect"
+        return f"{name} not applicable: no effect."
     shown = f"{name} {format_plain(gate.value)}{' at worst (verdicts are missing)' if gate.is_worst_case else ''}"
     threshold = format_factor(gate.threshold)
     if not gate.is_reached:
-        return f"{shown} {'≤' if gate.op == '>' else '≥'} {threshold}: no effect"
-    before = format_plain(gate.before)
-    after = format_plain(gate.after)
-    effect = f"reward {after} (before: {before})"
-    if gate.kind == "repetition":
-        effect = f"{before} × (1 - {format_plain(gate.value)}) = {after}"
-    if isinstance(rule, PrecisionShaping):
-        auxiliary = sum(terms[name].term.contribution or 0.0 for name in rule.auxiliary)
-        lost = (
-            f"(1 - {format_factor(rule.fraction)}) × {format_plain(auxiliary)} points of {join_names(rule.auxiliary)}"
-        )
-        effect = f"{before} - {lost} = {after}"
-    return f"{shown} {gate.op} {threshold} → {effect}"
+        return f"{shown} {'≤' if gate.op == '>' else '≥'} {threshold}: no effect."
+    reason = describe_losses(terms[gate.component].verdicts)
+    effect = f"reward {format_plain(gate.after)} (before: {format_plain(gate.before)})"
+    return f"{shown} {gate.op} {threshold} → {effect}{f' ({reason})' if reason else ''}."
 
 
 def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:

@@ -12,10 +12,17 @@ from jurygraph.decision.combiners import Combiner, Component, Matrices
 from jurygraph.decision.table import OK, Cells, Scenario, VerdictTable, calibrate, fill_columns, ok_outcome
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, ScoreCalibration, Term, Trace
 from jurygraph.schema.frozen_model import PlainParams
-from jurygraph.schema.verdict import RESPONSE_GATES
+from jurygraph.schema.verdict import RESPONSE_GATES, Unsupported
 
 Effect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]
 """Effect of a verdict; a `deduction` is a score below the best."""
+
+UNSUPPORTED: Mapping[Unsupported | None, str] = {
+    "worst-case": "the worst case counts, because no quotation from the response supports it",
+    "tie": "it counts as a tie, because no quotation from a response supports it",
+    "stands": "it stands, although no quotation from the response supports it",
+}
+"""How an unsupported verdict counts."""
 
 
 class UnknownCombiner(Combiner):

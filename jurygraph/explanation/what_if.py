@@ -8,12 +8,13 @@ from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import ROUNDING, compute_rewards, has_independent_rows
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.explanation.terms import ExplainedTrace, ExplainedVerdict
-from jurygraph.messages import format_plain
+from jurygraph.messages import format_factor, format_plain
 from jurygraph.schema import Decision, FrozenModel, Question, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.verdict import RESPONSE_GATES
 
+_MOST_CHANGES = 10
 _Key = tuple[str, ...]
 _Scores = Mapping[str, float]
 """Scores to try, by question."""
@@ -77,15 +78,39 @@ def find_changes(
     for key, verdicts in groups.items():
         tried = [(decide(explained.decision, key, scores), scores) for scores in _options(verdicts)]
         value, scores = max(tried, key=lambda one: (one[0] is not None, one[0] or 0.0))
-        changes.append(_verdict_change(key, verdicts, scores, labels[verdicts[0].label] == 1, value, now))
+        first = verdicts[0]
+        question = first.verdict.question
+        if first.verdict.gated_by in RESPONSE_GATES:
+            text = f"{key[1]} had not stopped it, and all {len(verdicts)} verdicts that it settled were at their best"
+            change = Change(kind="response gate", name=key[1], condition=text, value=value, gain=_gain(value, now))
+        else:
+            shown = first.verdict.responses
+            where = question if len(shown) != 1 or shown[0] == key[0] else f"{question} of {shown[0]}"  # of a variant
+            label = first.label if labels[first.label] == 1 else f"{first.label} ({where})"
+            text = f"{label} were {_describe_score(first, scores[question])}"
+            change = Change(
+                kind="verdict", name=first.label, question=question, condition=text, value=value, gain=_gain(value, now)
+            )
+        changes.append(change)
     for gate, result in zip(explained.decision.gates, trace.reward.gates, strict=True):
-        others = tuple(other for other in explained.decision.gates if other is not gate)
-        value = decide(explained.decision.model_copy(update={"gates": others}))
+        rest = tuple(other for other in explained.decision.gates if other is not gate)
+        value = decide(explained.decision.model_copy(update={"gates": rest}))
         limit = f"{'≤' if result.op == '>' else '≥'} {format_plain(result.threshold)}"
-        condition = f"the {gate.kind} gate were passed ({result.component} {limit})"
-        name = f"{gate.kind} gate"
-        changes.append(Change(kind="reward gate", name=name, condition=condition, value=value, gain=_gain(value, now)))
+        text = f"the {gate.kind} gate were passed ({result.component} {limit})"
+        gate_name = f"{gate.kind} gate"
+        changes.append(Change(kind="reward gate", name=gate_name, condition=text, value=value, gain=_gain(value, now)))
     return sorted(changes, key=lambda one: (-(one.gain or 0.0), -(one.value or 0.0), one.condition))
+
+
+def to_sentences(changes: Sequence[Change]) -> Iterator[str]:
+    """Return sentences on the changes that gain most, and the number of those that gain something."""
+    useful = [one for one in changes if one.matters]
+    for one in useful[:_MOST_CHANGES]:
+        gain = "" if one.gain is None else f" (+{format_factor(one.gain)})"
+        yield f"If {one.condition}: {format_plain(one.value)}{gain}."
+    if len(useful) > _MOST_CHANGES:
+        yield f"... and {len(useful) - _MOST_CHANGES} more (--json)."
+    yield f"{len(useful)} of {len(changes)} single changes would raise it."
 
 
 def _require_group(trace: Trace, group: Sequence[Trace], questions: Sequence[Question]) -> None:
@@ -120,28 +145,6 @@ def _revise(verdict: RecordedVerdict, scores: _Scores) -> RecordedVerdict:
     score = scores[verdict.question]
     unset = dict.fromkeys(("failure", "gated_by", "unsupported", "confidence"))
     return verdict.model_copy(update={"score": score, "met": score == 1.0, "status": "ok", **unset})
-
-
-def _verdict_change(
-    key: _Key,
-    verdicts: Sequence[ExplainedVerdict],
-    scores: _Scores,
-    is_only: bool,
-    value: float | None,
-    now: float | None,
-) -> Change:
-    """Return the change of a verdict, or of all that a response gate settled; `is_only` if no other has its label."""
-    first = verdicts[0]
-    gain = _gain(value, now)
-    if first.verdict.gated_by in RESPONSE_GATES:
-        condition = f"{key[1]} had not stopped it, and all {len(verdicts)} verdicts that it settled were at their best"
-        return Change(kind="response gate", name=key[1], condition=condition, value=value, gain=gain)
-    question = first.verdict.question
-    shown = first.verdict.responses
-    is_variant = len(shown) == 1 and shown[0] != first.verdict.about
-    label = first.label if is_only else f"{first.label} ({question}{f' of {shown[0]}' if is_variant else ''})"
-    condition = f"{label} were {_describe_score(first, scores[question])}"
-    return Change(kind="verdict", name=first.label, question=question, condition=condition, value=value, gain=gain)
 
 
 def _describe_score(one: ExplainedVerdict, score: float) -> str:

@@ -13,7 +13,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from jurygraph.agents.checks.tensions import find_tensions
+from jurygraph.agents.checks.spec import find_tensions
 from jurygraph.agents.profile import read_profiles
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiners import as_plan_error

@@ -1,27 +1,578 @@
 """The score graph, run once for a batch of groups: route ⇄ branches, then decide, which gives rewards and traces.
 
-Each group of the batch has its own waves, verdicts, failures and calls; they share the engine's cost.
+Each group of the batch has its own waves, verdicts, failures and calls; they share the engine's cost. A branch calls
+evaluators or derivers, and turns their answers and exceptions into verdicts and material. User code runs in a fresh
+context: it inherits neither the package's clients nor its keys, and is not traced to LangSmith unless the config
+enables that. (A thread that user code starts has a context of its own.)
 """
 
+import asyncio
+import inspect
+import json
+import sqlite3
+import sysconfig
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, NamedTuple, get_args
+from itertools import chain
+from operator import is_
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any, NamedTuple, TypeVar, get_args
 
+import numpy as np
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command
+from pydantic import ValidationError
 
+from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput, UndeclaredClient
+from jurygraph.agents.worker_pool import WorkFailed
 from jurygraph.decision.decide import GroupVerdicts, compute_rewards_of_each
-from jurygraph.graphs.execution import GroupCalls, catch_errors, deriver_calls, evaluator_calls, make_calls
-from jurygraph.graphs.routing import WaveWork, mark_superseded, next_work
-from jurygraph.graphs.state import BatchContext, PlannedGroup, RunContext, ScoreOutput, ScoreState
-from jurygraph.safety.evidence import search_off_loop
-from jurygraph.schema import Branch, Call, Material, RecordedVerdict, Response, Reward, Trace, digest_of
-from jurygraph.schema.config import permitted_purpose
-from jurygraph.schema.trace import group_statistics, group_verdicts_by_response
+from jurygraph.errors import RUN_ENDING, InputError, JurygraphError, PlanError, TimeLimitExceeded
+from jurygraph.graphs.routing import (
+    DerivationTask,
+    EvaluatorTask,
+    Stamp,
+    WaveWork,
+    make_stamp,
+    mark_superseded,
+    next_work,
+)
+from jurygraph.graphs.state import (
+    BatchContext,
+    CallLimits,
+    PlannedGroup,
+    Result,
+    RunContext,
+    ScoreOutput,
+    ScoreState,
+    clients_of,
+    fresh_context,
+    time_limit,
+)
+from jurygraph.messages import first_validation_error
+from jurygraph.models.request import DERIVE, CallLog, Fault
+from jurygraph.safety.evidence import read_text, search_off_loop
+from jurygraph.safety.redaction import Redactor
+from jurygraph.schema import (
+    Branch,
+    Call,
+    Cause,
+    Failure,
+    Material,
+    RecordedVerdict,
+    Response,
+    Reward,
+    Survey,
+    Trace,
+    Verdict,
+    digest_of,
+)
+from jurygraph.schema.trace import group_statistics, group_verdicts_by_response, permitted_purpose
+from jurygraph.schema.verdict import TIME_LIMIT
+
+Finding = TypeVar("Finding", Verdict, Material)
+NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message="the config's model is none")
+NO_MODEL_VERDICT = Verdict(status="abstained", reason=NO_MODEL_FAILURE.message, failure=NO_MODEL_FAILURE)
+MAX_MESSAGE_LENGTH = 500
+LONGEST_KIND = 100
+MAX_QUOTES_SEARCHED = 100
+LONGEST_SEARCHED = 10_000
+"""Maximum number of quotations without offsets searched for per verdict, and of characters in each.
+
+Others stay unverified. An evaluator that quotes every line of a long response would cost the square of its length.
+"""
+_CODE_ERRORS = (WorkFailed, InputError, PlanError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
+_INFRASTRUCTURE_ERRORS = (JurygraphError, OSError, MemoryError, sqlite3.Error)
+_MAX_MESSAGE_READ = 1 << 16  # characters of a message that are read
+_INSTALLED_PATHS = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"))
+_RECORDED_FIELDS = {(name,) for name in RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()}
+"""Fields of a recorded verdict that an evaluator does not set, as the locations of validation errors."""
+
+FIELD_NAMES = {model: frozenset(model.model_fields) for model in (Verdict, Material)}
+
+
+class _Malformed(ValueError):
+    """The result of user code is not of a permitted kind; the message says why."""
+
+
+ReadVerdicts = dict[tuple[int, str, tuple[str, ...]], tuple[Verdict, Verdict]]
+"""Answers that were read, with their verdicts, by the identity of the answer, the text it is about and all texts shown.
+
+The answer itself is kept so that no other one gets its identity.
+"""
+
+
+def validate_answer(
+    evaluator_task: EvaluatorTask, answer: Any, stamp: Stamp, redactor: Redactor, read: ReadVerdicts
+) -> list[RecordedVerdict]:
+    """Return the verdicts of an answer, one for each response that the task is about, redacted and stamped.
+
+    A verdict that answers several questions about the same texts is read once; `read` has those read before.
+    """
+    about = evaluator_task.about
+    texts = tuple(response.text for response in evaluator_task.responses)
+    items: Any = [answer] * len(about)
+    if evaluator_task.question.scope == "group":
+        items = catch_errors(partial(_split_answer, answer, len(about)))
+    if isinstance(items, BaseException):
+        items = [items] * len(about)
+    return [
+        stamp(_read_once(item, text, texts, redactor, read), key)
+        for item, key, text in zip(items, evaluator_task.keys, texts, strict=False)
+    ]
+
+
+def _read_once(item: Any, text: str, shown: tuple[str, ...], redactor: Redactor, read: ReadVerdicts) -> Verdict:
+    if type(item) is not Verdict:
+        return _read_verdict(item, text, shown, redactor)
+    key = id(item), text, shown
+    if key not in read:
+        read[key] = item, _read_verdict(item, text, shown, redactor)
+    return read[key][1]
+
+
+def _read_verdict(item: Any, text: str, shown: Sequence[str], redactor: Redactor) -> Verdict:
+    """Return the verdict of an answer about the response with this text; a failed one for an exception."""
+    verdict = catch_errors(partial(_parse, item, text, shown, redactor))
+    if isinstance(verdict, Verdict):
+        return verdict
+    failure = to_failure(verdict, redactor)
+    call = verdict.call if isinstance(verdict, Fault) else None
+    return Verdict(status="failed", failure=failure, reason=failure.message, call=call)
+
+
+def validate_material(task: DerivationTask, result: Any, redactor: Redactor) -> Material:
+    """Return a result as material about the task's response, redacted; failed material if it is invalid."""
+    validated = catch_errors(partial(_parse_material, task, result, redactor))
+    if isinstance(validated, BaseException):
+        call = validated.call if isinstance(validated, Fault) else None
+        failure = to_failure(validated, redactor)
+        validated = Material(name=task.derivation.gives, status="failed", failure=failure, call=call)
+    material: Material = validated.model_copy(update={"response": task.response.id, "calls": ()})
+    return material
+
+
+def to_failure(error: BaseException, redactor: Redactor) -> Failure:
+    """Return the failure for an exception.
+
+    The response may have provoked a time limit of code that reads it. Connections, disks, memory and worker processes
+    are of the infrastructure, and everything else of the evaluator, also a path that is not there. The message is
+    redacted before it is cut, so that no part of a secret remains.
+    """
+    if isinstance(error, Fault):
+        return Failure(cause=error.cause, kind=error.kind, message=_error_message(error, redactor))
+    is_infrastructure = isinstance(error, _INFRASTRUCTURE_ERRORS) and not isinstance(error, _CODE_ERRORS)
+    cause: Cause = "infrastructure" if is_infrastructure else "evaluator"
+    kind = redactor.redact_text(type(error).__name__)[:LONGEST_KIND] or "error"
+    if isinstance(error, TimeLimitExceeded):
+        cause = "response"
+        kind = TIME_LIMIT
+    elif isinstance(error, _Malformed):
+        kind = "malformed"
+    described = catch_errors(partial(_error_message, error, redactor))
+    message = described if isinstance(described, str) else f"it has no message: {type(described).__name__}"
+    return Failure(cause=cause, kind=kind, message=(message or kind) + redactor.redact_text(_user_code_location(error)))
+
+
+def _error_message(error: BaseException, redactor: Redactor) -> str:
+    text = first_validation_error(error) if isinstance(error, ValidationError) else str(error)
+    invalid = error.__context__ if isinstance(error, InputError) else error  # what a constructor raises it for
+    if isinstance(invalid, ValidationError):
+        first = invalid.errors(include_url=False)[0]
+        is_own_field = invalid.title == Verdict.__name__ and first["loc"][:1] in _RECORDED_FIELDS
+        if is_own_field and first["type"] == "extra_forbidden":
+            text = f"{first['loc'][0]}: jurygraph sets it when it records the verdict; leave it out"
+    clean = redactor.redact_text(text[:_MAX_MESSAGE_READ]).encode("utf-8", "backslashreplace").decode("utf-8")
+    return clean[:MAX_MESSAGE_LENGTH]
+
+
+def _user_code_location(error: BaseException) -> str:
+    """Return the innermost line of user code of an exception, without its folder; empty if there is none."""
+    for frame in reversed(extract_tb(error.__traceback__)):
+        file = Path(frame.filename)
+        is_installed = frame.filename.startswith(_INSTALLED_PATHS) or "site-packages" in frame.filename
+        if file.is_absolute() and not is_installed:
+            return f" ({file.name}, line {frame.lineno}, in {frame.name})"
+    return ""
+
+
+def catch_errors(read: Callable[[], Any]) -> Any:
+    """Return the result of `read`, or the exception that it raised: even a number or a message can run user code."""
+    try:
+        return read()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the boundary
+        return error
+
+
+def _split_answer(answer: Any, count: int) -> Sequence[Any]:
+    """Return an answer for each of this number of responses, from one about a whole group."""
+    if isinstance(answer, BaseException) or (isinstance(answer, Verdict) and answer.status != "ok"):
+        return [answer] * count
+    if not isinstance(answer, Sequence | np.ndarray) or len(answer) != count:
+        raise _Malformed(f"expected a sequence of {count} verdicts, one for each response of the group")
+    return list(answer)
+
+
+def _parse(answer: Any, text: str, shown: Sequence[str], redactor: Redactor) -> Verdict | BaseException:
+    """Return an evaluator's answer as a verdict; a value out of range or of another type is refused, never a score.
+
+    An exception is returned as it is.
+    """
+    if isinstance(answer, BaseException):
+        return answer
+    if isinstance(answer, bool | np.bool_):
+        return Verdict(score=float(answer), met=bool(answer))
+    if isinstance(answer, int | float | np.integer | np.floating):
+        if not 0.0 <= answer <= 1.0:
+            raise _Malformed(f"a score lies in [0, 1], not at {answer}")
+        return Verdict(score=float(answer))
+    if isinstance(answer, RecordedVerdict):
+        raise _Malformed("jurygraph records verdicts: return a Verdict(score=..., reason=...), not a RecordedVerdict")
+    if not isinstance(answer, Verdict):
+        raise _Malformed(f"expected a Verdict, a number or a boolean, got {type(answer).__name__}")
+    checked, written = _revalidate(answer)
+    if checked.status in ("ok", "not_applicable") and checked.failure is not None:
+        raise _Malformed(f"a verdict that is {checked.status} has no failure")
+    return _redact(_verify_quotes(checked, text), written, shown, redactor)
+
+
+def _parse_material(task: DerivationTask, result: Any, redactor: Redactor) -> Material:
+    if isinstance(result, BaseException):
+        raise result
+    if not isinstance(result, Material):
+        type_name = type(result).__name__
+        name = task.derivation.gives
+        raise _Malformed(f"expected material {name!r}, got {type_name}; return Material(name={name!r}, data=...)")
+    checked, written = _revalidate(result)
+    checked = _redact(_verify_quotes(checked, task.response.text), written, [task.response.text], redactor)
+    if checked.name != task.derivation.gives:
+        raise _Malformed(f"expected material {task.derivation.gives!r}, got {checked.name!r}")
+    if len({variant.response.id for variant in checked.variants}) < len(checked.variants):
+        raise _Malformed(f"two variants in material {checked.name!r} have the same id")
+    return checked
+
+
+def _revalidate(model: Finding) -> tuple[Finding, bytes]:
+    """Return the model validated again (`model_copy` and `model_construct` skip that), and its JSON."""
+    kind: Any = Verdict if isinstance(model, Verdict) else Material
+    fields = vars(model)
+    if fields.keys() != FIELD_NAMES[kind]:  # it has a digest, or is of a user's class with more fields
+        fields = {name: value for name, value in fields.items() if name in FIELD_NAMES[kind]}
+    try:
+        checked: Finding = kind.model_validate(fields)
+        return checked, kind.__pydantic_serializer__.to_json(checked)
+    except ValidationError as error:
+        raise _Malformed(first_validation_error(error)) from error
+    except ValueError as error:
+        raise _Malformed(f"it cannot be written as JSON: {error}") from error
+
+
+def _redact(item: Finding, written: bytes, shown: Sequence[str], redactor: Redactor) -> Finding:
+    """Return the item without secrets. A quotation of a text that was shown stays: that text is stored unchanged.
+
+    `written` is its JSON, which may be older than `_verify_quotes`: that brings in nothing but quotations that stay.
+    """
+    if not redactor.has_secret_in(written.decode()):
+        return item
+    clean: Any = redactor.redact_json(item.model_dump(mode="json"))
+    for evidence, clean_evidence in zip(item.evidence, clean["evidence"], strict=True):
+        if any(evidence.quote in text for text in shown):
+            clean_evidence["quote"] = evidence.quote
+    try:
+        return type(item).model_validate_json(json.dumps(clean))
+    except ValidationError as error:
+        raise _Malformed(f"it holds a secret where none can be struck out: {first_validation_error(error)}") from None
+
+
+def _verify_quotes(item: Finding, text: str) -> Finding:
+    """Return an item whose evidence is `verified` if the response has the quotation at its offsets, or anywhere if it
+    has none."""
+    checked = []
+    searched = 0
+    for evidence in item.evidence:
+        update: dict[str, Any] = {}
+        if evidence.source == "response" and evidence.start is not None and evidence.end is not None:
+            update = {"verified": text[evidence.start : evidence.end] == evidence.quote}
+        elif evidence.source == "response":
+            searched += 1
+            is_searched = searched <= MAX_QUOTES_SEARCHED and len(evidence.quote) <= LONGEST_SEARCHED
+            found = read_text(text).find(evidence.quote) if is_searched else None
+            update = {"verified": found is not None}
+            if found is not None:
+                update |= {"quote": found.text, "start": found.start, "end": found.end}
+        is_unchanged = all(getattr(evidence, name) == value for name, value in update.items())
+        checked.append(evidence if is_unchanged else evidence.model_copy(update=update))
+    return item if all(map(is_, checked, item.evidence)) else item.model_copy(update={"evidence": tuple(checked)})
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls of a function of user code, one with each input, in one context: those of an evaluator in one group, or of
+    a deriver for one response.
+
+    Coroutines run concurrently, each in an asyncio task of its own. Plain functions run one after another in a thread,
+    or with `runs_inline` in the event loop's own. A function that `is_batched` has one input, of several parts, and
+    returns a sequence of answers to them.
+    """
+
+    function: Callable[[Any], Any]
+    inputs: Sequence[Any]
+    limits: CallLimits
+    runs_inline: bool = False
+    is_batched: bool = False
+
+    @property
+    def _starts_in_loop(self) -> bool:
+        return self.runs_inline or inspect.iscoroutinefunction(self.function)
+
+    def start(self) -> list[Result]:
+        """Start the calls in the current context; return the answer of each, or its asyncio task and true.
+
+        Those in a thread are one task, which returns all their answers. An exception takes the place of its answer, and
+        so does `CallLimits.excess` for a call that runs past its limit.
+        """
+        if not self._starts_in_loop:
+            return [(asyncio.create_task(self._call_in_thread()), True)]
+        if (refusal := self.limits.threads.refusal(self.limits.owner)) is not None:
+            return [(refusal, False)] * len(self.inputs)
+        return self._create_tasks([self._start_call(each) for each in self.inputs])
+
+    def read(self, results: Sequence[Any]) -> Sequence[Any]:
+        """Return all answers, from the results of what `start` returned; raise an error of the thread itself."""
+        if not self._starts_in_loop:
+            (results,) = results
+            if isinstance(results, BaseException):
+                raise results
+        return _split_batch(results[0], len(self.inputs[0])) if self.is_batched else results
+
+    async def _call_in_thread(self) -> list[Any]:
+        started = await self.limits.call_in_thread(self._start_call, self.inputs, _close_logs)
+        (answers,) = await _await_all([self._create_tasks(started)])
+        return answers
+
+    def _start_call(self, each: Any) -> Result:
+        result, is_awaitable = _start_call(self.function, each)
+        if not is_awaitable:
+            _close_logs(each)
+        return result, is_awaitable
+
+    def _create_tasks(self, started: Sequence[Result]) -> list[Result]:
+        """Return the results, with an asyncio task for each that has to be awaited."""
+        return [
+            (self._create_task(each, result), True) if is_awaitable else (result, False)
+            for each, (result, is_awaitable) in zip(self.inputs, started, strict=True)
+        ]
+
+    def _create_task(self, each: Any, result: Awaitable[Any]) -> "asyncio.Task[Any]":
+        task = asyncio.create_task(self._finish_call(each, result))
+        if inspect.iscoroutine(result):  # Python warns of one that nobody awaits: the task may be cancelled at once
+            task.add_done_callback(lambda _: _close_unstarted(result))
+        return task
+
+    async def _finish_call(self, each: Any, result: Awaitable[Any]) -> Any:
+        answering = _await_result(result)
+        try:
+            return await (answering if self.limits.seconds is None else self.limits.await_result(answering, each))
+        finally:
+            _close_unstarted(answering)
+            _close_logs(each)
+
+
+def _close_unstarted(answer: Coroutine[Any, Any, Any]) -> None:
+    if inspect.getcoroutinestate(answer) == inspect.CORO_CREATED:
+        answer.close()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCalls:
+    """The calls that a node makes for one group.
+
+    `validate` turns the answers of each into what the node finds, with a redactor; `letters` is the length of the
+    longest text that it searches.
+    """
+
+    calls: Sequence[Calls]
+    validate: Callable[[Sequence[Sequence[Any]], Redactor], list[Any]]
+    letters: int
+
+    def read(self, results: Sequence[Sequence[Any]], redactor: Redactor) -> list[Any]:
+        """Return what the node finds, from the results of the calls. Raises an error that ends the run."""
+        answers = [calls.read(each) for calls, each in zip(self.calls, results, strict=True)]
+        for answer in chain.from_iterable(answers):
+            if isinstance(answer, RUN_ENDING):
+                raise answer
+        return self.validate(answers, redactor)
+
+
+async def make_calls(groups: Sequence[GroupCalls], context: RunContext) -> list[list[Any] | BaseException]:
+    """Make the calls of all groups at once; return what is found for each group, or its error.
+
+    Calls of two groups, or of two evaluators, share no context. The redactor is for the environment after all calls,
+    since the code that they run may have changed it.
+    """
+    langsmith = context.config.langsmith
+    each = [calls for group in groups for calls in group.calls]
+    results = iter(await _await_all([fresh_context(langsmith).run(calls.start) for calls in each]))
+    answered = [(group, [next(results) for _ in group.calls]) for group in groups]
+
+    def validate_all() -> list[list[Any] | BaseException]:
+        redactor = context.redactor
+        return [catch_errors(partial(group.read, found, redactor)) for group, found in answered]
+
+    longest = max((group.letters for group in groups), default=0)
+    return await search_off_loop(partial(fresh_context(langsmith).run, validate_all), longest)
+
+
+async def _await_all(started: Sequence[Sequence[Result]]) -> list[list[Any]]:
+    """Return what was started with the result, or the exception, of each asyncio task in its place."""
+    tasks = [result for one in started for result, is_task in one if is_task]
+    finished = await asyncio.gather(*tasks, return_exceptions=True)
+    for result in finished:
+        if isinstance(result, KeyboardInterrupt):
+            raise result
+    results = iter(finished)
+    return [[next(results) if is_task else result for result, is_task in one] for one in started]
+
+
+def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext) -> GroupCalls:
+    """Return the calls for all evaluator tasks of a group; they become verdicts, stamped, with their calls and steps.
+
+    The tasks of one evaluator and judge follow each other, in their order: a batch asks one model.
+    """
+    tasks_by_evaluator: dict[tuple[str, str | None], list[EvaluatorTask]] = defaultdict(list)
+    for evaluator_task in evaluator_tasks:
+        tasks_by_evaluator[evaluator_task.question.evaluator, evaluator_task.judge].append(evaluator_task)
+    inputs = [_make_inputs(*who, tasks, survey, context) for who, tasks in tasks_by_evaluator.items()]
+
+    def to_verdicts(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[RecordedVerdict]:
+        questions = {evaluator_task.question.id: evaluator_task.question for evaluator_task in evaluator_tasks}
+        stamps = {name: make_stamp(question, survey.views[question.view]) for name, question in questions.items()}
+        known = context.calls
+        read: ReadVerdicts = {}
+        verdicts = []
+        for (name, _), tasks, own_inputs, own_answers in zip(
+            tasks_by_evaluator, tasks_by_evaluator.values(), inputs, answers, strict=True
+        ):
+            own: list[RecordedVerdict] = []
+            for task, each, answer in zip(tasks, own_inputs, own_answers, strict=True):
+                validated = validate_answer(task, answer, stamps[task.question.id], redactor, read)
+                own += [each.call_log.add_to(verdict, known, each.steps) for verdict in validated]
+            if context.first_answers is not None:
+                context.first_answers.note(name, own)
+            verdicts += own
+        return verdicts
+
+    calls = [_calls_of(*who, part, context) for who, part in zip(tasks_by_evaluator, inputs, strict=True)]
+    letters = (len(response.text) for evaluator_task in evaluator_tasks for response in evaluator_task.responses)
+    return GroupCalls(calls, to_verdicts, max(letters, default=0))
+
+
+def deriver_calls(derivation_tasks: Sequence[DerivationTask], survey: Survey, context: RunContext) -> GroupCalls:
+    """Return the calls for all derivation tasks of a group; they become material, in the order of the tasks."""
+    logs = [CallLog() for _ in derivation_tasks]
+    calls = [
+        _derivation(task, call_log, survey, context) for task, call_log in zip(derivation_tasks, logs, strict=True)
+    ]
+
+    def to_material(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[Material]:
+        known = context.calls
+        return [
+            call_log.add_to(validate_material(task, result, redactor), known)
+            for task, call_log, (result,) in zip(derivation_tasks, logs, answers, strict=True)
+        ]
+
+    return GroupCalls(calls, to_material, max((len(task.response.text) for task in derivation_tasks), default=0))
+
+
+def _derivation(task: DerivationTask, call_log: CallLog, survey: Survey, context: RunContext) -> Calls:
+    deriver = context.derivers[task.derivation.deriver]
+    limits = _limits(deriver, context)
+    model = context.judge_client
+    if deriver.uses_model and context.config.model == "none":
+        failed = Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
+        return Calls(lambda _: failed, [()], limits, runs_inline=True)
+    client: Any = model and model.logging_to(call_log, purpose=DERIVE)
+    client = client if deriver.uses_model else UndeclaredClient(deriver.name)
+    deriver_input = DeriverInput(survey.views[task.derivation.view], task.response, task.material, client)
+    return Calls(deriver.derive, [deriver_input], limits)
+
+
+def _make_inputs(
+    name: str, judge: str | None, evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
+) -> list[EvaluatorInput]:
+    """Return an evaluator's input for each of its tasks, with a log of its own if the evaluator uses the model."""
+    uses_model = context.evaluators[name].uses_model
+    model = context.clients.get(judge)
+    undeclared = UndeclaredClient(name)
+    call_log = CallLog()
+    inputs = []
+    for task in evaluator_tasks:
+        client: Any = undeclared
+        if uses_model:
+            call_log = CallLog()
+            client = model and model.logging_to(call_log)
+        view = survey.views[task.question.view]
+        inputs.append(EvaluatorInput(task.question, view, task.responses, task.material, task.sample, client, call_log))
+    return inputs
+
+
+def _calls_of(name: str, judge: str | None, inputs: Sequence[EvaluatorInput], context: RunContext) -> Calls:
+    evaluator = context.evaluators[name]
+    limits = _limits(evaluator, context)
+    if evaluator.uses_model and judge is None and context.config.model == "none":
+        return Calls(lambda _: NO_MODEL_VERDICT, inputs, limits, runs_inline=True)
+    if evaluator.batched:
+        return Calls(evaluator.answer_all, [tuple(inputs)], limits, is_batched=True)
+    return Calls(evaluator.answer, inputs, limits, evaluator.runs_inline and limits.seconds is None)
+
+
+def _limits(component: Evaluator | Deriver, context: RunContext) -> CallLimits:
+    return CallLimits(component.name, time_limit(component, context.config.calls), context.threads)
+
+
+def _split_batch(answers: Any, count: int) -> list[Any]:
+    """Return the answer of a batch evaluator for each of its inputs; its exception takes the place of every answer."""
+    if isinstance(answers, Sequence):  # iterating a sequence can run user code too
+        answers = catch_errors(partial(list, answers))
+    if isinstance(answers, BaseException):
+        return [answers] * count
+    if not isinstance(answers, list) or len(answers) != count:
+        return [ValueError(f"expected {count} answers from `answer_all`, one for each input")] * count
+    return answers
+
+
+def _close_logs(inputs: Any) -> None:
+    """List no later calls with an input, or a batch of them: its answer is final."""
+    for client in clients_of(inputs):
+        client.close_logs()
+
+
+def _start_call(function: Callable[[Any], Any], evaluator_input: Any) -> tuple[Any, bool]:
+    """Return the function's result or exception, and whether the result still has to be awaited."""
+    try:
+        result = function(evaluator_input)
+        return result, inspect.isawaitable(result)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - user code ends here: even its SystemExit is a failed verdict
+        return error, False
+
+
+async def _await_result(result: Awaitable[Any]) -> Any:
+    """Return the result or the exception; a stray cancellation is left to the gather in `_await_all`."""
+    try:
+        return await result
+    except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
+        raise
+    except BaseException as error:  # noqa: BLE001 - as above
+        return error
 
 
 class GroupFindings(NamedTuple):

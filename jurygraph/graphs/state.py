@@ -1,4 +1,4 @@
-"""The groups that are scored, the states of the graphs, and their context, with time limits for user code.
+"""The groups that are scored, the states of the graphs, and their context; user code isolated, with time limits.
 
 A coroutine that runs past its limit is cancelled. A thread cannot be ended, so its call is given up:
 `TimeLimitExceeded` is its answer, a late result is dropped, and another thread goes on. An evaluator with too many
@@ -11,11 +11,13 @@ import operator
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypedDict, TypeVar
+
+from langsmith import tracing_context
 
 from jurygraph.agents.graph_annotator import Batch, CheckedRoles, CriterionPair, EdgeSource, KnownGraph
 from jurygraph.agents.roles import CODE_LIMIT, Deriver, Evaluator
@@ -24,7 +26,6 @@ from jurygraph.decision.combiners import Combiner, as_plan_error
 from jurygraph.display import Displayed
 from jurygraph.errors import EvaluatorError, InputError, TimeLimitExceeded
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, WaveWork, sort_responses
-from jurygraph.messages import require_type
 from jurygraph.models.request import Fault
 from jurygraph.safety.gates import project_key
 from jurygraph.safety.redaction import Redactor, process_redactor
@@ -47,6 +48,7 @@ from jurygraph.schema import (
     Trace,
     UnansweredPair,
 )
+from jurygraph.schema.frozen_model import require_type
 from jurygraph.schema.task import Profiles, ProfilesLine, Role
 from jurygraph.schema.verdict import GATED_LAYERS, TIME_LIMIT
 
@@ -116,6 +118,38 @@ def _bounds_its_time(method: Any) -> bool:
     classes = type(getattr(method, "__self__", None)).__mro__
     author: Any = next((each for each in classes if method.__name__ in vars(each)), None)
     return author in (Evaluator, Deriver) or getattr(author, "bounds_its_time", False)
+
+
+def _copy_untraced_context() -> Context:
+    with tracing_context(enabled=False):
+        return copy_context()
+
+
+_UNTRACED = Context().run(_copy_untraced_context)
+"""An otherwise empty context with tracing off: copying it is cheaper than turning tracing off on every call."""
+
+
+def fresh_context(langsmith: bool) -> Context:
+    """Return an empty context, in which nothing is traced unless `langsmith` is true."""
+    return Context() if langsmith else _UNTRACED.copy()
+
+
+def start_isolated(function: Callable[[], Awaitable[T]], langsmith: bool) -> "asyncio.Task[T]":
+    """Start a function as an asyncio task in a fresh context, traced to LangSmith only if `langsmith` is true.
+
+    It inherits nothing: user code gets neither the package's clients nor its keys, and the package's graphs get
+    neither the callbacks nor the checkpointer of a graph that calls them.
+    """
+
+    async def run() -> T:
+        return await function()
+
+    return asyncio.create_task(run(), context=fresh_context(langsmith))
+
+
+def run_isolated_sync(function: Callable[[], T], langsmith: bool) -> T:
+    """Run a synchronous function in a fresh context (see `start_isolated`) and return its result."""
+    return fresh_context(langsmith).run(function)
 
 
 def clients_of(inputs: Any) -> list["JudgeClient"]:
@@ -296,10 +330,10 @@ class RunContext(Displayed):
         from jurygraph.models.judge_client import JudgeClient  # imported lazily: only needed with a model
 
         calls: dict[str, Call] = {}
-        config = self.config
+        safety = self.config.safety
         key = project_key()
         clients = {
-            name: JudgeClient(gateway, config.calls_of(name).parameters, config.safety, key, sink, calls)
+            name: JudgeClient(gateway, gateway.parameters, safety, key, sink, calls)
             for name, gateway in gateways.items()
         }
         context = object.__new__(RunContext)  # a third of the time of `replace`, for each task of a batch

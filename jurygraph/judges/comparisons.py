@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, create_model
 
-from jurygraph.agents.ask import (
+from jurygraph.agents.roles import (
+    Answer,
+    Evaluator,
+    EvaluatorInput,
     Quotes,
     Reason,
     ask_model,
@@ -19,7 +22,6 @@ from jurygraph.agents.ask import (
     shorten_quotes,
     verify_quotes,
 )
-from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.judges.criteria import Profile, Sentence
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText, aread_text

@@ -18,27 +18,28 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, StringConstraints, create_model, model_validator
 
-from jurygraph.agents.ask import (
+from jurygraph.agents.functions import has_own_version, source_version
+from jurygraph.agents.roles import (
     CANNOT_TELL,
+    BatchEvaluator,
     Claim,
+    EvaluatorInput,
     Finding,
     Measurement,
     Quotes,
     Reason,
     judge_findings,
+    share_client,
     shared_prompt_variables,
 )
-from jurygraph.agents.functions import has_own_version, source_version
-from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput, share_client
 from jurygraph.concurrency import each_answered
 from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import require_type
 from jurygraph.models.judge_client import p_true
 from jurygraph.models.request import Reply
 from jurygraph.prompts import Prompt, load_prompt
 from jurygraph.schema import Audience, Criterion, FrozenModel, Layer, Question, Stakeholder, TaskView, Verdict
-from jurygraph.schema.frozen_model import Flag, Id, ParamsModel, Positive, Unit, require_unique
+from jurygraph.schema.frozen_model import Flag, Id, ParamsModel, Positive, Unit, require_type, require_unique
 from jurygraph.schema.task import require_different_texts
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from rapidfuzz import fuzz
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, join_names, quote
 from jurygraph.prompts import Shot
-from jurygraph.safety.text_folding import fold_text
+from jurygraph.safety.gates import fold_text
 from jurygraph.schema import ExampleUse, FrozenModel, Response, TaskView, digest_of
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.rating import Rating

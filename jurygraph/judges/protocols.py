@@ -15,8 +15,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, create_model, model_validator
 
-from jurygraph.agents.ask import (
+from jurygraph.agents.roles import (
     Claim,
+    EvaluatorInput,
     Finding,
     Measurement,
     Quotes,
@@ -25,7 +26,6 @@ from jurygraph.agents.ask import (
     judge_findings,
     shared_prompt_variables,
 )
-from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.judges.criteria import rotate
 from jurygraph.models.request import Reply
 from jurygraph.prompts import load_prompt

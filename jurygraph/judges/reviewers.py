@@ -17,8 +17,16 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, create_model, model_validator
 
-from jurygraph.agents.ask import Claim, Finding, Measurement, Quotes, Reason, shared_prompt_variables
-from jurygraph.agents.roles import Evaluator, EvaluatorInput
+from jurygraph.agents.roles import (
+    Claim,
+    Evaluator,
+    EvaluatorInput,
+    Finding,
+    Measurement,
+    Quotes,
+    Reason,
+    shared_prompt_variables,
+)
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.judges.criteria import Item, Profile, Scale, judge_items, sort_anchors

@@ -322,7 +322,7 @@ class FirstReplies:
         self._left = LOOKED_AT
         self._unread: set[str] = set()
         self._kinds: list[str | None] = []  # of faults, None for a reply that is usable or says nothing of the settings
-        self._example = ""
+        self._last: tuple[Fault | None, str] = (None, "")
 
     def expect(self, call: str) -> None:
         """Note that the reply of a call has arrived."""
@@ -339,7 +339,7 @@ class FirstReplies:
             return
         self._unread.remove(answered.call.id)
         self._kinds.append(None if fault is None or fault.kind not in _CHANGES else fault.kind)
-        self._example = f"{fault}; such as {shorten(answered.reply.text, _EXAMPLE)!r}"
+        self._last = fault, answered.reply.text
         if len(self._kinds) == LOOKED_AT and self.problem is not None:
             raise UnusableRepliesError(f"none of the first {LOOKED_AT} replies can be used: {self.problem}")
 
@@ -348,7 +348,10 @@ class FirstReplies:
         """The fault of all replies so far, with one of them and what to change; None if one could be used."""
         kinds = set(self._kinds)
         kind = kinds.pop() if len(kinds) == 1 else None
-        return None if kind is None else f"{self._example}; {_CHANGES[kind]}"
+        if kind is None:
+            return None
+        fault, text = self._last
+        return f"{fault}; such as {shorten(text, _EXAMPLE)!r}; {_CHANGES[kind]}"
 
 
 class RecordingBackend(Backend):

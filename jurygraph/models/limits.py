@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 MAX_WAIT = 600.0  # most seconds to wait on a provider's request; a request that would wait longer fails instead
 
 BURST = 2.0  # seconds' worth of a rate limit that may be used at once; a single request always may
+_TICK = 1e-9  # seconds: a turn that is due within them is due now
 HOLD = 0.25  # seconds of pause after a provider throttles without a `Retry-After`
 _LOG_THRESHOLD = 10.0  # seconds: log a hold that ends this much later than the last one logged, once per burst
 
@@ -116,6 +117,7 @@ class Limiter:
         self._loop = loop
         self._running: set[LimiterTurn] = set()
         self._entrance = asyncio.Lock()
+        self._waiting = 0
         self._changed = asyncio.Event()
         self._end_outage()
 
@@ -145,11 +147,16 @@ class Limiter:
         """
         if self._loop is not asyncio.get_running_loop():
             self._enter(asyncio.get_running_loop())
-        async with deadline_at(until), self._entrance:  # one waits, the others in order behind it: no request starves
-            while (time := self._time_for(tokens)) - _now() > 1e-9:
-                if self._has_given_up and self._probe_at - _now() > 1e-9:
-                    raise self._outage_fault()
-                await _wait_for_change(self._changed, time)
+        if self._waiting or not self._is_due(tokens):
+            self._waiting += 1
+            try:  # one waits, the others in order behind it: no request starves
+                async with deadline_at(until), self._entrance:
+                    while not self._is_due(tokens):
+                        if self._has_given_up and self._probe_at - _now() > _TICK:
+                            raise self._outage_fault()
+                        await _wait_for_change(self._changed, self._time_for(tokens))
+            finally:
+                self._waiting -= 1
         # Nothing is awaited since the last look: nobody else took it.
         turn = LimiterTurn(self._granted, tokens, self.outages, self._is_away)
         self._granted += 1
@@ -161,6 +168,9 @@ class Limiter:
         finally:
             self._running.discard(turn)
             self._changed.set()
+
+    def _is_due(self, tokens: int) -> bool:
+        return self._time_for(tokens) - _now() <= _TICK
 
     def _time_for(self, tokens: int) -> float:
         """Return the time from which a turn may start, infinity while as many run as may."""
@@ -487,7 +497,8 @@ class Budget:
         if refusal is not None:
             raise Fault("budget", refusal)
         self._in_flight += 1
-        self._reserved += most or 0
+        if most:
+            self._reserved += most
         return Reservation(self, most)
 
     async def reserve_when_free(self, cost: float | None, until: float | None = None) -> "Reservation":
@@ -537,10 +548,12 @@ class Budget:
     def _settle(self, most: Fraction | None, bill: Fraction | None) -> None:
         """Charge the bill of a request in place of its reservation; all sending stops if it is more."""
         self._in_flight -= 1
-        self._reserved -= most or 0
         self.calls += 1
         self.unpriced += bill is None
-        self._spent += bill or 0
+        if most:
+            self._reserved -= most
+        if bill:
+            self._spent += bill
         if bill is not None and most is not None and bill > most:
             problem = f"a request was billed {_format_dollars(bill)}"
             self._overrun = f"{problem}, and at most {_format_dollars(most)} was reserved for it"

@@ -29,7 +29,7 @@ and budget: they end a run, and whoever asks for a judgement gets an error of `e
 import asyncio
 import re
 from collections.abc import AsyncIterator, Container, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
@@ -105,9 +105,13 @@ def deadline_fault() -> "Fault":
     return Fault("deadline", "the time for this group of responses is over; raise calls.deadline")
 
 
-@asynccontextmanager
-async def deadline_at(until: float | None) -> AsyncIterator[None]:
+def deadline_at(until: float | None) -> AbstractAsyncContextManager[None]:
     """Raise `Fault` of kind `deadline` if the context is still open at `until`, a time of the running loop."""
+    return nullcontext() if until is None else _deadline_at(until)
+
+
+@asynccontextmanager
+async def _deadline_at(until: float) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout_at(until):
             yield

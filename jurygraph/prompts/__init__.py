@@ -15,10 +15,10 @@ from ruamel.yaml.error import YAMLError
 
 from jurygraph.display import format_line
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, first_validation_error, require_type
+from jurygraph.messages import did_you_mean, first_validation_error
 from jurygraph.safety.gates import MARK_LENGTH, Fence
 from jurygraph.schema import FrozenModel, Message
-from jurygraph.schema.frozen_model import Id
+from jurygraph.schema.frozen_model import Id, require_type
 
 
 class Shot(NamedTuple):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from jurygraph.messages import UNSEEN
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import ExportTable, own_verdicts, to_text
-from jurygraph.safety.text_folding import UNSEEN
 from jurygraph.schema import Trace
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.ratings import QUOTED_CHARACTERS, escape_formulas

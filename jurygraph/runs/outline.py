@@ -138,13 +138,21 @@ def possible_rewards(run: Run, combiners: Combiners, most: int | None = None) ->
     With `most`, only those of so many plans are returned.
     """
     limits: dict[tuple[str, str], tuple[float, float]] = {}
-    for group in read_groups(run):
-        plan = group.survey, group.decision
-        if plan in limits:
+    for record in run.ledger.records("task"):
+        decision = record.content["decision"]
+        planned = record if run.base is None else run.source.ledger.require("task", record.key)
+        survey = planned.content["survey"]
+        plan = survey, decision
+        group = None if plan in limits else run.source.ledger.find("group", record.key)
+        if group is None:
             continue
         if len(limits) == most:
             break
-        low, high = possible_of_group(group_verdicts(run, group, run.decision(group.decision)), combiners)
+        traces = [scored.trace for scored in run.group(group)]
+        names = [trace.response_id for trace in traces]
+        verdicts = [verdict for trace in traces for verdict in trace.verdicts]
+        judged = GroupVerdicts(run.decision(decision), run.source.survey_outline(survey).questions, names, verdicts)
+        low, high = possible_of_group(judged, combiners)
         limits[plan] = float(low.min()), float(high.max())
     return list(limits.values())
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
 from jurygraph.display import Displayed, format_line
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.messages import describe_value, did_you_mean, require_type, shorten
+from jurygraph.messages import describe_value, did_you_mean, shorten
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.header import Header, Origin, read_header
 from jurygraph.runs.store.ledger import Ledger, Record, close_on_error
@@ -42,10 +42,10 @@ from jurygraph.schema import (
     Trace,
     Verdict,
 )
-from jurygraph.schema.config import purpose_of
+from jurygraph.schema.frozen_model import require_type
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.task import chat_text
-from jurygraph.schema.trace import group_verdicts_by_response
+from jurygraph.schema.trace import group_verdicts_by_response, purpose_of
 
 if TYPE_CHECKING:
     import pandas
@@ -468,7 +468,6 @@ class Run(Displayed):
             self.survey_outline_of(trace.task_id).questions,
             group=lambda: [scored.trace for scored in self.group_of(trace.task_id)],
             combiners=self.load_combiners,
-            config=self.config,
         )
 
 

@@ -14,8 +14,7 @@ from itertools import accumulate
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
-from jurygraph.safety.gates import is_empty_talk
-from jurygraph.safety.text_folding import fold_text, remove_invisible
+from jurygraph.safety.gates import fold_text, is_empty_talk, remove_invisible
 
 _HYPHENS = "-\u2010\u2011\ufe63\uff0d"
 _IN_NUMBERS = ".,:/_'"

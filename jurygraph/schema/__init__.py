@@ -13,7 +13,6 @@ from jurygraph.schema.config import InputConfig as InputConfig
 from jurygraph.schema.config import OutageConfig as OutageConfig
 from jurygraph.schema.config import PanelConfig as PanelConfig
 from jurygraph.schema.config import Price as Price
-from jurygraph.schema.config import Purpose as Purpose
 from jurygraph.schema.config import PurposeConfig as PurposeConfig
 from jurygraph.schema.config import RubricConfig as RubricConfig
 from jurygraph.schema.config import SafetyConfig as SafetyConfig
@@ -69,6 +68,7 @@ from jurygraph.schema.task import UnansweredPair as UnansweredPair
 from jurygraph.schema.trace import Adjustment as Adjustment
 from jurygraph.schema.trace import Counts as Counts
 from jurygraph.schema.trace import GateResult as GateResult
+from jurygraph.schema.trace import Purpose as Purpose
 from jurygraph.schema.trace import Reward as Reward
 from jurygraph.schema.trace import Term as Term
 from jurygraph.schema.trace import Trace as Trace

@@ -4,7 +4,7 @@ It holds no secret.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -23,7 +23,6 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from jurygraph.errors import ConfigError
 from jurygraph.messages import describe_value
 from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit, iter_parts
 from jurygraph.schema.plan import (
@@ -67,58 +66,6 @@ class PurposeConfig(FrozenModel):
         if self.kind == "reward" and self.reward_judges is not None:
             raise ValueError("`reward_judges` belongs to an evaluation; set `kind` to evaluation, or leave it out")
         return self
-
-
-class Purpose(FrozenModel):
-    """The purpose of a trace's reward, if not training.
-
-    `judge` is the model used, or several by commas; `reward_judges` gave the rewards in training; `same_judge` is true
-    if it is one of them.
-    """
-
-    kind: Kind
-    judge: str | None
-    reward_judges: tuple[str, ...]
-    same_judge: Flag
-
-    @property
-    def description(self) -> str:
-        """Return a description of the purpose."""
-        trained = f"rewards of {', '.join(self.reward_judges)}" if self.reward_judges else "rewards of no model"
-        same = ", which is one of them (allowed by the config)" if self.same_judge else ""
-        return f"{self.kind} of what was trained on {trained}, by {self.judge or 'no model'}{same}"
-
-
-def purpose_of(config: PurposeConfig, judges: Iterable[str], served: Iterable[str] = ()) -> Purpose | None:
-    """Return the purpose of rewards by these models (none at all: no model), whose replies named `served`.
-
-    None for training.
-    """
-    if config.kind == "reward":
-        return None
-    reward_judges = config.reward_judges or ()
-    names = list(dict.fromkeys(judges))
-    same = not {_model_name(name) for name in (*names, *served)}.isdisjoint(map(_model_name, reward_judges))
-    judge = ", ".join(names) or None
-    return Purpose(kind=config.kind, judge=judge, reward_judges=reward_judges, same_judge=same)
-
-
-def permitted_purpose(config: PurposeConfig, judges: Iterable[str], served: Iterable[str] = ()) -> Purpose | None:
-    """Return the purpose of rewards as `purpose_of` does.
-
-    Raises ConfigError where the judge is one of those that gave the rewards in training, and that is refused.
-    """
-    purpose = purpose_of(config, judges, served)
-    if purpose is not None and purpose.same_judge and config.same_judge == "refuse":
-        problem = f"{purpose.judge!r} (or who answers for it) would evaluate what was trained on its own rewards"
-        how = "name another model, or set same_judge: allow, which every trace then tells"
-        raise ConfigError(f"purpose.reward_judges: {problem}; {how}")
-    return purpose
-
-
-def _model_name(name: str) -> str:
-    """Return the last part of a model's name, such as `qwen3-8b` of `hosted/Qwen3-8B`."""
-    return name.casefold().rpartition("#")[2].rpartition("/")[2]
 
 
 class EvaluatorRecord(FrozenModel):

@@ -22,6 +22,7 @@ from jurygraph.messages import (
     Problem,
     describe_validation_error,
     describe_value,
+    name_type,
     nearest_name,
     quote,
     shorten,
@@ -283,6 +284,12 @@ class FrozenModel(Displayed, BaseModel):
         for name in ("digest", "content_digest", "constant", "outline"):
             copied.__dict__.pop(name, None)
         return copied
+
+
+def require_type(argument: str, value: Any, kinds: Any, hint: str) -> None:
+    """Raise InputError with the name of an argument that is not of one of these kinds."""
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise InputError(f"{argument}: is {name_type(value)}; {hint}")
 
 
 def require_unique(noun: str, field: str, ids: Sequence[str], remedy: str = "an id of its own") -> None:

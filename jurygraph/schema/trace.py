@@ -9,8 +9,8 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, computed_field, model_validator
 
 from jurygraph.display import format_value, html_table, is_filled_in
-from jurygraph.errors import TraceMismatch
-from jurygraph.schema.config import Config, Purpose
+from jurygraph.errors import ConfigError, TraceMismatch
+from jurygraph.schema.config import Kind, PurposeConfig
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
 from jurygraph.schema.plan import Plan, Question
 from jurygraph.schema.verdict import Call, Material, RecordedVerdict
@@ -101,6 +101,58 @@ class Reward(FrozenModel):
         return [(name, getattr(self, name)) for name in names if name != "notes" or self.notes]
 
 
+class Purpose(FrozenModel):
+    """The purpose of a trace's reward, if not training.
+
+    `judge` is the model used, or several by commas; `reward_judges` gave the rewards in training; `same_judge` is true
+    if it is one of them.
+    """
+
+    kind: Kind
+    judge: str | None
+    reward_judges: tuple[str, ...]
+    same_judge: Flag
+
+    @property
+    def description(self) -> str:
+        """Return a description of the purpose."""
+        trained = f"rewards of {', '.join(self.reward_judges)}" if self.reward_judges else "rewards of no model"
+        same = ", which is one of them (allowed by the config)" if self.same_judge else ""
+        return f"{self.kind} of what was trained on {trained}, by {self.judge or 'no model'}{same}"
+
+
+def purpose_of(config: PurposeConfig, judges: Iterable[str], served: Iterable[str] = ()) -> Purpose | None:
+    """Return the purpose of rewards by these models (none at all: no model), whose replies named `served`.
+
+    None for training.
+    """
+    if config.kind == "reward":
+        return None
+    reward_judges = config.reward_judges or ()
+    names = list(dict.fromkeys(judges))
+    same = not {_model_name(name) for name in (*names, *served)}.isdisjoint(map(_model_name, reward_judges))
+    judge = ", ".join(names) or None
+    return Purpose(kind=config.kind, judge=judge, reward_judges=reward_judges, same_judge=same)
+
+
+def permitted_purpose(config: PurposeConfig, judges: Iterable[str], served: Iterable[str] = ()) -> Purpose | None:
+    """Return the purpose of rewards as `purpose_of` does.
+
+    Raises ConfigError where the judge is one of those that gave the rewards in training, and that is refused.
+    """
+    purpose = purpose_of(config, judges, served)
+    if purpose is not None and purpose.same_judge and config.same_judge == "refuse":
+        problem = f"{purpose.judge!r} (or who answers for it) would evaluate what was trained on its own rewards"
+        how = "name another model, or set same_judge: allow, which every trace then tells"
+        raise ConfigError(f"purpose.reward_judges: {problem}; {how}")
+    return purpose
+
+
+def _model_name(name: str) -> str:
+    """Return the last part of a model's name, such as `qwen3-8b` of `hosted/Qwen3-8B`."""
+    return name.casefold().rpartition("#")[2].rpartition("/")[2]
+
+
 class Trace(FrozenModel):
     """The reward of one response, and everything that led to it. `purpose` is set if it is not for training.
 
@@ -160,10 +212,10 @@ class Trace(FrozenModel):
         """Return the numbers of verdicts with a score but no judgement, by what set it; `counts.judged` has them."""
         return Counter(one.gated_by for one in self.verdicts if one.status == "ok" and one.gated_by is not None)
 
-    def explain(self, plan: Plan | None = None, *, group: Sequence["Trace"] = (), config: Config | None = None) -> Any:
+    def explain(self, plan: Plan | None = None, *, group: Sequence["Trace"] = ()) -> Any:
         """Return the `Explanation` of the reward; `jurygraph.explain` describes the arguments and errors."""
         explain = import_module("jurygraph").explain  # by its public name: this room imports nothing above
-        return explain(self, plan, group=group, config=config)
+        return explain(self, plan, group=group)
 
     @model_validator(mode="wrap")
     @classmethod

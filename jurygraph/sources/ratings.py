@@ -27,7 +27,7 @@ from jurygraph.schema.rating import (
     Vote,
 )
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.table_rows import Row, is_csv, missing_column_error, read_rows
+from jurygraph.sources.task_tables import Row, is_csv, missing_column_error, read_rows
 
 N = TypeVar("N", bound=FrozenModel)
 V = TypeVar("V", bound=Vote)

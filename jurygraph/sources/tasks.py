@@ -26,8 +26,7 @@ from jurygraph.sources.files import (
     require_temporary_space,
     reread_line,
 )
-from jurygraph.sources.table_rows import check_table_files, folder_of_tasks
-from jurygraph.sources.task_tables import TableColumns, is_table, open_table
+from jurygraph.sources.task_tables import TableColumns, check_table_files, folder_of_tasks, is_table, open_table
 
 
 @dataclass(slots=True)

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 from jurygraph.decision.recipe import component_names, default_component
 from jurygraph.errors import RUN_ENDING, ConfigError, InputError
-from jurygraph.graphs.execution import run_isolated_sync
 from jurygraph.graphs.prepare_graph import build_survey, list_derivations, list_questions, view_task
 from jurygraph.graphs.routing import required_material
-from jurygraph.graphs.state import Group
+from jurygraph.graphs.state import Group, run_isolated_sync
 from jurygraph.inference.clusters import share_interval
 from jurygraph.jury import Jury
 from jurygraph.models.request import AnsweredCall, Request

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from jurygraph.agents.checks.tensions import find_tensions
-from jurygraph.agents.presentation.families import PresentationSet, present
+from jurygraph.agents.checks.spec import find_tensions
 from jurygraph.agents.presentation.rewrites import rewrite
+from jurygraph.agents.presentation.variants import PresentationSet, present
 from jurygraph.agents.registry import load_evaluators
 from jurygraph.aggregation import stakeholders
 from jurygraph.aggregation.stakeholders import SUM_TOLERANCE

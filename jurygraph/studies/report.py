@@ -11,7 +11,7 @@ from html import escape
 from typing import Any, Literal, NamedTuple, Self
 
 from jurygraph.display import format_interval, format_number
-from jurygraph.safety.text_folding import escape_hidden
+from jurygraph.messages import escape_hidden
 from jurygraph.schema import FrozenModel
 
 _MARKDOWN_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|#"})

@@ -29,11 +29,11 @@ from jurygraph.models.request import Fault
 from jurygraph.runs.reports.summary import Bill
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
-from jurygraph.safety.text_folding import fold_text
+from jurygraph.safety.gates import fold_text
 from jurygraph.schema import Config, RecordedVerdict
 from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.importers.votes import item_to_task
+from jurygraph.sources.importers import item_to_task
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.agreement import LEAST_SHARED, ScoredPart, question_codes
 from jurygraph.studies.judge import JUDGED, status_of

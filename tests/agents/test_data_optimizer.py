@@ -20,7 +20,7 @@ from jurygraph.agents.data_optimizer import (
     words,
 )
 from jurygraph.conformance import check_evaluator
-from jurygraph.safety.text_folding import remove_invisible
+from jurygraph.safety.gates import remove_invisible
 from jurygraph.sources import read_tasks
 from tests.rows import all_rows
 

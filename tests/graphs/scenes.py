@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from jurygraph.agents.checks.tensions import find_tensions
+from jurygraph.agents.checks.spec import find_tensions
 from jurygraph.agents.roles import Evaluator
 from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import GroupVerdicts, compute_rewards

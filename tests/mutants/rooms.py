@@ -29,7 +29,7 @@ ROOMS: dict[str, Room] = {
         ),
     ),
     "routing": Room(
-        ("jurygraph/graphs/routing.py", "jurygraph/graphs/execution.py"),
+        ("jurygraph/graphs/routing.py", "jurygraph/graphs/score_graph.py"),
         tuple(
             f"tests/graphs/test_{name}.py"
             for name in (

@@ -82,7 +82,7 @@ def test_a_run_explains_as_its_traces_do(rich: Path, tasks: Path) -> None:
         for task, responses in read_tasks(tasks):
             traces = jury.score(task, responses)
             for trace in traces:
-                one, other = run.explain(trace.response_id), trace.explain(group=traces, config=jury.config)
+                one, other = run.explain(trace.response_id), trace.explain(group=traces)
                 assert (one.sentences(), one.what_if()) == (other.sentences(), other.what_if())
 
 

@@ -17,7 +17,7 @@ from jurygraph.safety.evidence import (
     aread_text,
     read_text,
 )
-from jurygraph.safety.text_folding import remove_invisible
+from jurygraph.safety.gates import remove_invisible
 from tests.examples import at_most
 from tests.rows import all_rows
 

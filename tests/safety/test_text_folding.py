@@ -2,7 +2,8 @@
 
 import pytest
 
-from jurygraph.safety.text_folding import escape_hidden, fold_text, letters_and_digits, remove_invisible
+from jurygraph.messages import escape_hidden
+from jurygraph.safety.gates import fold_text, letters_and_digits, remove_invisible
 from tests.rows import all_rows
 
 

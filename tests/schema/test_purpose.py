@@ -4,7 +4,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Purpose, PurposeConfig
-from jurygraph.schema.config import purpose_of
+from jurygraph.schema.trace import purpose_of
 from tests.rows import all_rows
 
 

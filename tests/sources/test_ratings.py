@@ -14,7 +14,7 @@ import pytest
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings, escape_formulas, read_ratings, read_texts
-from jurygraph.sources.table_rows import read_rows
+from jurygraph.sources.task_tables import read_rows
 from tests.agents.facts.examples import SUFFIXES, write_table
 from tests.rows import all_rows
 

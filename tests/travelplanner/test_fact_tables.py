@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from examples.group_trip.travelplanner.fact_tables import claim_rules, origin_of, tables
-from jurygraph.agents.facts.loader import load_facts
-from jurygraph.agents.facts.lookup import Finding, look_up
+from jurygraph.agents.facts.evaluators import Finding, load_facts, look_up
 from jurygraph.schema import TaskView
 from tests.rows import all_rows
 from tests.travelplanner.train import lines

@@ -5,7 +5,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jurygraph.sources.yaml_document import Document
+from jurygraph.sources.config import Document
 
 
 @cache

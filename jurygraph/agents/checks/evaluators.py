@@ -1,28 +1,474 @@
-"""The evaluators that decide stakeholders' constraints by the task's checks, and look up the preferences collected."""
+"""Decide a check of a response's items: bounds, columns, how many there are, which share passes, what they add up to.
+
+A value that the response made up (no such row exists), or omits from its own data, can be anything, so a check that
+depends on it does not hold. A value missing in the tables is no fault of the response: a check that depends only on
+such values cannot be decided, and abstains. So every check is a measure with a bound, taken in four worlds: what the
+response cannot show counts or not, and what the tables do not tell counts or not."""
 
 import inspect
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, JsonValue, ValidationError
 
 from jurygraph.agents import notation
-from jurygraph.agents.checks.decide import CheckResult, ListedItem, decide_check
-from jurygraph.agents.checks.spec import Check
-from jurygraph.agents.checks.tensions import find_contradictions
-from jurygraph.agents.facts.evaluators import CLAIMS, claim_evidence, claim_findings
-from jurygraph.agents.facts.loader import Facts, load_facts, require_known
-from jurygraph.agents.facts.values import to_text
+from jurygraph.agents.checks.spec import Check, Column, Scalar, TermSpec, Tests, find_contradictions
+from jurygraph.agents.facts.evaluators import (
+    CLAIMS,
+    Facts,
+    Finding,
+    claim_evidence,
+    claim_findings,
+    describe_finding,
+    load_facts,
+    require_known,
+)
+from jurygraph.agents.facts.tables import (
+    are_equal,
+    compare,
+    equality_key,
+    is_missing,
+    is_one_of,
+    normalise,
+    parse_number,
+    split_list,
+    to_text,
+)
 from jurygraph.agents.functions import source_version
 from jurygraph.agents.roles import Answer, CodeEvaluator, Evaluator, EvaluatorInput
 from jurygraph.errors import PlanError
-from jurygraph.messages import describe_validation_error, did_you_mean, quote
+from jurygraph.messages import describe_validation_error, did_you_mean, quote, shorten
 from jurygraph.schema import Constraint, Evidence, Question, Response, Stakeholder, TaskView, Verdict
 from jurygraph.schema.frozen_model import ParamsModel
+
+Open = Literal["unshown", "untold"]
+"""Why a value is unknown. `unshown`: the response claims something that no table has, or omits the value from its own
+data. `untold`: the tables have no value, which is no fault of the response."""
+
+Truth = Literal["yes", "no"] | Open
+_ITEM_ITSELF = ""
+"""Marks, among the columns that an item lacks, that no table has the item itself."""
+
+
+class ListedItem(NamedTuple):
+    """One thing that a response names: its values by column, and the finding that they come from, if any.
+
+    Without a finding the values are the response's own data. Of a finding without a row only its own columns, which
+    come from the response, are known.
+    """
+
+    text: str
+    values: Mapping[str, Any]
+    finding: Finding | None = None
+    lists: Mapping[str, str] = {}
+
+    @property
+    def has_row(self) -> bool:
+        return self.finding is not None and self.finding["row"] is not None
+
+    def value(self, column: str) -> Any:
+        is_known = self.finding is None or self.has_row or column in self.finding["own"]
+        value = self.values.get(column)
+        return value if is_known and not is_missing(value) else None
+
+    def number(self, operand: str | float) -> float | None:
+        """Return an operand, or the number in that column; negative ones count as unknown."""
+        result = parse_number(self.value(operand) if isinstance(operand, str) else operand)
+        return float(result) if result is not None and result >= 0 else None
+
+    def reason_unknown(self, column: str) -> Open:
+        is_of_table = self.finding is not None and self.has_row and column not in self.finding["own"]
+        return "untold" if is_of_table else "unshown"
+
+    def describe_unknown(self, column: str) -> str:
+        if self.reason_unknown(column) == "untold":
+            return f"{column} of {quote(self.text)}"
+        if self.finding is None or self.has_row:
+            return f"{quote(self.text)} gives no {column} to go by"
+        return describe_finding(self.finding)
+
+
+class CheckResult(NamedTuple):
+    """The result of a check. `holds` is None if it cannot be decided; `reason` then names what is missing.
+
+    `share` is the share of the requirement that is surely met. `items` are the items that the result depends on.
+    """
+
+    holds: bool | None
+    share: float
+    reason: str
+    items: Sequence[ListedItem] = ()
+
+
+class Unknowns:
+    """The unknown values that a measure depends on: the response cannot show them, or the tables do not have them."""
+
+    def __init__(self) -> None:
+        self._unknown: list[tuple[ListedItem, str]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._unknown)
+
+    def run_tests(self, tests: Tests, item: ListedItem, operands: Sequence[str] = ()) -> Truth:
+        """Return whether an item exists and passes all tests; record the values that it lacks for that.
+
+        `operands` are columns that it lacks for what is to be measured.
+        """
+        lacking = _lacking_columns(tests, item)
+        if lacking is None:
+            return "no"
+        lacking += operands
+        self._unknown += ((item, column) for column in lacking)
+        if not lacking:
+            return "yes"
+        return "unshown" if any(item.reason_unknown(column) == "unshown" for column in lacking) else "untold"
+
+    def undecided_result(self, reason: str) -> CheckResult:
+        return CheckResult(None, 0.0, f"{reason}; the tables do not tell {self._describe('untold')}")
+
+    def unproven_result(self, reason: str, share: float) -> CheckResult:
+        message = f"{reason}; it cannot be shown, for {self._describe('unshown')}"
+        return CheckResult(False, share, message, [*{id(item): item for item, _ in self._unknown}.values()])
+
+    def _describe(self, why: Open) -> str:
+        return _join_first(
+            [item.describe_unknown(column) for item, column in self._unknown if item.reason_unknown(column) == why]
+        )
+
+
+def _join_first(texts: Sequence[str], between: str = "; ", most: int = 5) -> str:
+    """Join the texts, each once, and count those beyond the first `most`."""
+    unique = list(dict.fromkeys(texts))
+    return between.join(unique[:most]) + (f"{between}and {len(unique) - most} more" if len(unique) > most else "")
+
+
+def _lacking_columns(tests: Tests, item: ListedItem) -> list[str] | None:
+    """Return the columns without which it is unknown if an item exists and passes all tests.
+
+    Return None if it fails regardless of them: a single failed test decides.
+    """
+    lacking: list[str] = [] if item.finding is None or item.has_row else [_ITEM_ITSELF]
+    requirements = ((column, *each) for column, test in tests.items() for each in test.requirements)
+    for column, name, expected in requirements:
+        needed = {column: item.value(column)}
+        other = expected
+        if isinstance(expected, Column):
+            needed[expected.column] = other = item.value(expected.column)
+        unknown = [each for each, known in needed.items() if known is None]
+        if not unknown:
+            passes = _TEST_FUNCTIONS[name](needed[column], other, item.lists.get(column))
+            if passes is False:
+                return None
+            unknown = [] if passes else [*needed]
+        lacking += unknown
+    return lacking
+
+
+@lru_cache(maxsize=1 << 12)
+def _words_in_text(words: str, text: str) -> bool:
+    """Return true if the words occur in the text. Cached, since the places and days of a group's plans recur often."""
+    return bool(words) and notation.compile_pattern(rf"(?:^|\PL){re.escape(words)}(?:\PL|$)").search(text) is not None
+
+
+def _is_ascending(value: Any, other: Any) -> bool | None:
+    order = compare(value, other)
+    return None if order is None else order <= 0
+
+
+_TEST_FUNCTIONS: Mapping[str, Callable[[Any, Any, str | None], bool | None]] = {
+    "equals": lambda value, expected, _: are_equal(value, expected),
+    "is_not": lambda value, expected, _: not are_equal(value, expected),
+    "one_of": lambda value, expected, _: is_one_of(value, expected),
+    "none_of": lambda value, expected, _: not is_one_of(value, expected),
+    "has": lambda value, expected, separator: is_one_of(expected, split_list(value, separator)),
+    "has_not": lambda value, expected, separator: not is_one_of(expected, split_list(value, separator)),
+    "names": lambda value, expected, _: _words_in_text(normalise(expected), normalise(value)),
+    "at_least": lambda value, expected, _: _is_ascending(expected, value),
+    "at_most": lambda value, expected, _: _is_ascending(value, expected),
+    "matches": lambda value, expected, _: notation.compile_pattern(expected).search(to_text(value)) is not None,
+}
+"""The test functions by name. Arguments: a value, the expected value, and the separator of list parts; None means that
+the two cannot be compared."""
+
+
+Items = Mapping[str, Sequence[ListedItem]]
+Counted = Mapping[Truth, bool]
+"""Says for each truth if what has it counts: "yes" does, "no" does not, and unknown ones do in some possible worlds."""
+
+Measure = Callable[[Counted], float | None]
+"""A function that computes the measure, given what counts. None if there is nothing to measure, which satisfies any
+bound. Counting more never makes it smaller."""
+
+_Interval = tuple[float, float]
+"""The least and greatest value of a number."""
+
+_ROUNDING = 1e-9
+
+
+def decide_check(check: Check, items: Items) -> CheckResult:
+    """Decide a check that measures items. `items` contains every source that the check names."""
+    if check.values is not None:
+        return _decide_column(check, items[check.values])
+    if check.share is not None:
+        return _decide_share(check, items[check.share])
+    if check.count is not None:
+        return _decide_count(check, items[check.count])
+    return _decide_sum(check, items)
+
+
+def _decide_count(check: Check, items: Sequence[ListedItem]) -> CheckResult:
+    unknown = Unknowns()
+    truths = [unknown.run_tests(check.where, item) for item in items]
+    at = [item for item, truth in zip(items, truths, strict=True) if truth == "yes"]
+    label = f"the number of {check.count}"
+    return _decide_bound(check, lambda counted: sum(counted[truth] for truth in truths), label, unknown, at)
+
+
+def _decide_share(check: Check, items: Sequence[ListedItem]) -> CheckResult:
+    if not items:
+        return CheckResult(False, 0.0, f"the response names no {check.share}")
+    unknown = Unknowns()
+    truths = [
+        (item, among, unknown.run_tests(check.where, item))
+        for item in items
+        if (among := unknown.run_tests(check.among, item)) != "no"
+    ]
+    if not truths:
+        return CheckResult(True, 1.0, f"none of the {check.share} is of that kind")
+
+    def share(counted: Counted) -> float | None:
+        """Count an item that is only perhaps `among` if that moves the share: up if unknown values add, else down."""
+        passing = [counted[truth] for _, among, truth in truths if among == "yes" or counted[truth] == counted[among]]
+        return sum(passing) / len(passing) if passing else None
+
+    yes = [item for item, _, truth in truths if truth == "yes"]
+    no = [item for item, _, truth in truths if truth == "no"]
+    return _decide_bound(check, share, f"the share of {check.share} that pass", unknown, no or yes)
+
+
+def _decide_sum(check: Check, items: Items) -> CheckResult:
+    terms = check.sum or ()
+    per = check.per or 1.0
+    if not any(items[term.of] for term in terms):
+        return CheckResult(False, 0.0, f"the response names no {' and no '.join(dict.fromkeys(t.of for t in terms))}")
+    unknown = Unknowns()
+    addends: list[tuple[ListedItem, Truth, float]] = []
+    for term in terms:
+        for item in items[term.of]:
+            price, unpriced = _price(term, item)
+            addends.append((item, unknown.run_tests(term.where, item, unpriced), price))
+
+    def total(counted: Counted) -> float:
+        try:
+            return math.fsum(price for _, truth, price in addends if counted[truth]) / per  # the same in every order
+        except OverflowError:
+            return math.inf
+
+    label = "the sum" + (f" per {to_text(per)}" if check.per else "")
+    at = {id(item): item for item, truth, _ in addends if truth == "yes"}
+    return _decide_bound(check, total, label, unknown, [*at.values()])
+
+
+def _price(term: TermSpec, item: ListedItem) -> tuple[float, Sequence[str]]:
+    """Return the price of an item, or infinity and the columns that leave it unknown."""
+    operands = {operand: item.number(operand) for operand in (term.column, term.times or 1.0, term.places)}
+    lacking = [str(operand) for operand, number in operands.items() if number is None]
+    if lacking:
+        return math.inf, lacking
+    price, times, places = (operands[operand] or 0.0 for operand in (term.column, term.times or 1.0, term.places))
+    if term.people is None:
+        return price * times, ()
+    units = term.people / places if places > 0 else math.inf
+    return (price * times * math.ceil(units), ()) if math.isfinite(units) else (math.inf, [str(term.places)])
+
+
+def _decide_bound(
+    check: Check, measure: Measure, label: str, unknown: Unknowns, at: Sequence[ListedItem]
+) -> CheckResult:
+    worlds = _measure_worlds(measure, unknown)
+    values = [value for world in worlds for value in world if value is not None]
+    span = min(values), max(values)
+    result = f"{label} is {_describe_range(span, 6)}"
+    bound = _describe_range(check.bound)
+    words = _Words(f"{result}, as asked", f"{result}, not {bound}", f"{result}, and {bound} is asked for")
+    return _conclude(worlds, check.bound, words, unknown, at, share=lambda: _closeness(span, check.bound))
+
+
+class _Words(NamedTuple):
+    """The reasons for a check that holds, that does not, and that depends on unknown values."""
+
+    holds: str
+    fails: str
+    depends: str
+
+
+_Worlds = Sequence[Sequence[float | None]]
+
+
+def _measure_worlds(measure: Measure, unknown: Unknowns) -> _Worlds:
+    """Return the measure where unshown values count or not, each where untold ones count or not."""
+    if not unknown:
+        return [[measure({"yes": True, "no": False})] * 2] * 2
+    return [
+        [measure({"yes": True, "no": False, "unshown": unshown, "untold": untold}) for untold in (False, True)]
+        for unshown in (False, True)
+    ]
+
+
+def _conclude(
+    worlds: _Worlds,
+    bound: _Interval,
+    words: _Words,
+    unknown: Unknowns,
+    at: Sequence[ListedItem],
+    *,
+    share: Callable[[], float],
+    share_shown: float = 0.0,
+) -> CheckResult:
+    """Conclude from a measure in all worlds. Unshown values count as the worst case.
+
+    `share` is the share of the requirement that is met if none of the worlds meets it; `share_shown` is that which the
+    known values show.
+    """
+    low, high = bound
+    everywhere = [value for world in worlds for value in world]
+    if all(value is None or (_reaches(value, low) and _is_at_most(value, high)) for value in everywhere):
+        return CheckResult(True, 1.0, words.holds, at)
+    if _is_outside(everywhere, bound):
+        return CheckResult(False, share(), words.fails, at)
+    if any(_is_outside(world, bound) for world in worlds):
+        return unknown.unproven_result(words.depends, share_shown)
+    return unknown.undecided_result(words.depends)
+
+
+def _is_outside(values: Sequence[float | None], bound: _Interval) -> bool:
+    """Return true if every possible value of the measure lies on the same side of the bound."""
+    low, high = bound
+    is_below = all(value is not None and not _reaches(value, low) for value in values)
+    return is_below or all(value is not None and not _is_at_most(value, high) for value in values)
+
+
+def _reaches(value: float, limit: float) -> bool:
+    return value >= limit - _ROUNDING * max(1.0, abs(limit))
+
+
+def _is_at_most(value: float, limit: float) -> bool:
+    return value <= limit + _ROUNDING * max(1.0, abs(limit))
+
+
+def _closeness(span: _Interval, bound: _Interval) -> float:
+    """Return the closeness to the bound in [0, 1]: the share of the minimum, or 1 minus the relative excess."""
+    (least, greatest), (low, high) = span, bound
+    if not _is_at_most(least, high):
+        return 0.0 if high <= 0 or greatest == math.inf else max(0.0, 1.0 - (greatest - high) / high)
+    return least / low  # measures are never negative, so the lower bound is above 0
+
+
+def _describe_range(span: _Interval, digits: int | None = None) -> str:
+    low, high = span
+    least, most = (to_text(end if digits is None else round(end, digits)) for end in span)
+    if low == high:
+        return least
+    if high == math.inf:
+        return f"{least} or more"
+    return f"{most} or less" if low == -math.inf else f"{least} to {most}"
+
+
+class _Value(NamedTuple):
+    """A value of an item, the truth of counting it, and whether the value is unknown and so could be any."""
+
+    item: ListedItem
+    truth: Truth
+    value: Any
+    is_any: bool
+
+
+def _decide_column(check: Check, items: Sequence[ListedItem]) -> CheckResult:
+    unknown = Unknowns()
+    column = check.column or ""
+    values: list[_Value] = []
+    for item in items:
+        value = item.value(column)
+        truth = unknown.run_tests(check.where, item, () if value is not None else (column,))
+        if truth != "no":
+            parts = [None] if value is None else split_list(value, item.lists.get(column))
+            values += [_Value(item, truth, part, value is None) for part in parts]
+    label = f"{column} of {check.values}"
+    if check.includes is not None:
+        return _decide_includes(label, check.includes, values, unknown)
+    if check.excludes is not None:
+        return _decide_excludes(label, check.excludes, values, unknown)
+    return _decide_distinct(label, values, unknown)
+
+
+_NONE: _Interval = (-math.inf, 0.0)
+
+
+def _decide_includes(label: str, wanted: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
+    def count_included(counted: Counted) -> float:
+        known = [entry for entry in values if counted[entry.truth]]
+        return sum(any(entry.is_any or are_equal(entry.value, value) for entry in known) for value in wanted)
+
+    shown = [entry for entry in values if entry.truth == "yes" and is_one_of(entry.value, wanted)]
+    absent = [value for value in wanted if not is_one_of(value, [entry.value for entry in shown])]
+    lacks = f"{label} does not include {_quote_values(absent)}"
+    words = _Words(f"{label} includes {_quote_values(wanted)}", lacks, lacks)
+    share = 1.0 - len(absent) / len(wanted)
+    worlds = _measure_worlds(count_included, unknown)
+    at = [entry.item for entry in shown]
+    return _conclude(worlds, (len(wanted), math.inf), words, unknown, at, share=lambda: share, share_shown=share)
+
+
+def _decide_excludes(label: str, barred: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
+    perhaps = [entry for entry in values if entry.is_any or is_one_of(entry.value, barred)]
+    violations = [entry for entry in perhaps if entry.truth == "yes"]
+    includes_none = f"{label} includes none of {_quote_values(barred)}"
+    fails = f"{label} includes {_quote_values([entry.value for entry in violations])}"
+
+    def share() -> float:
+        violating = {id(entry.item) for entry in perhaps}
+        known = {id(entry.item) for entry in values if entry.truth == "yes"}
+        return 1.0 - len(violating) / len(known | violating)
+
+    worlds = _measure_worlds(lambda counted: sum(counted[entry.truth] for entry in perhaps), unknown)
+    at = [entry.item for entry in violations]
+    return _conclude(worlds, _NONE, _Words(includes_none, fails, includes_none), unknown, at, share=share)
+
+
+def _decide_distinct(label: str, values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
+    keys = [None if entry.is_any else equality_key(entry.value) for entry in values]
+
+    def count_repeats(counted: Counted) -> float:
+        known = [key for entry, key in zip(values, keys, strict=True) if counted[entry.truth]]
+        return len(known) - len(set(known) - {None})
+
+    repeated: list[_Value] = []
+    seen: set[Any] = set()
+    for entry, key in zip(values, keys, strict=True):
+        if entry.truth == "yes":
+            repeated += [entry] if key in seen else []
+            seen.add(key)
+
+    def share() -> float:
+        return 0.0 if None in keys else len(seen) / len(keys)
+
+    never = f"{label} never repeats"
+    fails = f"{label} repeats {_quote_values([entry.value for entry in repeated])}"
+    at = [entry.item for entry in repeated]
+    return _conclude(
+        _measure_worlds(count_repeats, unknown), _NONE, _Words(never, fails, never), unknown, at, share=share
+    )
+
+
+def _quote_values(values: Sequence[Any]) -> str:
+    return _join_first([shorten(to_text(value)) for value in values], ", ", 10)
+
 
 COLLECTED = "collected"
 _TABLE = "preferences"

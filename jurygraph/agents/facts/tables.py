@@ -1,20 +1,264 @@
-"""Tables of facts: rows by their key, from the task, a file or a tool."""
+"""Facts: the tables of a task, by row and key, its kinds of claims, and values as texts, numbers and moments."""
 
 import json
+import math
+import re
 import sqlite3
+import sys
+import unicodedata
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from jurygraph.agents.facts.spec import TableSpec
-from jurygraph.agents.facts.values import normalise, value_sort_key
+from pydantic import Field, JsonValue, model_validator
+
+from jurygraph.agents import notation
 from jurygraph.errors import InputError
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Id, Unit
 from jurygraph.sources.files import require_temporary_space
-from jurygraph.sources.table_rows import read_rows, sha256_of, to_json_values
+from jurygraph.sources.task_tables import read_rows, sha256_of, to_json_values
+
+_LONGEST_NAME = 10_000
+_LONGEST_NUMBER = 300
+_LONGEST_MOMENT = 30
+_NUMERAL = re.compile(
+    r"(?P<sign>[-+]?)\$?\s?(?P<whole>\d{1,3}(?:,\d{3})+|0|[1-9]\d*)?(?P<rest>(?:\.\d+)?(?:e[-+]\d+)?)", re.ASCII
+)
+_MOMENTS = {"time": ("%H:%M", "%H:%M:%S", "%I:%M %p"), "date": ("%Y-%m-%d",), "both": ("%Y-%m-%d %H:%M",)}
+
+
+def normalise(value: Any) -> str:
+    """Return a name or value with Unicode's compatibility forms (NFKC) and white space folded; case-sensitive.
+
+    Beyond 10,000 characters, which no name has, only white space is folded: NFKC can take time quadratic in the length.
+    """
+    text = to_text(value)
+    return _normalise_short(text) if len(text) <= _LONGEST_NAME else " ".join(text.split())
+
+
+@lru_cache(maxsize=1 << 14)
+def _normalise_short(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", " ".join(text.split())).split())
+
+
+def to_text(value: Any) -> str:
+    """Return a value as text: whole numbers without a fraction, lists and objects as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return "" if value is None else str(value)
+
+
+def is_missing(value: Any) -> bool:
+    """Return true if a table has no value here: None, an empty text or NaN."""
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def parse_number(value: Any) -> int | float | None:
+    """Return a number, or the number that a text such as 12, 1,200 or $12.50 spells; None if it is none.
+
+    A text with a needless leading zero, such as 007, is a code and no number.
+    """
+    if isinstance(value, int | float):
+        return value if not isinstance(value, bool) and abs(value) <= sys.float_info.max else None
+    if not isinstance(value, str) or len(value) > _LONGEST_NUMBER:
+        return None
+    match = _NUMERAL.fullmatch(value.strip())
+    if match is None or not (match["whole"] or match["rest"].startswith(".")):
+        return None
+    whole = (match["whole"] or "0").replace(",", "")
+    rest = match["rest"]
+    size = float(whole + rest) if rest else int(whole)
+    return None if size == math.inf else -size if match["sign"] == "-" else size
+
+
+def value_sort_key(value: Any) -> tuple[int, float, str]:
+    """Return a sort key of a value: numbers before words before empty values."""
+    parsed = parse_number(value)
+    if parsed is not None:
+        return 0, parsed, ""
+    return (1, 0, value) if isinstance(value, str) and value else (2, 0, "")
+
+
+def values_agree(claimed: str, value: Any, within: float = 0.0) -> bool:
+    """Return true if a claimed value equals a table's: numbers by value, anything else by normalised text.
+
+    A number may differ by the share `within` of the table's number.
+    """
+    number = parse_number(claimed)
+    expected = parse_number(value)
+    if number is None or expected is None:
+        return not is_missing(value) and normalise(claimed) == normalise(value)
+    return number == expected or (within > 0 and abs(float(number) - float(expected)) <= within * abs(float(expected)))
+
+
+@lru_cache(maxsize=1 << 14)
+def parse_moment(text: str) -> tuple[str, datetime] | None:
+    """Return a time (9:30, 21:05:10, 9:30 PM), a date (2022-03-01) or both, and which; None if it is none."""
+    for kind, forms in _MOMENTS.items():
+        for form in forms if len(text) <= _LONGEST_MOMENT else ():
+            try:
+                return kind, datetime.strptime(text.strip(), form)
+            except ValueError:
+                continue
+    return None
+
+
+def equality_key(value: Any) -> Hashable:
+    """Return a key that is equal for values that are equal: number, moment or normalised text."""
+    if isinstance(value, str):
+        return _key_of_text(value) if len(value) <= _LONGEST_NUMBER else normalise(value)
+    number = parse_number(value)
+    return normalise(value) if number is None else number
+
+
+@lru_cache(maxsize=1 << 14)
+def _key_of_text(text: str) -> Hashable:
+    """Return the key of a text. Cached, since the values of a table's rows recur often."""
+    number = parse_number(text)
+    return number if number is not None else parse_moment(text) or normalise(text)
+
+
+def are_equal(first: Any, second: Any) -> bool:
+    """Return true if two values are equal: numbers and moments by value, anything else by normalised text."""
+    return equality_key(first) == equality_key(second)
+
+
+def is_one_of(value: Any, others: Iterable[Any]) -> bool:
+    return any(are_equal(value, other) for other in others)
+
+
+def compare(value: Any, other: Any) -> int | None:
+    """Return -1, 0 or 1: numbers compare by value, moments of one kind by time; None if the two do not compare."""
+    first = parse_number(value)
+    second = parse_number(other)
+    if first is not None and second is not None:
+        return (first > second) - (first < second)
+    moments = [parse_moment(each) for each in (value, other) if isinstance(each, str)]
+    if len(moments) < 2 or moments[0] is None or moments[1] is None or moments[0][0] != moments[1][0]:
+        return None
+    return (moments[0] > moments[1]) - (moments[0] < moments[1])
+
+
+def split_list(value: Any, separator: str | None) -> Sequence[Any]:
+    if isinstance(value, list | tuple):
+        return value
+    return [part.strip() for part in to_text(value).split(separator)] if separator else [value]
+
+
+class TableSpec(FrozenModel):
+    """A table of facts, from one of three sources: `rows` in the task, a `file`, or a `tool` of the config.
+
+    `key` are the columns that identify a row: the name first, then place or time. Of rows that share a key the first
+    counts, by the column `order` or else as listed. `lists` maps columns that hold several values in one text to their
+    separators. `file` is CSV, JSON, JSON lines or Parquet, relative to the working directory. In a TASKS file it must
+    lie below the folder of that file (`jurygraph.sources.task_tables`).
+    """
+
+    key: tuple[Id, ...] = Field(min_length=1)
+    rows: tuple[dict[str, JsonValue], ...] | None = None
+    file: str | None = None
+    tool: str | None = None
+    order: Id | None = None
+    lists: dict[Id, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_single_source(self) -> Self:
+        sources = [name for name in ("rows", "file", "tool") if getattr(self, name) is not None]
+        if len(sources) != 1:
+            raise ValueError(f"is given by {' and '.join(sources) or 'nothing'}; give one of rows, file and tool")
+        return self
+
+
+class ClaimPattern(FrozenModel):
+    """One way in which a claim may be written.
+
+    `pattern` (RE2) has a named group for every claimed column; `columns` maps groups with other names to their columns.
+    Without a pattern the whole text is the name. `states` are fixed values of this form, and `within` is the share by
+    which a claimed number may differ.
+    """
+
+    table: Id
+    pattern: notation.Pattern | None = None
+    columns: dict[Id, Id] = Field(default_factory=dict)
+    states: dict[Id, JsonValue] = Field(default_factory=dict)
+    within: dict[Id, Unit] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_pattern(self) -> Self:
+        unknown = sorted(self.columns.keys() - self.groups)
+        if unknown:
+            known = ", ".join(self.groups) or "none"
+            raise ValueError(f"`columns.{unknown[0]}` is not a group of the pattern; it has {known}")
+        return self
+
+    @cached_property
+    def compiled(self) -> Any:
+        return None if self.pattern is None else notation.compile_pattern(self.pattern)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return () if self.compiled is None else tuple(self.compiled.groupindex)
+
+
+class RecordField(FrozenModel):
+    """A value from the record that holds a claim: that of a `field`, translated by `map` if given."""
+
+    field: Id
+    map: dict[str, JsonValue] | None = None
+
+
+class ClaimsSpec(FrozenModel):
+    """One kind of claims: their JSONPaths `at` (RFC 9535) in the response's data, and the `forms` they may have.
+
+    `split` separates several claims in one text; "" and "-" claim nothing. `beside` are values of the record
+    that contains the claim: numbers, and texts of up to 1,000 characters. Claims are ordered by the record's field
+    `order`, or as in the data. With `merged`, equal claims of successive orders become one, and their number is its
+    value of that name.
+    """
+
+    at: tuple[notation.JsonPath, ...] = Field(min_length=1)
+    forms: tuple[ClaimPattern, ...] = Field(min_length=1)
+    split: str | None = None
+    beside: dict[Id, RecordField] = Field(default_factory=dict)
+    order: Id | None = None
+    merged: Id | None = None
+
+    @model_validator(mode="after")
+    def _check_merged(self) -> Self:
+        if self.merged is not None and self.order is None:
+            raise ValueError("`merged` joins claims of successive orders; name the field that has them in `order`")
+        return self
+
+    @cached_property
+    def paths(self) -> list[Any]:
+        return [notation.compile_jsonpath(path) for path in self.at]
+
+    def form_of(self, text: str) -> tuple[ClaimPattern | None, Mapping[str, str]]:
+        """Return the form that a text matches, and its values by column."""
+        for form in self.forms:
+            if form.compiled is None:
+                return form, {}
+            match = form.compiled.fullmatch(text)
+            if match is not None:
+                groups = ((group, value) for group, value in match.groupdict().items() if value is not None)
+                return form, {form.columns.get(group, group): value.strip() for group, value in groups}
+        return None, {}
+
+
+class FactsSpec(FrozenModel):
+    tables: dict[Id, TableSpec]
+    claims: dict[Id, ClaimsSpec] = Field(default_factory=dict)
+
 
 Key = tuple[str, ...]
 Values = Mapping[str, Any]

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jurygraph.agents.ask import failed_verdict
-from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput
+from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput, failed_verdict
 from jurygraph.arrays import Floats
 from jurygraph.models.embedding import BATCH_SIZE, CachingEmbedder, open_embedder, open_reranker
 from jurygraph.models.request import Fault

@@ -1,21 +1,227 @@
-"""The four families of variants that a model writes (DecompR, Table 7), each variant verified in code."""
+"""The families of variants that a model writes (DecompR, Table 7), each variant verified in code (A.1).
 
+A variant consists of passages, and each names the statement that it makes. The numbers, names, times, prices,
+stakeholders, status and strength of that one statement have to be in the passage, and no others: what two statements
+say cannot be exchanged unseen. The check is strict: of two ways to say the same it may refuse one, and a variant that
+it refuses is only not used."""
+
+import json
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
-from jurygraph.agents.ask import ask_model
-from jurygraph.agents.presentation.document import data_of, document_of, render
-from jurygraph.agents.presentation.families import ORIGINAL, Presentation, PresentationSet
-from jurygraph.agents.presentation.invariants import Statement, WrittenPassage, broken_invariant, statements_of
+from jurygraph.agents.presentation.variants import (
+    ORIGINAL,
+    SERVES,
+    Document,
+    Family,
+    Presentation,
+    PresentationSet,
+    Scalar,
+    data_of,
+    document_of,
+    present,
+    render,
+)
+from jurygraph.agents.roles import Deriver, DeriverInput, ask_model
 from jurygraph.concurrency import each_answered
 from jurygraph.prompts import load_prompt
-from jurygraph.schema import FrozenModel
+from jurygraph.schema import FrozenModel, Material, Response, Variant
+from jurygraph.schema.frozen_model import ParamsModel
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
+
+
+Invariant = Literal["statements", "times", "prices", "numbers", "stakeholders", "names", "status", "strength"]
+INVARIANTS: tuple[Invariant, ...] = get_args(Invariant)
+
+
+class Statement(NamedTuple):
+    """A statement of a document: its kind of section, its text, and what of it has to stay letter by letter.
+
+    `people` are the stakeholders that it names, and `status` is that of a constraint.
+    """
+
+    kind: str
+    text: str
+    verbatim: tuple[str, ...]
+    people: frozenset[str]
+    status: str = ""
+
+
+class WrittenPassage(NamedTuple):
+    """A passage of a variant, and the name of the statement that it makes."""
+
+    statement: str
+    text: str
+
+
+_TIME = re.compile(
+    r"\b\d{1,2}:\d{2}(?:\s?[ap]m\b)?|\b(?:noon|midday|midnight|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b",
+    re.IGNORECASE,
+)
+_PRICE = re.compile(
+    r"[$€£¥]\s?\d+(?:[.,]\d+)*|\b\d+(?:[.,]\d+)*\s?(?:[$€£¥]|(?:CNY|USD|EUR|GBP|yuan|dollars?|euros?|pounds?)\b)",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(
+    r"\d+(?:[.,]\d+)*|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+    r"|(?:thir|four|fif|six|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand"
+    r"|second|third|fourth|fifth|sixth|dozen|half|twice)\b",
+    re.IGNORECASE,
+)
+_VALUES: Mapping[Invariant, re.Pattern[str]] = {"times": _TIME, "prices": _PRICE, "numbers": _NUMBER}
+_NAME = re.compile(r"(?<![.!?:#|*\-] )(?<!^)(?<![\"“(#*])\b[^\W\d_]\w+")
+_IN_PART = r"not (?:fully|entirely|wholly|completely)|in part|part(?:ly|ially?)|somewhat|mostly|half"
+_NEGATION = (
+    r"not|no|never|none|neither|nor|cannot|without|un(?:met|satisfied|fulfilled)|fail\w*|violat\w+|miss(?:ed|es)"
+)
+_POSITIVE = r"met|meets?|satisf\w+|fulfil\w*|kept|keeps|respect\w*|honou?r\w*|observed|holds?|held"
+_STATUS = {"in part": _IN_PART, "not met": _NEGATION, "met": _POSITIVE}
+"""The classes of a status; the first that a text has is its status."""
+_STRENGTH = {
+    "bound above": r"at most|up to|no more than|not more than|maximum|or less",
+    "bound below": r"at least|no less than|not less than|minimum|or more",
+    "in part": _IN_PART,
+    "negation": rf"{_NEGATION}|hardly|barely",
+    "necessity": r"must|has to|have to|required?|needs? to|always|certain(?:ly)?|definitely|sure(?:ly)?|guarantee\w*",
+    "possibility": r"may|might|could|possib\w+|perhaps|maybe|probab\w+|likely",
+    "wholeness": r"fully|completely|entirely|wholly|perfect(?:ly)?|all|every\w*|only|just",
+    "nearness": r"approximately|roughly|nearly|almost|circa",
+    "degree": r"very|extremely|highly|strongly|greatly|slightly|rather|too",
+}
+"""Words of the strength of a claim, by class; longer ones are taken out of a text before the next class counts."""
+
+
+def statements_of(document: Document) -> dict[str, Statement]:
+    """Return the statements of a document by the names `s1`, `s2`, … in its order."""
+    people = _people_of(document)
+    found = list(_statements(document, people))
+    return {f"s{number}": statement for number, statement in enumerate(found, 1)}
+
+
+def _people_of(document: Document) -> tuple[str, ...]:
+    names = [section.name for section in document if section.kind == "stakeholder"]
+    for section in document:
+        for record in section.records:
+            served = record.get(SERVES) if section.kind == "shared" else ()
+            names += [*served] if isinstance(served, list) else []
+            names += [str(record["stakeholder"])] if section.kind == "summary" else []
+    return tuple(dict.fromkeys(names))
+
+
+def _statements(document: Document, people: Sequence[str]) -> Iterator[Statement]:
+    for section in document:
+        for record in section.records:
+            if section.kind in ("stakeholder", "tradeoffs"):
+                text = f"for {section.name}: {record['text']}" if section.name else str(record["text"])
+                yield Statement(section.kind, text, (), _mentioned(text, people))
+            elif section.kind == "summary":
+                person = str(record["stakeholder"])
+                for constraint, status in record.items():
+                    if constraint != "stakeholder":
+                        text = f"{person}, {constraint}: {status}"
+                        yield Statement("summary", text, (constraint,), _mentioned(text, people), str(status))
+            else:
+                values = [shown for value in record.values() for shown in _shown(value)]
+                text = "; ".join(f"{field}: {', '.join(_shown(value))}" for field, value in record.items())
+                verbatim = tuple(shown for shown in values if any(map(str.isalnum, shown)))
+                yield Statement(section.kind, text, verbatim, _mentioned(text, people))
+
+
+def _shown(value: Scalar) -> list[str]:
+    if isinstance(value, list):
+        return value
+    return [value if isinstance(value, str) else json.dumps(value)]
+
+
+def _contains(text: str, words: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(words.casefold())}(?!\w)", text.casefold()) is not None
+
+
+def _mentioned(text: str, people: Iterable[str]) -> frozenset[str]:
+    return frozenset(person for person in people if _contains(text, person))
+
+
+def broken_invariant(statements: Mapping[str, Statement], passages: Sequence[WrittenPassage]) -> Invariant | None:
+    """Return the first invariant that a variant breaks; None if it says what the statements say."""
+    if sorted(passage.statement for passage in passages) != sorted(statements):
+        return "statements"
+    people = {person for one in statements.values() for person in one.people}
+    values = {words for one in statements.values() for words in one.verbatim}
+    for passage in passages:
+        text = " ".join(passage.text.split())
+        broken = _broken_in_passage(statements[passage.statement], text, people, values)
+        if broken is not None:
+            return broken
+    return None
+
+
+def _broken_in_passage(own: Statement, text: str, people: Set[str], values: Set[str]) -> Invariant | None:
+    """Return the first invariant that a passage breaks; `people` and `values` are those of all statements."""
+    for invariant, pattern in _VALUES.items():
+        if _values(pattern, text) != _values(pattern, own.text):
+            return invariant
+    if _mentioned(text, people) != own.people:
+        return "stakeholders"
+    others = {words for words in values if not _contains(own.text, words) and len(words) > 2}
+    if (
+        any(not _contains(text, words) for words in own.verbatim)
+        or any(_contains(text, words) for words in others)
+        or any(not _contains(own.text, name) for name in _names(text))
+        or any(not _contains(text, name) for name in _names(own.text))
+    ):
+        return "names"
+    bare = _without(text, own.verbatim)
+    strengths = _strengths(bare)
+    if not own.status:
+        return None if strengths == _strengths(_without(own.text, own.verbatim)) else "strength"
+    if _status_class(own.status) != _status_class(bare):
+        return "status"
+    # Negations and words of parts are those of the status itself.
+    return "strength" if strengths.keys() - {"negation", "in part"} else None
+
+
+def _names(text: str) -> set[str]:
+    """Return the words with a capital letter that do not begin a sentence or a line."""
+    return {name.group() for name in _NAME.finditer(text) if name.group()[0].isupper()}
+
+
+def _values(pattern: re.Pattern[str], text: str) -> set[str]:
+    return {re.sub(r"\s", "", match.group()).casefold() for match in pattern.finditer(text)}
+
+
+def _without(text: str, verbatim: Iterable[str]) -> str:
+    for words in sorted(verbatim, key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(words)}(?!\w)", " ", text, flags=re.IGNORECASE)
+    return text
+
+
+def _find(words: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)
+
+
+def _spelled(text: str) -> str:
+    return re.sub(r"n['’]t\b", " not", text)
+
+
+def _status_class(text: str) -> str:
+    """Return the class of a status, or the text itself if it has none of the known words."""
+    found = (name for name, words in _STATUS.items() if _find(words).search(_spelled(text)))
+    return next(found, text.casefold())
+
+
+def _strengths(text: str) -> Counter[str]:
+    found: Counter[str] = Counter()
+    text = _spelled(text)
+    for name, words in _STRENGTH.items():
+        text, found[name] = _find(words).subn(" ", text)
+    return +found
+
 
 Rewriting = Literal["causal-direction", "under-served-evidence", "paraphrase", "topic-position"]
 REWRITINGS: tuple[Rewriting, ...] = get_args(Rewriting)
@@ -139,3 +345,57 @@ async def _write(
     return await ask_model(
         client, request, PassagesReply, read=lambda reply: read(reply.value), fail=lambda fault: ("", NO_REPLY)
     )
+
+
+PRESENTATIONS = "presentations"
+
+
+class PresentationDeriver(Deriver):
+    """Write a structured response in other orders, layouts and words that say the same (DecompR, Table 7).
+
+    The response's data is rendered as text. By rule: each variant is read back, and has the data that its own text
+    gives. By a model: each variant's invariants are verified in code (`invariants`). Data of another form
+    (`document_of`) has no presentations, and a family with fewer versions than wanted is left out.
+    """
+
+    class Params(ParamsModel):
+        families: tuple[Literal[Family, Rewriting], ...] = Field(get_args(Family), min_length=1)
+        """The families of variants; by default those by rule."""
+        versions: int = Field(5, strict=True, ge=1, le=20)
+        """The number of versions of each family."""
+
+    name = PRESENTATIONS
+    version = "1"
+    gives = PRESENTATIONS
+    reads_data = True
+
+    bounds_its_time = True
+
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        families = self.settings.families
+        self._by_rule = [family for family in get_args(Family) if family in families]
+        self._by_model = [family for family in REWRITINGS if family in families]
+        self.uses_model = bool(self._by_model)
+        if self.uses_model:
+            self.version = f"1 prompt {load_prompt(PROMPT).full_version}"
+
+    async def derive(self, inputs: DeriverInput) -> Material:
+        data = inputs.response.data
+        versions = self.settings.versions
+        found = present(data, versions, self._by_rule)
+        if found is None:
+            return Material(name=PRESENTATIONS, note="its data is no structured response (docs/stability.md)")
+        if self._by_model:
+            assert inputs.client is not None, "a model is required"
+            written = await rewrite(data, inputs.client, versions, self._by_model)
+            assert written is not None, "the data is structured"
+            found = found.with_variants(written)
+        variants = []
+        for one in found.variants:
+            response = Response(id=f"~{one.family}-{one.version}", text=one.text, data=one.data)
+            variants.append(Variant(response=response, edit={"family": one.family, "version": one.version}))
+        left_out = [f"{family}: {reason}" for family, reason in found.undefined.items()]
+        return Material(name=PRESENTATIONS, variants=tuple(variants), note="; ".join(left_out))

@@ -34,7 +34,7 @@ from jurygraph.runs.reports.summary import count_requests
 from jurygraph.safety.attacks import load_attack_tasks, load_attacks
 from jurygraph.schema import Response, Task
 from jurygraph.sources.files import require_temporary_space
-from jurygraph.sources.table_rows import folder_of_tasks
+from jurygraph.sources.task_tables import folder_of_tasks
 from jurygraph.sources.tasks import TaskLines
 from jurygraph.studies.attack import THRESHOLD_NAMES, threshold_figures
 from jurygraph.studies.report import Report

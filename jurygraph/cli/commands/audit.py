@@ -21,7 +21,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import ErasureResult
 from jurygraph.runs.workflows.erasure import erase as erase_texts
 from jurygraph.runs.writable_run import close_run
-from jurygraph.sources.table_rows import check_table_files
+from jurygraph.sources.task_tables import check_table_files
 
 
 def verify(

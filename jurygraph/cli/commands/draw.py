@@ -15,8 +15,7 @@ from jurygraph.cli.options import OutFile, argument, option
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.text import print_message, print_result
 from jurygraph.errors import GraphCycleError, InputError
-from jurygraph.messages import did_you_mean, join_names
-from jurygraph.safety.text_folding import escape_hidden
+from jurygraph.messages import did_you_mean, escape_hidden, join_names
 from jurygraph.schema import Criterion, Edge, ResponseLine, Rubric, TaskLine, Trace
 from jurygraph.sources.config import config_schema
 from jurygraph.sources.tasks import TaskLines

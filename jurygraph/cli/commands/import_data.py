@@ -12,8 +12,7 @@ from jurygraph.cli.render.text import print_message, print_report, print_result,
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.schema import FrozenModel, TaskLine
-from jurygraph.sources.importers import READERS, VOTE_READERS, Imported
-from jurygraph.sources.importers.votes import read_rated_table
+from jurygraph.sources.importers import READERS, VOTE_READERS, Imported, read_rated_table
 
 RATINGS = "ratings"
 FORMATS = (*READERS, *VOTE_READERS, RATINGS)

@@ -49,7 +49,7 @@ from jurygraph.sources.ratings import read_ratings, read_texts
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
-    from jurygraph.agents.presentation.families import PresentationSet
+    from jurygraph.agents.presentation.variants import PresentationSet
     from jurygraph.cli.scoring import ScoreOptions
     from jurygraph.studies.presentations import Pairs
 

@@ -20,8 +20,7 @@ from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.streams import current_redactor
 from jurygraph.display import format_number
 from jurygraph.errors import InputError
-from jurygraph.messages import shorten
-from jurygraph.safety.text_folding import UNSEEN, escape_hidden
+from jurygraph.messages import UNSEEN, escape_hidden, shorten
 
 command_line: ContextVar[str] = ContextVar("command_line", default="")
 """The command that is running, as one line for a shell."""

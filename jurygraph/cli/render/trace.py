@@ -14,8 +14,7 @@ from jurygraph.cli.render.text import (
 )
 from jurygraph.decision.table import NOT_APPLICABLE, OK, STOPPED, ScoreArrays
 from jurygraph.display import format_number, is_filled_in
-from jurygraph.explanation.points import UNSUPPORTED
-from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict
+from jurygraph.explanation.terms import UNSUPPORTED, ExplainedTerm, ExplainedTrace, ExplainedVerdict
 from jurygraph.messages import format_plain, join_names
 from jurygraph.runs.run import Run, is_erased
 from jurygraph.runs.store.packing import ERASED

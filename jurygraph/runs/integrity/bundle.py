@@ -19,7 +19,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.integrity import offline_verifier
-from jurygraph.runs.integrity.verification import check_seal
+from jurygraph.runs.integrity.verification import read_seal
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import open_replacement
@@ -64,7 +64,7 @@ def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:
     yield "README.txt", [README]
     yield "verify.py", [Path(offline_verifier.__file__).read_bytes()]
     yield run_folder.CONFIG, [(run.folder / run_folder.CONFIG).read_bytes()]
-    seal = check_seal(run.folder, run.ledger)
+    seal = read_seal(run.folder)
     if seal is not None:
         yield "seal.txt", [seal.signed_bytes]
         yield "seal.sig", [bytes.fromhex(seal.signature)]

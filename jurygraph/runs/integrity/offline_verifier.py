@@ -13,7 +13,7 @@ import json
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -59,76 +59,129 @@ def read_lines(path: Path) -> Iterator[tuple[str, bytes, Any]]:
             yield f"{path.name}: line {number}", line, content
 
 
-class Ledger:
-    """The records and texts in a folder, checked while they are read, and the values that later checks need."""
+def read_canonical(path: Path, length: int) -> Iterator[dict[str, Any]]:
+    """Yield the objects in a file that jurygraph wrote, each with as many fields."""
+    for place, line, content in read_lines(path):
+        with at_place(place):
+            require(canonical_json(content) + b"\n" == line and len(content) == length, "is not as jurygraph writes it")
+        yield content
 
-    def __init__(self, folder: Path) -> None:
-        self.run: dict[str, Any] = {}
+
+class Chain:
+    """The records and texts of a run, checked in one pass over both: its chain, its order and its completeness.
+
+    jurygraph itself verifies the records of a database with it.
+    """
+
+    def __init__(self) -> None:
         self.links = [bytes(32)]
         self.settled = 0  # the last record that is no close record and no erasure
         self.erased: set[int] = set()
-        self.known: dict[tuple[str, str], Any] = {}  # by kind and key: the bodies of decisions and tasks
-        self.tasks: dict[str, str] = {}  # by response
-        self.rewards: dict[str, list[Any]] = {}  # by response: its task, and its reward as traces.jsonl has it
-        self.base: Ledger | None = None
-        self._group = ""
-        self._group_end = 0
-        texts: dict[int, str] = {}
-        for place, line, text in read_lines(folder / "texts.jsonl"):
-            with at_place(place):
-                require(canonical_json(text) + b"\n" == line, "is not as jurygraph writes it")
-                require(len(text) == 3 and text["id"] not in texts, "is no text, or there twice")
-                texts[text["id"]] = sha256(bytes.fromhex(text["salt"]) + text["content"].encode())
-        missing: set[int] = set()
-        for place, line, record in read_lines(folder / "records.jsonl"):
-            with at_place(place):
-                require(canonical_json(record) + b"\n" == line, "is not as jurygraph writes it")
-                body = json.loads(record["body"])
-                self._check_record(folder, record, body)
-                for number, commitment in enumerate(body.get("texts", ()), start=record["seq"] << 20):
-                    if number not in texts:
-                        missing.add(number)
-                    problem = f"texts.jsonl: text {number}: differs from what was written"
-                    require(texts.pop(number, commitment) == commitment, problem)
-        require(not texts, f"texts.jsonl: no record speaks of text {min(texts, default=0)}")
-        require(len(self.links) > max(1, self._group_end), "records.jsonl: ends too early")
+        self.texts = 0
+        self.known: dict[tuple[str, str], Any] = {}  # by kind and key, except calls
+        self.traces = 0
+        self._missing: set[int] = set()
+        self._group = range(0)  # the records of the traces of the last group
+        self._has_base = False
+
+    def walk(
+        self, records: Iterable[tuple[int, str, str, int, str, bytes]], texts: Iterable[tuple[int, bytes, bytes]]
+    ) -> None:
+        """Check records (number, kind, key, time, body, link) and texts (number, salt, content), in their order."""
+        stored = iter(texts)
+        text = next(stored, None)
+        for seq, kind, key, at, written, link in records:
+            with at_place(f"record {seq} ({kind} {key!r})"):
+                chained = self.links[-1] + canonical_json([seq, kind, key, at]) + b"\n" + written.encode()
+                require(seq == len(self.links), "is not the next record: one is missing, or there twice")
+                is_as_written = hashlib.sha256(chained).digest() == link
+                require(is_as_written, "differs from what was written, or from the record before it")
+                body = json.loads(written)
+                self._check_place(seq, kind, key, body)
+                for number, commitment in enumerate(body.get("texts", ()), start=seq << 20):
+                    if text is None or text[0] > number:
+                        self._missing.add(number)
+                        continue
+                    require(text[0] == number, f"text {text[0]}: belongs to no record")
+                    require(sha256(text[1] + text[2]) == commitment, f"text {number}: differs from what was written")
+                    self.texts += 1
+                    text = next(stored, None)
+                self.links.append(link)
+        require(text is None, f"text {text and text[0]}: belongs to no record")
+        require(len(self.links) >= max(2, self._group.stop), "the records end too early")
+        wrong = self._missing ^ self.erased
         problem = "is missing and was not erased, or was erased and is there"
-        require(missing == self.erased, f"texts.jsonl: text {min(missing ^ self.erased, default=0)} {problem}")
+        require(not wrong, f"text {min(wrong, default=0)}: {problem}")
 
     def heads(self) -> dict[int, str]:
         """Return the links that only a close record and erasures follow, by the numbers of their records."""
         return {number: self.links[number].hex() for number in range(self.settled, len(self.links))}
 
-    def _check_record(self, folder: Path, record: dict[str, Any], body: Any) -> None:
-        seq, kind, key = record["seq"], record["kind"], record["key"]
-        chained = self.links[-1] + canonical_json([seq, kind, key, record["at"]]) + b"\n" + record["body"].encode()
-        require(seq == len(self.links), "is not the next record: one is missing, or there twice")
-        require(sha256(chained) == record["link"], "differs from what was written, or from the record before it")
+    @property
+    def is_closed(self) -> bool:
+        return ("close", "") in self.known
+
+    def _check_place(self, seq: int, kind: str, key: str, body: Any) -> None:
         require(kind in KINDS and (kind == "run") == (seq == 1), "has no business there")
-        require((kind == "trace" and not self.base) == (seq <= self._group_end), "is not of the group before it")
+        is_of_group = kind == "trace" and not self._has_base
+        require(is_of_group == (seq in self._group), "is not of the group before it")
+        require(not is_of_group or body["group"] == seq - self._group.start + 1, "has another place in its group")
         is_again = kind != "call" and (kind, key) in self.known
-        require(kind == "erasure" or not (is_again or ("close", "") in self.known), "is after the end, or twice")
-        self.known[kind, key] = body if kind in ("decision", "task") else None
+        require(kind == "erasure" or not (is_again or self.is_closed), "is after the end, or twice")
         if kind == "run":
-            self.run = {**body, "key": key}
-            if body["base"]:
-                self.base = read_base(folder / "base", body["base"])
-                self.tasks = self.base.tasks
+            self._has_base = bool(body["base"])
         elif kind == "group":
-            self._group = key
-            self._group_end = seq + body["size"]
+            self._group = range(seq + 1, seq + 1 + body["size"])
         elif kind == "trace":
-            self.tasks.setdefault(key, self._group)
-            task = self.tasks[key]
-            specs = self.known["decision", self.known["task", task]["decision"]]["specs"]
-            self.rewards[key] = [task, *check_reward(body["reward"], specs)]
+            self.traces += 1
         elif kind == "close":
-            expected = {"traces": len(self.rewards), "head": self.links[-1].hex()}
+            expected = {"traces": self.traces, "head": self.links[-1].hex()}
             require(key == "" and body == expected, "does not state the traces and the head before it")
         elif kind == "erasure":
             self.erased.update(body["ids"])
-        self.links.append(bytes.fromhex(record["link"]))
-        self.settled = self.settled if kind in ("close", "erasure") else seq
+        if kind != "call":
+            self.known[kind, key] = self.read(kind, key, body)
+        if kind not in ("close", "erasure"):
+            self.settled = seq
+
+    def read(self, kind: str, key: str, body: Any) -> Any:
+        """Return what to remember of a record."""
+
+
+class Ledger(Chain):
+    """The records and texts in a folder, and the values that later checks need."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.run: dict[str, Any] = {}
+        self.tasks: dict[str, str] = {}  # by response
+        self.rewards: dict[str, list[Any]] = {}  # by response: its task, and its reward as traces.jsonl has it
+        self.base: Ledger | None = None
+        self._folder = folder
+        self._task = ""
+        names = ("seq", "kind", "key", "at", "body")
+        records = read_canonical(folder / "records.jsonl", 6)
+        texts = read_canonical(folder / "texts.jsonl", 3)
+        with at_place("records.jsonl and texts.jsonl"):
+            self.walk(
+                ((*map(record.__getitem__, names), bytes.fromhex(record["link"])) for record in records),
+                ((text["id"], bytes.fromhex(text["salt"]), text["content"].encode()) for text in texts),
+            )
+
+    def read(self, kind: str, key: str, body: Any) -> Any:
+        """Return the body of a decision or a task; check the reward of a trace, and the base of a run."""
+        if kind == "run":
+            self.run = {**body, "key": key}
+            if body["base"]:
+                self.base = read_base(self._folder / "base", body["base"])
+                self.tasks = self.base.tasks
+        elif kind == "group":
+            self._task = key
+        elif kind == "trace":
+            task = self.tasks.setdefault(key, self._task)
+            specs = self.known["decision", self.known["task", task]["decision"]]["specs"]
+            self.rewards[key] = [task, *check_reward(body["reward"], specs)]
+        return body if kind in ("decision", "task") else None
 
 
 def read_base(folder: Path, origin: dict[str, Any]) -> Ledger:
@@ -187,7 +240,7 @@ def check_seal(folder: Path, run: Ledger) -> Iterator[str]:
 
 def iter_proofs(folder: Path, head: str | None) -> Iterator[str]:
     run = Ledger(folder)
-    state = "closed" if ("close", "") in run.known else "not closed, so more may be missing at the end"
+    state = "closed" if run.is_closed else "not closed, so more may be missing at the end"
     yield f"holds: {len(run.links) - 1} records, {state}, chained up to the head {run.links[-1].hex()}"
     erased = len((run.base or run).erased)
     yield f"holds: {len(run.rewards)} rewards, by their terms; every text, but for {erased} that were erased"

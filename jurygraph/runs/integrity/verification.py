@@ -7,34 +7,30 @@ are not signed: where a signer is expected, such a run is refused until it is se
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field, StringConstraints, ValidationError
 
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
+from jurygraph.runs.integrity.offline_verifier import Chain, VerificationError
 from jurygraph.runs.integrity.recomputation import recompute_rewards, recompute_statistics
 from jurygraph.runs.outline import StoredGroup, read_groups
 from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.header import changes, format_value
-from jurygraph.runs.store.ledger import FIRST_LINK, MAX_TEXTS, Ledger, Record, Text, commitment, record_label
-from jurygraph.runs.store.packing import Body
+from jurygraph.runs.store.ledger import Record, record_label
 from jurygraph.schema import FrozenModel, canonical_json
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-_KINDS_AFTER_HEAD = frozenset({"close", "erasure"})
-"""Kinds of records that may follow an expected or signed head: none of them adds or changes a reward."""
-
-_KINDS = frozenset({"run", "survey", "decision", "task", "group", "trace", "call", *_KINDS_AFTER_HEAD})
-_UNIQUE_KINDS = ("survey", "decision", "task", "group", "trace")
 _REPORT_STEP = 100
 
 
@@ -82,117 +78,45 @@ def verify(
 def _verify_snapshot(
     run: Run, report: ProgressCallback, expected: str | None, signer: Path | str | None
 ) -> VerificationResult:
-    for fault in run.ledger.find_faults():
-        raise TraceMismatch(f"{run.ledger.path}: {fault}; it has been changed")
-    chain = _ChainVerifier(run.ledger, report)
-    chain.walk()
+    ledger = run.ledger
+    for fault in ledger.find_faults():
+        raise TraceMismatch(f"{ledger.path}: {fault}; it has been changed")
+    chain = Chain()
+    try:
+        chain.walk(_reported(ledger.records(), report), ledger.all_texts())
+    except VerificationError as difference:
+        raise TraceMismatch(f"{ledger.path}: {difference}") from None
     path = run.folder / run_folder.CONFIG
     if not path.is_file():
         raise TraceMismatch(f"{path}: is missing")
     if sha256(path.read_bytes()).hexdigest() != run.header.config_file:
         raise TraceMismatch(f"{path}: is not the config that was written; it has been changed")
-    if expected is not None:
-        chain.expect(expected)
-    sealed = check_seal(run.folder, run.ledger, signer)
+    if expected is not None and expected not in chain.heads().values():
+        problem = "no record has it, or more than a close record and erasures follow"
+        raise TraceMismatch(f"{ledger.path}: the head is {ledger.head.hex()}, not {expected}: {problem}")
+    sealed = read_seal(run.folder, signer)
+    if sealed is not None:
+        _check_sealed(run, chain, sealed, signer)
     base = None if run.base is None else _verify_base(run, run.base, report, signer)
     _check_rewards(run)
     return VerificationResult(
-        records=run.ledger.count,
-        traces=chain.numbers["trace"],
+        records=ledger.count,
+        traces=chain.traces,
         texts=chain.texts,
         erased=len(chain.erased),
-        closed=run.is_closed,
-        head=run.ledger.head.hex(),
+        closed=chain.is_closed,
+        head=ledger.head.hex(),
         sealed=None if sealed is None else sealed.public_key,
         base=base,
-        unsigned=0 if sealed is None else run.ledger.count - sealed.records,
+        unsigned=0 if sealed is None else ledger.count - sealed.records,
     )
 
 
-class _ChainVerifier:
-    """One pass over all records and, in parallel, all texts."""
-
-    def __init__(self, ledger: Ledger, report: ProgressCallback) -> None:
-        self.texts = 0
-        self.erased: set[int] = set()
-        self.numbers: Counter[str] = Counter()
-        self._ledger = ledger
-        self._report = report
-        self._stored = ledger.all_texts()
-        self._next_text: Text | None = next(self._stored, None)
-        self._missing: dict[int, Record] = {}
-        self._group_seq = self._group_size = 0
-
-    def walk(self) -> None:
-        before = FIRST_LINK.hex()
-        for record in self._ledger.verified_records(1, self._ledger.count):
-            is_after_end = "close" in self.numbers and record.kind != "erasure"
-            if record.kind not in _KINDS or (record.kind == "run") != (record.seq == 1) or is_after_end:
-                self._fail(f"{record_label(record)}: has no business there")
-            body = record.content
-            self._check_place(record, body)
-            self._check_texts(record, body.get("texts", ()))
-            if record.kind == "close" and body != {"traces": self.numbers["trace"], "head": before}:
-                self._fail(f"{record_label(record)}: does not state the traces and the head before it")
-            if record.kind == "erasure":
-                self.erased.update(body["ids"])
-            self.numbers[record.kind] += 1
-            before = record.link.hex()
-            if record.seq % _REPORT_STEP == 0:
-                self._report(_REPORT_STEP)
-        self._check_completeness()
-
-    def expect(self, head: str) -> None:
-        """Raise `TraceMismatch` unless the run has this head, followed by nothing but a close record or erasures."""
-        records = self._ledger.records()
-        if head != FIRST_LINK.hex() and all(record.link.hex() != head for record in records):
-            self._fail(f"the head is {self._ledger.head.hex()}, and no record has the link {head} that was expected")
-        for record in records:  # those after the one with the expected link
-            if record.kind not in _KINDS_AFTER_HEAD:
-                self._fail(f"{record_label(record)}: comes after the head that was expected")
-
-    def _check_place(self, record: Record, body: Body) -> None:
-        """Check that the traces of a group follow its record immediately."""
-        if record.kind == "group":
-            self._group_seq = record.seq
-            self._group_size = body["size"]
-        expects_trace = record.seq - self._group_seq <= self._group_size and record.seq != self._group_seq
-        if "group" in body and record.kind == "trace":
-            if not expects_trace or body["group"] != record.seq - self._group_seq:
-                self._fail(f"{record_label(record)}: does not belong to the group before it")
-        elif expects_trace:
-            self._fail(f"{record_label(record)}: expected a trace of the group before it")
-
-    def _check_texts(self, record: Record, commitments: Any) -> None:
-        for number, expected in enumerate(commitments, start=record.seq * MAX_TEXTS):
-            text = self._next_text
-            if text is not None and text.id < number:
-                self._fail(f"text {text.id}: belongs to no record")
-            if text is None or text.id > number:
-                self._missing[number] = record
-                continue
-            if commitment(text.salt, text.content) != expected:
-                self._fail(f"text {text.id} of {record_label(record)}: differs from what was written")
-            self.texts += 1
-            self._next_text = next(self._stored, None)
-
-    def _check_completeness(self) -> None:
-        if self._next_text is not None:
-            self._fail(f"text {self._next_text.id}: belongs to no record")
-        for number in sorted(self.erased - self._missing.keys()):
-            self._fail(f"text {number}: was erased, and is there again")
-        for number, record in self._missing.items():
-            if number not in self.erased:
-                self._fail(f"text {number} of {record_label(record)}: is missing without an erasure")
-        if self._ledger.count < self._group_seq + self._group_size:
-            self._fail(f"record {self._group_seq}: not all traces of this group are there")
-        for kind in _UNIQUE_KINDS:
-            repeated = self._ledger.find_repeated_key(kind)
-            if repeated is not None:
-                self._fail(f"{kind} {repeated!r}: is there twice")
-
-    def _fail(self, problem: str) -> NoReturn:
-        raise TraceMismatch(f"{self._ledger.path}: {problem}")
+def _reported(records: Iterator[Record], report: ProgressCallback) -> Iterator[Record]:
+    for record in records:
+        yield record
+        if record.seq % _REPORT_STEP == 0:
+            report(_REPORT_STEP)
 
 
 def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | str | None) -> str:
@@ -226,7 +150,6 @@ def _check_statistics(run: Run, groups: Iterator[StoredGroup]) -> Iterator[Store
         yield group
 
 
-_HEX_KEY = "[0-9a-fA-F]{64}"
 _HINT = "make one with `openssl genpkey -algorithm ed25519 -out key.pem` or `ssh-keygen -t ed25519 -N '' -f key`"
 _Key = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 
@@ -248,7 +171,6 @@ class Seal(FrozenModel):
 
     @property
     def signed_bytes(self) -> bytes:
-        """Return the signed bytes."""
         return b"jurygraph seal\n" + canonical_json(self.model_dump(mode="json", exclude={"signature"}))
 
     @property
@@ -276,7 +198,7 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
         signed_at=datetime.now(UTC).isoformat(timespec="seconds"),
         public_key=key.public_key().public_bytes_raw().hex(),
     )
-    existing = check_seal(run.folder, run.ledger)
+    existing = read_seal(run.folder)
     if existing is not None and existing.public_key != unsigned.public_key:
         hint = f"keep {run_folder.SEAL} somewhere else and remove it, then seal the run again"
         raise InputError(f"{run.folder}: is sealed by another key, {existing.public_key}; {hint}")
@@ -287,55 +209,49 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
     return new_seal
 
 
-def check_seal(folder: Path, ledger: Ledger, signer: Path | str | None = None) -> Seal | None:
-    """Check the seal of a run and return it, None without one; `Ledger.verified_records` checks the chain itself.
+def read_seal(folder: Path, signer: Path | str | None = None) -> Seal | None:
+    """Return the seal of a run, None without one; its signature is valid, but it may be of other records.
 
-    `signer` is the Ed25519 key that must have sealed it: 64 hexadecimal digits, or a file with a public key (PEM or
-    OpenSSH) or a private one. With it, nothing may follow the sealed records, not even erasures. Raises `InputError`
-    where the file holds no key, and `TraceMismatch` with the problem of the seal.
+    `signer` is the Ed25519 key that must have signed it: 64 hexadecimal digits, or a file with a public key (PEM or
+    OpenSSH) or a private one. Raises `InputError` where the file holds no key, and `TraceMismatch` with the problem of
+    the seal.
     """
-    expected = None if signer is None else load_public_key(signer)
-    path = folder / run_folder.SEAL
-    if not path.exists() and expected is None:
-        return None
-    if not path.exists():
-        raise TraceMismatch(f"{path}: is missing, and the run should be sealed by the key in {signer}")
-    found = _read_seal(path)
-    if expected not in (None, found.public_key):
-        raise TraceMismatch(f"{path}: is by the key {found.public_key}, not by the one in {signer}, {expected}")
-    run = ledger.record_at(1).key
-    if found.run != run:
-        raise TraceMismatch(f"{path}: is the seal of another run, {found.run}; this one is {run}")
-    if found.records > ledger.count:
-        raise TraceMismatch(f"{ledger.path}: {found.records} records were sealed, and {ledger.count} are there")
-    if ledger.record_at(found.records).link.hex() != found.head:
-        raise TraceMismatch(f"{ledger.path}: its first {found.records} records are not those that were sealed")
-    for record in ledger.records(after=found.records):
-        if record.kind not in _KINDS_AFTER_HEAD:
-            raise TraceMismatch(f"{ledger.path}, {record_label(record)}: comes after the sealed records")
-    if expected is not None and found.records < ledger.count:
-        after = f"{ledger.count - found.records} erasures after the sealed records are not signed"
-        raise TraceMismatch(f"{path}: {after}; if they are legitimate, seal the run again")
-    return found
-
-
-def _read_seal(path: Path) -> Seal:
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+    expected = None if signer is None else load_public_key(signer)
+    path = folder / run_folder.SEAL
+    if not path.exists():
+        if expected is not None:
+            raise TraceMismatch(f"{path}: is missing, and the run should be sealed by the key in {signer}")
+        return None
     content = path.read_bytes()
     try:
         found = Seal.model_validate_json(content)
-    except ValidationError:
-        raise TraceMismatch(f"{path}: is not a valid seal; it has been changed") from None
-    if found.to_bytes != content:
-        raise TraceMismatch(f"{path}: is not in the form that jurygraph writes; it has been changed")
-    try:
         public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(found.public_key))
         public_key.verify(bytes.fromhex(found.signature), found.signed_bytes)
+    except ValidationError:
+        raise TraceMismatch(f"{path}: is not a valid seal; it has been changed") from None
     except InvalidSignature:
         raise TraceMismatch(f"{path}: the signature is invalid; it or the signed records have been changed") from None
+    if found.to_bytes != content:
+        raise TraceMismatch(f"{path}: is not in the form that jurygraph writes; it has been changed")
+    if expected not in (None, found.public_key):
+        raise TraceMismatch(f"{path}: is by the key {found.public_key}, not by the one in {signer}, {expected}")
     return found
+
+
+def _check_sealed(run: Run, chain: Chain, sealed: Seal, signer: Path | str | None) -> None:
+    """Check that a seal is of this run's records; with a signer, nothing may follow these, not even erasures."""
+    path = run.folder / run_folder.SEAL
+    if sealed.run != run.id:
+        raise TraceMismatch(f"{path}: is the seal of another run, {sealed.run}; this one is {run.id}")
+    if chain.heads().get(sealed.records) != sealed.head:
+        raise TraceMismatch(f"{path}: is of other records: some were changed, added or lost")
+    later = run.ledger.count - sealed.records
+    if signer is not None and later:
+        problem = f"{later} erasures after the sealed records are not signed"
+        raise TraceMismatch(f"{path}: {problem}; if they are legitimate, seal the run again")
 
 
 def load_private_key(path: Path) -> "Ed25519PrivateKey":
@@ -344,7 +260,7 @@ def load_private_key(path: Path) -> "Ed25519PrivateKey":
 
     key = _load_key(path)
     if not isinstance(key, Ed25519PrivateKey):
-        raise InputError(f"{path}: contains no private Ed25519 key; {_HINT}")
+        raise InputError(f"{path}: contains no private Ed25519 key, or an encrypted one; {_HINT}")
     return key
 
 
@@ -355,7 +271,7 @@ def load_public_key(key: Path | str) -> str:
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-    if re.fullmatch(_HEX_KEY, str(key)):
+    if re.fullmatch("[0-9a-fA-F]{64}", str(key)):
         return str(key).lower()
     loaded = _load_key(Path(key))
     if isinstance(loaded, Ed25519PrivateKey):
@@ -374,15 +290,13 @@ def _load_key(path: Path) -> object:
         content = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); name the file of an Ed25519 key") from None
-    try:
-        if b"OPENSSH PRIVATE KEY" in content:
-            return serialization.load_ssh_private_key(content, password=None)
-        if b"PRIVATE KEY" in content:
-            return serialization.load_pem_private_key(content, password=None)
-        if content.startswith(b"ssh-"):
-            return serialization.load_ssh_public_key(content)
-        return serialization.load_pem_public_key(content)
-    except TypeError:
-        raise InputError(f"{path}: is encrypted, and passphrases are not supported; {_HINT}") from None
-    except (ValueError, UnsupportedAlgorithm):
-        return None
+    loads = (
+        partial(serialization.load_pem_private_key, password=None),
+        partial(serialization.load_ssh_private_key, password=None),
+        serialization.load_pem_public_key,
+        serialization.load_ssh_public_key,
+    )
+    for load in loads:
+        with suppress(TypeError, ValueError, UnsupportedAlgorithm):  # such as one that is encrypted
+            return load(content)
+    return None

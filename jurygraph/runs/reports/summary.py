@@ -16,12 +16,12 @@ from math import fsum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from jurygraph.agents.roles import Evaluator
-from jurygraph.messages import require_type
 from jurygraph.models.gateway import UNBILLED, Gateways, request_size, size_of_messages
 from jurygraph.models.limits import TEMPLATE_TOKENS, cost, reply_limit
 from jurygraph.models.request import CallSink, Request
 from jurygraph.runs.store.packing import count_discarded, unpack_message
 from jurygraph.schema import Call, Cause, Failure, Plan, Question, RecordedVerdict
+from jurygraph.schema.frozen_model import require_type
 from jurygraph.schema.verdict import GATED_LAYERS
 
 if TYPE_CHECKING:

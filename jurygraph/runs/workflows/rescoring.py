@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from jurygraph.agents.checks.tensions import find_tensions
+from jurygraph.agents.checks.spec import find_tensions
 from jurygraph.agents.registry import load_combiners
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AnnotatorQuality

@@ -46,6 +46,8 @@ from jurygraph.sources.tasks import ProfilesFile
 
 _MAX_LISTED = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
+_MAX_KEPT_QUESTIONS = 4096
+"""Number of questions in the plans that a session keeps until their tasks are scored; others are read again."""
 _MENDED_ELSEWHERE = (UnusableRepliesError, EvaluatorError)
 """Errors that end a run until a setting or an evaluator is changed."""
 
@@ -81,6 +83,7 @@ class ScoringSession:
         self.summary = Summary()
         self.tasks_needing_model = self.unanswered_annotations = self.stored_planning_calls = 0
         self.plan_notes: list[tuple[float, str, str]] = []
+        self._kept_plans: dict[str, Plan] = {}
         self._source = source
         self._is_stopping = self._is_cut_short = self._has_planning_calls = False
         self._branch = branch
@@ -246,10 +249,14 @@ class ScoringSession:
 
     async def _plan_tasks(self, run: WritableRun, sink: CallSink | None, report: ProgressCallback) -> None:
         started: deque[Task] = deque()
+        room = _MAX_KEPT_QUESTIONS
         with self._locate_errors(started):
             async for plan in self.jury.aprepare_many(self._start_tasks(run, started), sink):
                 task = started.popleft()
                 run.add_plan(task, plan)
+                room -= len(plan.survey.questions)
+                if room >= 0 and not plan.calls:  # which are no part of the stored plan
+                    self._kept_plans[plan.task_id] = plan
                 self._has_planning_calls |= bool(plan.calls)
                 if task.rubric is not None and (record := task.rubric.annotation) is not None:
                     self.unanswered_annotations += len(record.unanswered) + len(record.unassigned)
@@ -363,7 +370,7 @@ class ScoringSession:
     def _start_groups(self, run: WritableRun) -> Iterator[Group]:
         """Yield the groups that are left to score."""
         for task, responses in self._pairs_until_stopped(self._first_unscored, self._scored_later):
-            plan = run.plan_of(task.id, known=task)
+            plan = self._kept_plans.pop(task.id, None) or run.plan_of(task.id, known=task)
             yield Group(task, responses, plan, self._find_reusable_results(task, responses, plan))
 
     def _store_group(

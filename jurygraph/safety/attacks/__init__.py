@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from jurygraph.schema import FrozenModel, Response, Task, digest_of
 from jurygraph.schema.frozen_model import Id
 from jurygraph.sources import read_tasks
-from jurygraph.sources.yaml_document import Document
+from jurygraph.sources.config import Document
 
 Suite = Literal["master-keys", "null", "injection", "reference"]
 

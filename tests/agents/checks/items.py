@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from jurygraph.agents.checks.decide import CheckResult, ListedItem, decide_check
+from jurygraph.agents.checks.evaluators import CheckResult, ListedItem, decide_check
 from jurygraph.agents.checks.spec import Check
-from jurygraph.agents.facts.lookup import Finding
+from jurygraph.agents.facts.evaluators import Finding
 
 
 def own_item(text: str = "$[0]", /, **values: Any) -> ListedItem:

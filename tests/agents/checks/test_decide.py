@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.agents.checks.decide import CheckResult, ListedItem
+from jurygraph.agents.checks.evaluators import CheckResult, ListedItem
 from tests.agents.checks.items import decide, invented_item, own_item, row_item
 from tests.examples import at_most
 from tests.rows import all_rows

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.checks.decide import ListedItem, Unknowns
+from jurygraph.agents.checks.evaluators import ListedItem, Unknowns
 from jurygraph.agents.checks.spec import Test as ValueTest
 from tests.agents.checks.items import invented_item, own_item, row_item
 from tests.rows import all_rows

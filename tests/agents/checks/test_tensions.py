@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.checks.tensions import find_contradictions, find_tensions
+from jurygraph.agents.checks.spec import find_contradictions, find_tensions
 from jurygraph.schema import Constraint, Stakeholder
 from tests.rows import all_rows
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import PlanError, ScoreMatrix
-from jurygraph.agents.data_synthesizer.contrast import Contrast
+from jurygraph.agents.data_synthesizer import Contrast
 from jurygraph.schema import ComponentInput
 from tests.graphs.scripted import criterion, evaluator_use, response, score_responses, task
 

@@ -13,16 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.data_synthesizer.edits import (
+from jurygraph.agents.data_synthesizer import (
+    KINDS,
     CorrectAnswer,
     Edit,
     choose_some,
+    edits_by_rule,
     matching_answer,
     missing_step_edits,
     other_answer_edits,
     wrong_result_edits,
 )
-from jurygraph.agents.data_synthesizer.synthesizer import KINDS, edits_by_rule
 from jurygraph.schema import TaskView
 from jurygraph.sources import read_tasks
 

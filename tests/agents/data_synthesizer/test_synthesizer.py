@@ -10,7 +10,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph import Response, Task
-from jurygraph.agents.data_synthesizer.synthesizer import MAX_CHARACTERS, Synthesizer
+from jurygraph.agents.data_synthesizer import MAX_CHARACTERS, Synthesizer
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.schema import Material, TaskView
 from tests.models.server import Answer, reply_with, run_server

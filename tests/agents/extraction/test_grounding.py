@@ -19,7 +19,7 @@ from jurygraph.agents.extraction import (
     describe_left_out,
     ground,
 )
-from jurygraph.agents.facts.values import parse_number
+from jurygraph.agents.facts.tables import parse_number
 from tests.rows import all_rows
 
 MEALS: dict[str, Any] = {

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from langchain_core.tools import tool
 
-from jurygraph.agents.facts.evaluators import Claims
-from jurygraph.agents.facts.loader import load_facts
+from jurygraph.agents.facts.evaluators import Claims, load_facts
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.schema import Response, TaskView
 

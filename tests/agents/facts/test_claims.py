@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.facts.lookup import Claim, read_claims
-from jurygraph.agents.facts.spec import ClaimsSpec
+from jurygraph.agents.facts.evaluators import Claim, read_claims
+from jurygraph.agents.facts.tables import ClaimsSpec
 from tests.rows import all_rows
 from tests.schema.strategies import json_values
 

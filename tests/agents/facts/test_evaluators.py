@@ -10,7 +10,6 @@ import pytest
 
 from examples.group_trip.travelplanner import read_travelplanner
 from jurygraph import InputError, Jury, PlanError, Response, Task, Verdict
-from jurygraph.agents.facts import loader
 from jurygraph.conformance import check_evaluator
 from jurygraph.graphs.routing import ReusedResults
 from jurygraph.schema import Plan, Stakeholder
@@ -172,6 +171,6 @@ def test_material_from_another_file_is_refused(tmp_path: Path) -> None:
 
 def test_it_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
     """With nothing remembered, since facts whose keys were turned are the same facts."""
-    monkeypatch.setattr(loader, "_MAX_CACHED", 0)
+    monkeypatch.setattr("jurygraph.agents.facts.evaluators._MAX_CACHED", 0)
     groups = [line.split() for line in itertools.islice(read_travelplanner(TRAIN), 2)]
     assert check_evaluator("facts.confirmed", groups, ["facts.claims"]) > 50

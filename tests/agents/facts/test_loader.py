@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.facts.loader import load_facts
+from jurygraph.agents.facts.evaluators import load_facts
 from jurygraph.errors import PlanError
 from tests.agents.facts.examples import FORM, MEALS, PLACES, make_facts, marks, view, write_table
 from tests.rows import all_rows

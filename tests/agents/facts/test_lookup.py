@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.facts.lookup import describe_finding
+from jurygraph.agents.facts.evaluators import describe_finding
 from tests.agents.facts.examples import (
     PLACES,
     Rows,

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.facts.spec import TableSpec
-from jurygraph.agents.facts.tables import FactTable, RowTable, ToolTable
+from jurygraph.agents.facts.tables import FactTable, RowTable, TableSpec, ToolTable
 from jurygraph.errors import InputError
 from tests.agents.facts.examples import (
     PLACES,

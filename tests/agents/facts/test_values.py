@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.facts.values import (
+from jurygraph.agents.facts.tables import (
     are_equal,
     compare,
     is_missing,

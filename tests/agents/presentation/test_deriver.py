@@ -2,7 +2,7 @@
 
 import asyncio
 
-from jurygraph.agents.presentation.deriver import PresentationDeriver
+from jurygraph.agents.presentation.rewrites import PresentationDeriver
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.schema import Response, TaskView
 from tests.agents.presentation.test_families import trip

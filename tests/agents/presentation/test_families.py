@@ -10,9 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.agents.presentation import families
-from jurygraph.agents.presentation.document import Document, Layout, canonical_form, data_of, document_of, parse, render
-from jurygraph.agents.presentation.families import FAMILIES, Presentation, present
+from jurygraph.agents.presentation.variants import (
+    FAMILIES,
+    Document,
+    Layout,
+    Presentation,
+    canonical_form,
+    data_of,
+    document_of,
+    parse,
+    present,
+    render,
+)
 
 TRIPS = Path(__file__).parents[3] / "examples" / "group_trip" / "tasks.jsonl.gz"
 NASTY = [
@@ -129,7 +138,7 @@ def test_a_variant_that_says_something_else_is_discarded_and_counted(monkeypatch
         itinerary = document[0]._replace(records=document[0].records[::-1])
         yield from [(document[1:], Layout()), (document[:-1], Layout()), ((itinerary, *document[1:]), Layout())]
 
-    monkeypatch.setitem(families.FAMILIES, "section-header", plant)
+    monkeypatch.setitem(FAMILIES, "section-header", plant)
     found = present(trip(3), families=("section-header",))
     assert found is not None
     assert (found.variants, found.discarded) == ((), {"section-header": 3})

@@ -1,7 +1,7 @@
 """What a model writes is verified in code: planted variants that break one invariant each, and true paraphrases."""
 
-from jurygraph.agents.presentation.document import document_of
-from jurygraph.agents.presentation.invariants import INVARIANTS, WrittenPassage, broken_invariant, statements_of
+from jurygraph.agents.presentation.rewrites import INVARIANTS, WrittenPassage, broken_invariant, statements_of
+from jurygraph.agents.presentation.variants import document_of
 
 PLAN = {
     "itinerary": [

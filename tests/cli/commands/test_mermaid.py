@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jurygraph.cli.commands.draw import to_mermaid
 from jurygraph.errors import GraphCycleError
-from jurygraph.safety.text_folding import escape_hidden
+from jurygraph.messages import escape_hidden
 from jurygraph.schema import Annotation, Criterion, Edge, Rubric
 from tests.examples import at_most
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from jurygraph.agents.ask import MAX_QUOTES, Measurement
+from jurygraph.agents.roles import MAX_QUOTES, Measurement
 from jurygraph.errors import InputError
 from jurygraph.judges.criteria import Binary, Form, Item, PartialCredit, Scale
 from jurygraph.models.judge_client import answer_schema

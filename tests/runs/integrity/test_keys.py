@@ -42,8 +42,8 @@ def test_a_public_key_is_read_in_every_form(tmp_path: Path, content: bytes) -> N
 @pytest.mark.parametrize(
     ("content", "wrong"),
     [
-        (KEY.private_bytes(PEM, PKCS8, LOCKED), "is encrypted, and passphrases are not supported; make one with"),
-        (b"nothing", "contains no private Ed25519 key; make one with"),
+        (KEY.private_bytes(PEM, PKCS8, LOCKED), "contains no private Ed25519 key, or an encrypted one; make one with"),
+        (b"nothing", "contains no private Ed25519 key"),
         (OTHER.private_bytes(PEM, PKCS8, NONE), "contains no private Ed25519 key"),
         (PUBLIC_SSH, "contains no private Ed25519 key"),
     ],

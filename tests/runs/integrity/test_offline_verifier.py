@@ -256,11 +256,11 @@ class TestForgedRecords:
             (lambda r: last_record(r, "run").update(kind="survey"), "has no business there"),
             (lambda r: last_record(r, "survey").update(kind="comment"), "has no business there"),
             (lambda r: last_record(r, "task")["body"].update(decision="none"), "cannot be read"),
-            (lambda r: r.clear(), "texts.jsonl: no record speaks of text"),
+            (lambda r: r.clear(), r"text \d+: belongs to no record"),
             (repeat_record("task"), "is after the end, or twice"),
             (append_record("task"), "is after the end, or twice"),
             (append_record("erasure", ids=[5 << 20]), "was erased and is there"),
-            (lambda r: last_record(r, "run")["body"].update(base={"run": "x"}), "base: .*texts.jsonl"),
+            (lambda r: last_record(r, "run")["body"].update(base={"run": "x"}), "base: .*records.jsonl"),
         ],
     )
     def test_forged_records_are_found(self, unpacked_bundle: Path, verify: Verify, change: Any, wrong: str) -> None:
@@ -270,7 +270,7 @@ class TestForgedRecords:
     def test_a_run_without_records_fails(self, unpacked_bundle: Path, verify: Verify) -> None:
         for name in ("records.jsonl", "texts.jsonl", "traces.jsonl"):
             (unpacked_bundle / name).write_bytes(b"")
-        assert "records.jsonl: ends too early" in verify(unpacked_bundle).err
+        assert "the records end too early" in verify(unpacked_bundle).err
 
     def test_a_forged_run_has_another_head(self, unpacked_bundle: Path, verify: Verify) -> None:
         head = json.loads((unpacked_bundle / "records.jsonl").read_text().splitlines()[-1])["link"]
@@ -316,9 +316,9 @@ def test_missing_and_added_texts_are_found(unpacked_bundle: Path, verify: Verify
     path = unpacked_bundle / "texts.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:3] + lines[4:]))
-    assert f"text {json.loads(lines[3])['id']} is missing and was not erased" in verify(unpacked_bundle).err
+    assert f"text {json.loads(lines[3])['id']}: is missing and was not erased" in verify(unpacked_bundle).err
     path.write_bytes(b"".join(lines) + canonical_json({"id": 7, "salt": "", "content": ""}) + b"\n")
-    assert "texts.jsonl: no record speaks of text 7" in verify(unpacked_bundle).err
+    assert "text 7: belongs to no record" in verify(unpacked_bundle).err
 
 
 class TestBase:

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.integrity.verification import Seal, check_seal
+from jurygraph.runs.integrity.verification import Seal, read_seal
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import LEDGER, SEAL
 from jurygraph.runs.store.ledger import Draft, Ledger
@@ -52,8 +52,8 @@ def sealed_run(plain: Path, key_file: Path) -> Path:
 
 
 def find_seal(folder: Path, signer: Path | None = None) -> Seal | None:
-    with closing(Ledger.open(folder / LEDGER)) as ledger:
-        return check_seal(folder, ledger, signer)
+    verify_run(folder, signer=signer)
+    return read_seal(folder, signer)
 
 
 def append_record(folder: Path, draft: Draft) -> None:
@@ -119,7 +119,7 @@ class TestChecking:
             for other in {whole[at] ^ 1, whole[at] ^ 0x20, 0x20} - {whole[at]}:
                 path.write_bytes(whole[:at] + bytes([other]) + whole[at + 1 :])
                 with pytest.raises(TraceMismatch, match=r"seal\.json"):
-                    find_seal(sealed_run)
+                    read_seal(sealed_run)
 
     @pytest.mark.parametrize("change", [b"", b"{}", b"\xff", b"[" * 10_000])
     def test_invalid_content_is_named(self, sealed_run: Path, change: bytes) -> None:
@@ -139,29 +139,15 @@ class TestChecking:
         with pytest.raises(TraceMismatch, match="is the seal of another run"):
             find_seal(sealed_run)
 
-    @pytest.mark.parametrize(
-        ("change", "wrong"),
-        [
-            ("DELETE FROM records WHERE kind = 'close'", "records were sealed, and"),
-            ("UPDATE records SET link = zeroblob(32) WHERE kind = 'close'", "are not those that were sealed"),
-        ],
-    )
-    def test_another_history_is_found(self, sealed_run: Path, change: str, wrong: str) -> None:
-        execute_sql(sealed_run / LEDGER, change)
-        with pytest.raises(TraceMismatch, match=wrong):
+    def test_another_history_is_found(self, sealed_run: Path) -> None:
+        execute_sql(sealed_run / LEDGER, "DELETE FROM records WHERE kind = 'close'")
+        with pytest.raises(TraceMismatch, match=r"seal\.json: is of other records: some were changed, added or lost"):
             find_seal(sealed_run)
 
     def test_a_later_erasure_keeps_the_seal_valid(self, sealed_run: Path) -> None:
         before = find_seal(sealed_run)
         erase(sealed_run, "response", "t1/r0", "asked for")
         assert find_seal(sealed_run) == before
-
-    def test_other_later_records_are_named(self, sealed_run: Path) -> None:
-        append_record(sealed_run, Draft("erasure", "x", {"what": "response", "reason": "", "ids": []}))
-        append_record(sealed_run, Draft("trace", "sneaked in", {}))
-        append_record(sealed_run, Draft("task", "later", {}))
-        with pytest.raises(TraceMismatch, match=r"\(trace 'sneaked in'\): comes after the sealed records"):
-            find_seal(sealed_run)
 
 
 class TestSigner:

@@ -12,7 +12,7 @@ import pytest
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
-from jurygraph.runs.store.ledger import FIRST_LINK, Draft, Ledger, link_of
+from jurygraph.runs.store.ledger import FIRST_LINK, link_of
 from jurygraph.runs.workflows.erasure import erase
 from tests.runs.sample_runs import rescore_run, score, verify_run
 from tests.runs.store.test_ledger import execute_sql
@@ -92,19 +92,13 @@ def test_a_changed_byte_in_the_file_is_found_or_harmless(plain: Path) -> None:
 
 LAST_TEXT = "WHERE id = (SELECT max(id) FROM texts)"
 CHANGES = {
-    f"DELETE FROM texts {LAST_TEXT}": r"text \d+ of record \d+ \(trace 't\d/r2'\): is missing without an erasure",
+    f"DELETE FROM texts {LAST_TEXT}": r"text \d+: is missing and was not erased",
     "INSERT INTO texts VALUES (5, x'00', x'00')": r"text 5: belongs to no record",
-    "INSERT INTO texts VALUES (99999999999, x'00', x'00')": r"text 99999999999: belongs to no record",
     "CREATE VIEW spy AS SELECT * FROM texts": "'spy' is not as jurygraph made it",
-    "UPDATE records SET body = replace(body, '0.', '1.') WHERE key = 't1/r1'": r"record \d+ \(trace 't1/r1'\)",
-    "UPDATE records SET at = at + 1 WHERE seq = 1": r"record 1 \(run '",
-    f"UPDATE texts SET content = x'78' {LAST_TEXT}": r"text \d+ of record \d+ \(trace 't\d/r2'",
-    f"UPDATE texts SET salt = x'00' {LAST_TEXT}": r"text \d+ of record \d+ \(trace 't\d/r2'",
-    **{
-        f"DELETE FROM records WHERE seq = (SELECT min(seq) FROM records WHERE kind = '{kind}')": r"record \d+"
-        for kind in ("survey", "decision", "task", "group", "trace")
-    },
+    "UPDATE records SET body = replace(body, '0.', '1.') WHERE key = 't1/r1'": r"record \d+ \(trace 't1/r1'\): differs",
+    f"UPDATE texts SET salt = x'00' {LAST_TEXT}": r"\(trace 't\d/r2'\): text \d+: differs from",
 }
+"""One change of each kind; `test_offline_verifier` has all that the same walk over the records finds."""
 
 
 def test_removed_added_and_changed_rows_are_named(plain: Path) -> None:
@@ -184,7 +178,7 @@ class TestWholeChainRewritten:
         verify_run(plain, expect_head=before)
         after = rewrite_chain(plain, change)
         assert verify_run(plain).head == after
-        with pytest.raises(TraceMismatch, match=f"the head is {after}, and no record has the link {before}"):
+        with pytest.raises(TraceMismatch, match=f"the head is {after}, not {before}: no record has it"):
             verify_run(plain, expect_head=before)
 
 
@@ -209,28 +203,6 @@ class TestMalformed:
             verify_run(other)
 
 
-class TestClosedRun:
-    def test_only_an_erasure_may_follow_the_close_record(self, plain: Path) -> None:
-        erase(plain, "response", "t0/r0", "")
-        verify_run(plain)
-        with closing(Ledger.open(plain / run_folder.LEDGER, write=True)) as ledger:
-            ledger.append(Draft("survey", "late", {}))
-            ledger.commit()
-        with pytest.raises(TraceMismatch, match=r"record \d+ \(survey 'late'\): has no business there"):
-            verify_run(plain)
-
-    def test_an_erased_text_must_not_reappear(self, plain: Path) -> None:
-        with closing(Run.open(plain)) as run:
-            kept = list(run.ledger.all_texts())
-        erase(plain, "response", "t0/r0", "")
-        with closing(Run.open(plain)) as run:
-            left = {text.id for text in run.ledger.all_texts()}
-        back = next(text for text in kept if text.id not in left)
-        execute_sql(plain / run_folder.LEDGER, "INSERT INTO texts VALUES (?, ?, ?)", *back)
-        with pytest.raises(TraceMismatch, match=f"text {back.id}: was erased, and is there again"):
-            verify_run(plain)
-
-
 class TestHead:
     def test_a_cut_tail_is_found_by_the_expected_head(self, plain: Path) -> None:
         head = verify_run(plain).head
@@ -240,7 +212,7 @@ class TestHead:
         ):
             execute_sql(plain / run_folder.LEDGER, statement)
         assert verify_run(plain).traces == 9, "it is whole in itself"
-        with pytest.raises(TraceMismatch, match="no record has the link"):
+        with pytest.raises(TraceMismatch, match="no record has it"):
             verify_run(plain, expect_head=head)
 
     def test_an_erasure_may_follow_the_expected_head_and_a_trace_may_not(self, tmp_path: Path, tasks: Path) -> None:
@@ -249,7 +221,7 @@ class TestHead:
         erase(tmp_path / "run", "response", "t0/r0", "asked for")
         verify_run(tmp_path / "run", expect_head=head)
         score(tmp_path / "run", tasks)
-        with pytest.raises(TraceMismatch, match=r"record \d+ \(task 't2'\): comes after the head that was expected"):
+        with pytest.raises(TraceMismatch, match="or more than a close record and erasures follow"):
             verify_run(tmp_path / "run", expect_head=head)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jurygraph import Jury, Response
 from jurygraph.agents.checks.evaluators import flatten_preferences
 from jurygraph.schema import Stakeholder
-from jurygraph.sources.importers.benchmarks import GroupTrip
+from jurygraph.sources.importers import GroupTrip
 from tests.sources.importers.published import GROUPTRAVELBENCH, import_rows, notes_of, tasks, write_rows
 
 FORM = "grouptravelbench"

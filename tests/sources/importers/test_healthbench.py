@@ -6,7 +6,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Criterion
-from jurygraph.sources.importers.benchmarks import NO_GAIN, WORTHLESS
+from jurygraph.sources.importers import NO_GAIN, WORTHLESS
 from tests.sources.importers.published import HEALTHBENCH, import_rows, notes_of, tasks, write_rows
 
 FULL, PLAIN, FIRST_GROUP = HEALTHBENCH

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jurygraph.schema import Criterion
 from jurygraph.schema.task import Part
-from jurygraph.sources.importers.benchmarks import WHOLE, sub_items
+from jurygraph.sources.importers import WHOLE, sub_items
 from tests.examples import at_most
 from tests.sources.importers.published import PLAWBENCH, notes_of, tasks
 

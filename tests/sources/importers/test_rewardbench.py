@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.sources.importers.benchmarks import ONE_SIDED, UNNAMED
+from jurygraph.sources.importers import ONE_SIDED, UNNAMED
 from tests.sources.importers.published import REWARDBENCH, import_rows, notes_of, tasks, write_rows
 
 FIRST, UNKNOWN, SECOND, MISCOUNTED, ONE_SIDE, BARE = REWARDBENCH

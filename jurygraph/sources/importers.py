@@ -1,25 +1,126 @@
-"""Benchmarks whose rows become tasks: with rubrics, with labelled responses, or with travellers' preferences."""
+"""Readers of benchmarks in their published form: each row becomes a task, or people's votes.
+
+Rubrics are scored as GEAR's profiles do (its Table 9 and D.2): HealthBench's by a probability, WritingBench's on its
+scale, PLawBench's by partial credit. In RewardBench's and JudgeBench's pairs, one response is preferred.
+GroupTravelBench's travellers become stakeholders, as in DecompR. QAGS's answers are votes, as STABLEVAL reads them."""
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints, field_validator
 
-from jurygraph.schema.frozen_model import digest_of
-from jurygraph.sources.importers.rows import (
-    Content,
-    ImportedRow,
-    ImportedTurn,
-    Key,
-    Name,
-    Note,
-    Points,
-    TaskRow,
-    nonempty_fields,
-)
+from jurygraph.errors import InputError
+from jurygraph.messages import Problem, did_you_mean, quote, validate
+from jurygraph.schema import FrozenModel, TaskLine
+from jurygraph.schema.frozen_model import Number, digest_of
+from jurygraph.schema.rating import RatedText, Rating, Vote
+from jurygraph.sources.files import TextFile, raise_line_error, read_lines, validate_line
+from jurygraph.sources.ratings import read_rated_texts, read_texts
+from jurygraph.sources.sheets import read_sheets
+
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?", re.ASCII)
+
+
+def _text_to_number(value: Any) -> Any:
+    return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) else value
+
+
+Name = Annotated[str, StringConstraints(max_length=240)]
+"""Part of an id: two of them, and the number of a response, are no longer than an id may be."""
+
+Key = Annotated[Name, Field(min_length=1), BeforeValidator(lambda value: str(value) if type(value) is int else value)]
+"""Id of a published row: text, or a whole number, which is read as text."""
+
+Points = Annotated[Number, BeforeValidator(_text_to_number)]
+"""A finite number; PLawBench writes it as text."""
+
+
+class ImportedRow(FrozenModel):
+    """A row of a published file, or a part of one. Publishers may add fields: those that are not read are kept."""
+
+    model_config = ConfigDict(extra="allow")
+
+    @property
+    def other(self) -> dict[str, Any]:
+        """The fields that are not read, by name, without those that are null or empty."""
+        return nonempty_fields(**(self.model_extra or {}))
+
+
+class ImportedTurn(ImportedRow):
+    """A message of a conversation."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+
+    def message(self) -> dict[str, str]:
+        """Return the message in the form of a task's query."""
+        return {"role": self.role, "content": self.content}
+
+
+class Note(NamedTuple):
+    """A row or part that was left out or is odd: what it is, in the plural, and its location."""
+
+    what: str
+    where: str
+
+
+class Imported(NamedTuple):
+    """A row as a task, or None if it is left out, and notes about it."""
+
+    task: TaskLine | None
+    notes: tuple[Note, ...] = ()
+
+
+Content = tuple[Mapping[str, Any] | None, Sequence[Note]]
+"""The fields of a row's task line, or None if the row is left out, for the reason in the last note; and the notes."""
+
+
+class TaskRow(ImportedRow):
+    """A row that becomes a task."""
+
+    KEY: ClassVar[str | None]
+    """The field with the id of a row; None if the id is computed from the whole row."""
+    EXPECTED: ClassVar[str]
+    """The expected content of a file in words, for the error about an empty one."""
+
+    @abstractmethod
+    def to_content(self) -> Content:
+        """Convert the row to the content of a task."""
+
+    @classmethod
+    def read(cls, path: str | Path) -> Iterator[Imported]:
+        """Yield every row of a file of JSON lines (`.gz` too; `-` is standard input).
+
+        Raises `InputError` if a line is not a valid row, if an id occurs twice, or if no row makes a task.
+        """
+        seen: dict[str, int] = {}
+        reason = "holds no rows"
+        with closing(TextFile(path)) as file:
+            for line, row in read_lines(file, cls):
+                fields, notes = row.to_content()
+                task = None if fields is None else validate_line(file.name, line.number, TaskLine, fields)
+                if task is None:
+                    reason = f"has no row that makes a task ({notes[-1].what}: {notes[-1].where})"
+                elif seen.setdefault(task.id, line.number) != line.number:
+                    problem = f"makes the task {quote(task.id)}, which is already in line {seen[task.id]}"
+                    path_of_key = () if cls.KEY is None else (cls.KEY,)
+                    raise_line_error(file.name, line.number, Problem(path_of_key, problem, "keep one of them"))
+                yield Imported(task, tuple(notes))
+        if not seen:
+            raise InputError(f"{file.name}: {reason}; name a file of {cls.EXPECTED}")
+
+
+def nonempty_fields(**fields: Any) -> dict[str, Any]:
+    """Return the fields that are neither null nor empty, as JSON values."""
+    nonempty = {name: value for name, value in fields.items() if value not in (None, "", [], {}, ())}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in nonempty.items()}
+
 
 # Rubrics: HealthBench, PLawBench and WritingBench
 
@@ -407,3 +508,146 @@ def _entries(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
             yield from _entries(entry, path)
     elif value:  # a limit of 0 is none
         yield path, str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+# QAGS (W4ngatang/qags): workers' votes on whether an article supports each sentence of its summary
+
+
+class Answer(ImportedRow):
+    """A worker's answer about a sentence."""
+
+    worker_id: Key
+    response: Literal["yes", "no"]
+
+
+class Sentence(ImportedRow):
+    """A sentence of a summary, and the answers about it."""
+
+    sentence: str
+    responses: tuple[Answer, ...]
+
+
+class ImportedSummary(ImportedRow):
+    """An article and its summary."""
+
+    article: str
+    summary_sentences: tuple[Sentence, ...] = Field(min_length=1)
+
+
+def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:
+    """Yield each worker's vote on each sentence, as STABLEVAL reads it: 1 supported, 0 not.
+
+    Sentence 0 of the first summary is the item `cnn_1_sent0` of the agent `CNN`, and belongs to the group `cnn_1`. The
+    files, of one set each (`.gz` too), are named after it: `mturk_cnndm.jsonl`, `mturk_xsum.jsonl`.
+
+    Raises `InputError` for a name of neither set, or two files of one; for an invalid row, with file, line and field;
+    or for a file without answers.
+    """
+    seen: set[str] = set()
+    for path in paths:
+        names = [name for name in ("cnn", "xsum") if name in Path(path).name.lower()]
+        if len(names) != 1 or names[0] in seen:
+            hint = "have either `cnn` or `xsum` in it, as in mturk_xsum.jsonl, and name one file of each set"
+            raise InputError(f"{path}: its name does not say which set it is of, or that of another file; {hint}")
+        seen.update(names)
+        votes = 0
+        with closing(TextFile(path)) as file:
+            for number, (_, summary) in enumerate(read_lines(file, ImportedSummary), start=1):
+                for vote in _votes(f"{names[0]}_{number}", names[0].upper(), summary):
+                    votes += 1
+                    yield vote
+        if not votes:
+            raise InputError(f"{path}: holds no answers; name a file of QAGS's annotations, with `summary_sentences`")
+
+
+def _votes(group: str, agent: str, summary: ImportedSummary) -> Iterator[Vote]:
+    for index, sentence in enumerate(summary.summary_sentences):
+        for answer in sentence.responses:
+            annotator = f"worker_{answer.worker_id}"
+            label = float(answer.response == "yes")
+            yield Vote(item=f"{group}_sent{index}", agent=agent, annotator=annotator, label=label, group=group)
+
+
+# Tables of rated texts
+
+COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
+"""What the columns of such a table may be called, or be mapped to."""
+
+
+class RatedTable(NamedTuple):
+    """The tasks and the votes of a table, both in its order."""
+
+    tasks: list[TaskLine]
+    votes: list[RatedText]
+
+
+def read_rated_table(path: str | Path, columns: Mapping[str, str]) -> RatedTable:
+    """Read a table with a text in each row, and a label that an annotator gave to it.
+
+    `columns` maps our names (`COLUMNS`) to those of the file. The response to a task has the key of its vote as id; the
+    task's reviewers are the annotators. Raises `InputError` with file, line and field, also if an item has two prompts.
+    """
+    for name in columns:
+        if name not in COLUMNS:
+            hint = did_you_mean(name, COLUMNS) or f"known: {', '.join(COLUMNS)}"
+            raise InputError(f"--column {name}: is not a column of ratings; {hint}")
+    named = {name: column for name, column in columns.items() if name != "prompt"}
+    file = read_rated_texts(path, named)
+    votes = [vote for _, vote in file.rows]
+    keys = {name: columns[name] for name in ("item", "agent") if name in columns}
+    texts = read_texts(path, keys | {"text": columns.get("text", "text")})
+    prompt = columns.get("prompt", "prompt" if "prompt" in file.unread else None)
+    prompts = {} if prompt is None else read_texts(path, keys | {"text": prompt})
+    by_item: dict[str, list[RatedText]] = {}
+    for vote in votes:
+        by_item.setdefault(vote.item, []).append(vote)
+    for item, rated in by_item.items():
+        if len({prompts.get(vote.key) for vote in rated}) > 1:
+            raise InputError(f"{path}, field {prompt}: item {quote(item)} has two prompts; give each item one")
+    tasks = [
+        item_to_task(str(path), item, rated, [vote.annotator for vote in rated], texts, prompts)
+        for item, rated in by_item.items()
+    ]
+    return RatedTable(tasks, votes)
+
+
+def item_to_task(
+    path: str,
+    item: str,
+    rated: Sequence[Vote] | Sequence[Rating],
+    people: Iterable[str],
+    texts: Mapping[str, str],
+    prompts: Mapping[str, str] = {},
+) -> TaskLine:
+    """Return the task of an item that people rated. Raises `InputError` where it cannot be one."""
+    first = rated[0]
+    agents = {one.key: one.agent for one in rated}
+    content = {
+        "id": item,
+        "query": prompts.get(first.key, ""),
+        "reviewers": sorted(set(people)),
+        "group": first.group,
+        "metadata": {} if first.domain is None else {"domain": first.domain},
+        "responses": [{"id": key, "text": texts[key], "agent": agent} for key, agent in agents.items()],
+    }
+    task = validate(TaskLine, content)
+    if isinstance(task, Problem):
+        raise InputError(f"{path}, item {quote(item)}, field {task.field}: {task}")
+    return task
+
+
+READERS: Mapping[str, Callable[[str | Path], Iterator[Imported]]] = {
+    "healthbench": ImportedExample.read,
+    "plawbench": Case.read,
+    "writingbench": Query.read,
+    "rewardbench": ImportedComparison.read,
+    "judgebench": ImportedPair.read,
+    "grouptravelbench": GroupTrip.read,
+}
+"""Readers of tasks by the name of the format. A reader raises `InputError` naming file, line and field."""
+
+VOTE_READERS: Mapping[str, Callable[[Sequence[str | Path]], Iterator[Vote]]] = {
+    "qags": read_qags,
+    "sheets": read_sheets,
+}
+"""Readers of votes by the name of the format. A reader raises `InputError` as those of tasks do."""

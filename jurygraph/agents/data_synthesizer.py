@@ -1,0 +1,575 @@
+"""MACRM's Data Synthesizer: contrasts of a response, each made worse by one known edit, and R_enhanced (§3.3).
+
+R_enhanced, in our formula, is the share of a response's contrasts that the evaluators rank below it.
+
+A result can be changed even without a reference, since arithmetic alone shows that it was right. The other edits of a
+calculation are made only in solutions with the reference's answer: it is unknown if they make a wrong solution worse.
+A model proposes contrasts and confirms them in a second call: a single statement of the model is not enough."""
+
+import hashlib
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import groupby, islice
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
+
+import numpy as np
+from pydantic import Field, create_model
+
+from jurygraph import aggregation
+from jurygraph.agents.facts.evaluators import load_facts
+from jurygraph.agents.facts.tables import FactTable, is_missing, normalise, parse_number, to_text
+from jurygraph.agents.maths import arithmetic
+from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
+from jurygraph.agents.maths.quantities import Reading, are_equal_numbers, compare_plainly, parse_answer
+from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
+from jurygraph.arrays import Bools, Floats
+from jurygraph.concurrency import each_answered
+from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix
+from jurygraph.errors import PlanError
+from jurygraph.prompts import load_prompt
+from jurygraph.schema import ComponentInput, FrozenModel, Material, Question, Response, TaskView, Variant
+from jurygraph.schema.frozen_model import ParamsModel
+from jurygraph.schema.task import query_text
+
+T = TypeVar("T")
+Kind = Literal["number", "step", "answer", "entity"]
+
+
+class TextChange(NamedTuple):
+    """One passage of a text, `text[start:end]`, and its replacement."""
+
+    start: int
+    end: int
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A contrast of a text: non-overlapping changes in their order; `reason` explains the error that they introduce."""
+
+    kind: Kind
+    changes: tuple[TextChange, ...]
+    reason: str
+
+    def apply(self, text: str) -> str:
+        for start, end, after in reversed(self.changes):
+            text = text[:start] + after + text[end:]
+        return text
+
+    def variant(self, name: str, response: Response) -> Variant:
+        """Return the response after the edit as evaluators see it: without data, which the edit may contradict."""
+        first = self.changes[0]
+        last = self.changes[-1]
+        text = self.apply(response.text)
+        growth = len(text) - len(response.text)
+        before = response.text[first.start : last.end]
+        after = text[first.start : last.end + growth]
+        places = {"kind": self.kind, "start": first.start, "end": last.end, "before": before, "after": after}
+        return Variant(response=Response(id=name, text=text), edit={**places, "says": self.reason})
+
+
+def replace_passage(kind: Kind, start: int, end: int, after: str, says: str) -> Edit:
+    return Edit(kind, (TextChange(start, end, after),), says)
+
+
+def choose_some(candidates: Sequence[T], most: int, seed: str) -> list[T]:
+    """Return at most `most` of the candidates, in their order; the selection depends on the seed only."""
+    chosen = random.Random(seed).sample(range(len(candidates)), min(most, len(candidates)))
+    return [candidates[index] for index in sorted(chosen)]
+
+
+_UNCERTAIN = re.compile(r"\b(?:if|unless|whether|not|no|never|suppose|let|would|could)\b|n't\b", re.IGNORECASE)
+MOST_ROWS = 1_000  # the largest number of rows read per table
+MOST_NAMES = 20  # the largest number of names per table that are searched in a text
+_MIN_NAME_LENGTH = 3
+_COMPARES = re.compile(r"\b(?:than|instead|rather|above|below|under|over|least|most|too)\b", re.IGNORECASE)
+"""Comparing and excluding words: a name in such a line may not be what the rest of the line describes."""
+Row = Mapping[str, Any]
+
+
+def other_name_edits(text: str, view: TaskView) -> Iterator[Edit]:
+    """Yield edits that swap a name from a task's table for a name with another value in that table.
+
+    The line of the name must contain a table value of it, which becomes false. Tables in the task and in files are
+    read, 1,000 rows of each; tools list no rows.
+    """
+    if view.facts is None:
+        return
+    for table in load_facts(view).tables.values():
+        yield from _edits_from_table(text, table, table.first_rows(MOST_ROWS))
+
+
+def _edits_from_table(text: str, table: FactTable, rows: Sequence[Row]) -> Iterator[Edit]:
+    column = table.spec.key[0]
+    named = [row for row in rows if len(str(row.get(column) or "")) >= _MIN_NAME_LENGTH]
+    absent = [row for row in named if str(row[column]) not in text]
+    for row in islice((row for row in named if str(row[column]) in text), MOST_NAMES):
+        match = _find_whole(str(row[column]), text)
+        line = "" if match is None else text[slice(*_line_range(text, match.start(), match.end()))]
+        if match is None or _COMPARES.search(line) or _UNCERTAIN.search(line):
+            continue
+        for field in sorted(row.keys() - set(table.spec.key)):
+            value = _cell_text(row[field])
+            if is_missing(row[field]) or len(value) < 2 or not _find_whole(value, line):
+                continue
+            other_row = _first_contradicting(value, field, absent, rows, column)
+            if other_row is not None:
+                says = f"{field} of {other_row[column]!r} is {_cell_text(other_row[field])}, not {row[field]}"
+                yield replace_passage("entity", *match.span(), str(other_row[column]), says)
+                break
+
+
+def _line_range(text: str, start: int, end: int) -> tuple[int, int]:
+    close = text.find("\n", end)
+    return text.rfind("\n", 0, start) + 1, len(text) if close < 0 else close
+
+
+def _cell_text(value: Any) -> str:
+    number = parse_number(value)
+    return to_text(value if number is None else number)
+
+
+def _first_contradicting(value: str, field: str, absent: Sequence[Row], rows: Sequence[Row], column: str) -> Row | None:
+    """Return the first row whose name is not in the response and none of whose rows has an overlapping value."""
+    similar_names = {
+        normalise(candidate.get(column))
+        for candidate in rows
+        if is_missing(candidate.get(field)) or _overlaps(value, _cell_text(candidate[field]))
+    }
+    return next((candidate for candidate in absent if normalise(candidate[column]) not in similar_names), None)
+
+
+def _overlaps(first: str, second: str) -> bool:
+    return _find_whole(first, second) is not None or _find_whole(second, first) is not None
+
+
+def _find_whole(needle: str, text: str) -> "re.Match[str] | None":
+    return re.search(rf"(?<!\w){re.escape(needle)}(?!\w)", text) if needle in text else None
+
+
+MAX_CALCULATIONS = 50
+MOST_LINES = 200
+"""The largest numbers of calculations in one text, and of lines of a solution, that are read."""
+CONTEXT_CHARACTERS = 300  # the number of characters before and after a calculation that may change its meaning
+_NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?"
+_ANY_NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
+_NUMERAL = re.compile(rf"(?<![\w.,]){_NUMBER}(?![\w]|[.,][0-9])")
+_LAST_NUMERAL = re.compile(rf"=[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})$")
+_REPEATED = re.compile(rf">>[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})(?![\w%]|[.,][0-9])")
+_PLAIN_ANSWER = re.compile(rf"[$£€]?[ \t]*({_NUMBER})(?:[ \t]*[A-Za-z][A-Za-z ]*)?")
+_LINE = re.compile(r"[^\n]+")
+_SMALL = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_SPELLED = {word: Fraction(number) for number, word in enumerate(_SMALL)}
+_SPELLED |= {"half": Fraction(1, 2), "twice": Fraction(2), "double": Fraction(2), "dozen": Fraction(12)}
+_SPELLED |= {"triple": Fraction(3), "thrice": Fraction(3), "third": Fraction(3), "quarter": Fraction(4)}
+_SHIFTS = (1, 2, 3, 10)
+
+
+def right_steps(text: str) -> list[arithmetic.CalculationStep]:
+    """Return the calculations of a text that are exactly right and end in a plain number, at most 50."""
+    return [
+        step
+        for step in arithmetic.steps(text)[:MAX_CALCULATIONS]
+        if step.is_right and step.claimed == step.value and _LAST_NUMERAL.search(step.quote)
+    ]
+
+
+class CorrectAnswer(NamedTuple):
+    """A text's final answer that equals the reference's: its position, and the plain number."""
+
+    span: Span
+    number: Reading
+
+
+def matching_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
+    """Return the plain number that a text gives as its answer, if it equals the reference's; False if it differs.
+
+    True if there is no reference, or one without an answer. If the reference's answer is no plain number, answers
+    cannot be compared: False.
+    """
+    reference_text = reference_answer(reference or "")
+    if reference_text is None:
+        return True
+    expected = parse_answer(reference_text)
+    if expected is None or expected.value is None:
+        return False
+    span = final_answer(text)
+    answer = None if span is None else parse_answer(span.text)
+    if span is None or answer is None or answer.value is None:
+        return False
+    return compare_plainly(answer, expected) is True and CorrectAnswer(span, answer)
+
+
+def wrong_result_edits(text: str) -> Iterator[Edit]:
+    """Yield an edit per right calculation that changes its result, also in the repetition after an annotation."""
+    for place, step in enumerate(right_steps(text)):
+        numeral = _LAST_NUMERAL.search(step.quote)
+        by = _SHIFTS[place % len(_SHIFTS)]
+        assert numeral is not None  # right_steps selects by this pattern
+        original = numeral[1]
+        replacement = _shift(numeral[1], by)
+        changes = [TextChange(step.start + numeral.start(1), step.start + numeral.end(1), replacement)]
+        repeated = _REPEATED.match(text, step.end)
+        if repeated and _value(repeated[1]) == step.claimed:
+            changes.append(TextChange(*repeated.span(1), _shift(repeated[1], by)))
+        says = f"{step.quote[: numeral.start(1)].rstrip(' $£€=')} is {original}, not {replacement}"
+        if _becomes_wrong(text, step, changes):
+            yield Edit("number", tuple(changes), says)
+
+
+def _becomes_wrong(text: str, step: arithmetic.CalculationStep, changes: Sequence[TextChange]) -> bool:
+    line_start, line_end = _line_range(text, step.start, step.start)
+    offset = max(line_start, step.start - CONTEXT_CHARACTERS)
+    line = text[offset : min(line_end, step.end + CONTEXT_CHARACTERS)]
+    moved = tuple(TextChange(start - offset, end - offset, after) for start, end, after in changes)
+    steps = arithmetic.steps(Edit("number", moved, "").apply(line))
+    return any(changed.start == step.start - offset and not changed.is_right for changed in steps)
+
+
+def _shift(numeral: str, by: int) -> str:
+    whole, point, decimals = numeral.partition(".")
+    return f"{int(whole.replace(',', '')) + by:{',' if ',' in whole else ''}d}{point}{decimals}"
+
+
+def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[Edit]:
+    """Yield edits that replace the answer by other numbers of the solution, or of the task."""
+    match = _PLAIN_ANSWER.fullmatch(answer.span.text)
+    number = answer.number
+    if match is None:
+        return
+    start = answer.span.start + match.start(1)
+    end = answer.span.start + match.end(1)
+    seen = {_value(match[1])}
+    for source in (text[: answer.span.start], query):
+        for numeral in _NUMERAL.finditer(source):
+            value = _value(numeral[0])
+            if value not in seen and not are_equal_numbers(replace(number, value=value, decimal=True), number):
+                seen.add(value)
+                yield replace_passage("answer", start, end, numeral[0], f"the answer is {match[1]}, not {numeral[0]}")
+
+
+def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[Edit]:
+    """Yield edits that remove one line whose result a later calculation or sentence uses, and that no earlier line, no
+    other calculation and no word of the task contains.
+
+    Being the answer does not count as a use: a line that only the answer depends on stays.
+    """
+    body = [line for line in _LINE.finditer(text, 0, answer.span.start) if line.group().strip()][:MOST_LINES]
+    body = body[:-1] if body and body[-1].end() == answer.span.start else body  # the beginning of the answer's own line
+    results = [_results(line.group()) for line in body]
+    times = Counter(value for line_results in results for value in line_results)
+    known = {*values_in(query), Fraction(0)}  # 0 needs no calculation
+    for place, line in enumerate(body):
+        needed = {value for value in results[place] - known if times[value] == 1}
+        used = (value for later in body[place + 1 :] for value in sorted(needed & _operands(later.group())))
+        value = next(used, None)
+        if value is not None:
+            end = line.end() + (text[line.end() : line.end() + 1] == "\n")
+            says = f"{float(value):.10g}, which it needs, is worked out in no step"
+            yield replace_passage("step", line.start(), end, "", says)
+        known |= values_in(line.group())
+
+
+def _results(line: str) -> set[Fraction]:
+    return {step.claimed for step in arithmetic.steps(line) if step.is_right}
+
+
+@lru_cache(maxsize=256)
+def _operands(line: str) -> frozenset[Fraction]:
+    """Return the numbers that a line uses: operands, and numbers that it does not compute itself."""
+    results = _results(line)
+    operands = {value for step in arithmetic.steps(line) for value in values_in(step.expression)}
+    return frozenset(operands | (values_in(line) - results))
+
+
+@lru_cache(maxsize=256)
+def values_in(text: str) -> frozenset[Fraction]:
+    """Return the values of all numbers in a text, including number words."""
+    spelled = {_SPELLED[word] for word in re.findall("[a-z]+", text.lower()) if word in _SPELLED}
+    return frozenset(spelled.union(_value(numeral[0]) for numeral in _NUMERAL.finditer(text)))
+
+
+def _value(numeral: str) -> Fraction:
+    return Fraction(numeral.replace(",", ""))
+
+
+OF = "-of-"
+SUBMITTED = "submitted"
+
+
+class Contrast(Combiner):
+    """Share of the contrasts that score less than the response itself, by the mean of the same evaluators of both.
+
+    Inputs come in pairs: `NAME` has questions about the responses, and `NAME-of-…` the same about their contrasts; each
+    pair is weighted by the weight of the first. A tie is not a correct ranking. A pair with an unjudged part counts by
+    the rule for unjudged values: 0 for a gain. If no contrast could be made, there is nothing to rank: the component
+    does not apply, and nothing is gained. Figures: the number of judged `pairs`, and the margin of each, in the order
+    of the variants' ids: above 0 if it was ranked correctly.
+    """
+
+    name = "contrast"
+    version = "1"
+    batched = True
+    needs_all_columns = True
+    if_skipped = "left-out"
+    ranks_contrasts = True
+
+    def has_direction(self, name: str) -> bool:
+        """Return false: a verdict on a contrast counts against the same verdict on the response."""
+        return False
+
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
+        super().freeze(inputs, params)
+        originals = [name for name in inputs if OF not in name]
+        contrasts = {name: [other for other in inputs if other.startswith(f"{name}{OF}")] for name in originals}
+        is_paired = all(len(found) == 1 for found in contrasts.values())
+        if not originals or not is_paired or len(inputs) != 2 * len(originals):
+            raise PlanError(
+                "combiner 'contrast' takes inputs in twos, such as {accuracy: maths.accuracy, accuracy-of-contrasts: "
+                "maths.accuracy-of-contrasts}; name the second of each NAME-of-..."
+            )
+        for key, component_input in inputs.items():
+            if len(component_input.questions) != 1:
+                raise PlanError(
+                    f"input {key!r} holds {len(component_input.questions)} questions; name one of them by its id"
+                )
+        twos = {name: contrast for name, (contrast,) in contrasts.items()}
+        for contrast in twos.values():
+            if inputs[contrast].if_skipped == "zero":
+                raise PlanError(
+                    f"input {contrast!r}: a contrast that counts as zero would be credit; write `if_skipped: left-out`"
+                )
+        pairs = {name: [inputs[name].questions[0], inputs[contrast].questions[0]] for name, contrast in twos.items()}
+        return {"twos": twos, "asked": pairs}
+
+    def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
+        for question in questions:
+            if question.samples > 1 or question.scope != "response":
+                raise PlanError(f"question {question.id!r} must have scope `response` and one sample")
+        by_id = {question.id: question for question in questions}
+        for name, (original, contrast) in params["asked"].items():
+            _require_same_question(name, by_id[original], by_id[contrast])
+
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        cell_pairs = [(matrices[original], matrices[contrast]) for original, contrast in sorted(params["twos"].items())]
+        margin, is_judged, live, fill = _margins(cell_pairs)
+        ranked = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill)
+        count = np.asarray(aggregation.total(np.where(live, 1.0, 0.0)))
+        present: Bools = np.greater(count, 0.0)
+        value = aggregation.total(np.where(live, ranked, 0.0)) / np.where(present, count, 1.0)
+        shown_margin = np.where(live & is_judged, margin, np.nan)
+        judged = np.asarray(aggregation.total(np.where(live & is_judged, 1.0, 0.0)))
+        margins = {f"pair {number}": column for number, column in enumerate(shown_margin.T, 1)}
+        shown = {name: column for name, column in margins.items() if not np.isnan(column).all()}
+        return Component(value, present, {}, {"pairs": judged, **shown})
+
+
+def _require_same_question(name: str, original: Question, contrast: Question) -> None:
+    if original.material != SUBMITTED or contrast.material == SUBMITTED:
+        raise PlanError(
+            f"input {name!r} has to ask of the responses (no `material`), and {name}{OF}... of their contrasts"
+        )
+    evaluator = contrast.evaluator.partition(OF)[0]
+    if original.version != contrast.version or (OF in contrast.evaluator and evaluator != original.evaluator):
+        raise PlanError(
+            f"inputs {name!r} and {name}{OF}...: {original.evaluator!r} and {evaluator!r} are not the same evaluator"
+        )
+
+
+def _margins(cell_pairs: Sequence[tuple[ScoreMatrix, ScoreMatrix]]) -> tuple[Floats, Bools, Bools, Floats]:
+    """Return for each pair, [R,V]: the margin, if all of it was judged, if it exists, and its value if unjudged.
+
+    The margin is the response's score minus its contrast's, by the mean over the pairs of inputs.
+    """
+    width = max(contrast.value.shape[1] for _, contrast in cell_pairs)
+    shape = len(cell_pairs[0][0].value), width
+    margin = np.zeros(shape)
+    size = np.zeros(shape)
+    fill = np.ones(shape)
+    is_judged = np.full(shape, True)
+    live = np.full(shape, False)
+    for original, contrast in cell_pairs:
+        weight = original.input_weight
+        padding = ((0, 0), (0, width - contrast.value.shape[1]))
+        columns: Sequence[Any] = (contrast.value, contrast.applicable, contrast.judged)
+        value, exists, judged = (np.pad(column, padding) for column in columns)
+        exists = exists & original.applicable[:, :1]
+        both_judged = judged & original.judged[:, :1]
+        margin = margin + np.where(exists, weight * (original.value[:, :1] - value), 0.0)
+        size = size + np.where(exists, weight, 0.0)
+        is_judged = is_judged & (both_judged | ~exists)
+        fill = np.minimum(fill, np.where(exists & ~both_judged, np.where(judged, original.value[:, :1], value), 1.0))
+        live = live | exists
+    return margin / np.where(size > 0.0, size, 1.0), is_judged, live, fill
+
+
+CONTRASTS = "contrasts"
+# ids of the prompts
+PROPOSE = "contrast"
+COMPARE = "contrast-check"
+KINDS: tuple[Kind, ...] = get_args(Kind)
+MAX_EDITS = 50  # the largest number of contrasts per kind from which some are chosen
+MAX_CHARACTERS = 20_000  # the longest response, in characters, of which contrasts are made
+
+
+class Synthesizer(Deriver):
+    """Make contrasts of a response: variants known to be worse in a known way (MACRM, 3.2; ours).
+
+    By rule: a right calculation with another result (`number`), and a name that the task's tables contradict
+    (`entity`). Only for a response with the reference's answer: the answer replaced by another number (`answer`), or a
+    needed step left out (`step`). A response with another answer than the reference gets no contrast: it is unknown if
+    an edit makes it worse, and being wrong should gain nothing.
+
+    By a model: it proposes edits, each of one passage of the response, and judges each again without knowing which text
+    is edited; unconfirmed edits are dropped.
+    """
+
+    class Params(ParamsModel):
+        by: Literal["rule", "model"] = "rule"
+        """Who makes the edits: `rule`, or `model`."""
+        kinds: tuple[Kind, ...] = Field(KINDS, min_length=1)
+        """The kinds to make; all by default."""
+        each: int = Field(1, strict=True, ge=1, le=10)
+        """The largest number of contrasts per kind."""
+        seed: int = Field(0, strict=True)
+        """Determines which are chosen if there are more."""
+
+    name = "synthesizer"
+    version = "1"
+    gives = CONTRASTS
+    bounds_its_time = True
+
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self._kinds = tuple(kind for kind in KINDS if kind in self.settings.kinds)
+        self.uses_model = self.settings.by == "model"
+        if self.uses_model:
+            self.version = f"1 prompts {load_prompt(PROPOSE).full_version} {load_prompt(COMPARE).full_version}"
+
+    async def derive(self, inputs: DeriverInput) -> Material:
+        text = inputs.response.text
+        if len(text) > MAX_CHARACTERS:
+            note = f"of {len(text)} characters no contrast is made, but of {MAX_CHARACTERS}"
+            return Material(name=CONTRASTS, note=note)
+        answered = matching_answer(text, inputs.task.reference)
+        if answered is False:
+            return Material(name=CONTRASTS, note="its answer is not known to be right: no edit surely makes it worse")
+        if not self.uses_model or not text.strip():
+            return self._material(inputs, list(edits_by_rule(text, inputs.task, answered, self._kinds)))
+        return self._material(inputs, *await propose_edits(inputs, self._kinds))
+
+    def _material(
+        self, inputs: DeriverInput, edits: Sequence[Edit], note: str = "", call: str | None = None
+    ) -> Material:
+        """Return material with some edits of each kind, named by the kind, in the order of the kinds."""
+        ordered = sorted((edit for edit in edits if edit.kind in self._kinds), key=lambda edit: KINDS.index(edit.kind))
+        parent = inputs.response.id
+        text = inputs.response.text
+        mark = "~" * (1 + len(parent) - len(parent.lstrip("~")))  # no variant has its parent's id
+        seed = self.settings.seed
+        variants = [
+            edit.variant(f"{mark}{kind}-{number}", inputs.response)
+            for kind, found in groupby(ordered, key=lambda edit: edit.kind)
+            for number, edit in enumerate(choose_some([*found], self.settings.each, f"{seed} {kind} {text}"), 1)
+        ]
+        none_found = "nothing in the response could be made worse by a known edit"
+        return Material(
+            name=CONTRASTS, variants=tuple(variants), note=note or ("" if variants else none_found), call=call
+        )
+
+
+def edits_by_rule(text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[Kind]) -> Iterator[Edit]:
+    """Yield the contrasts that can be made by rule, the first 50 of each kind. `answered` is from `matching_answer`."""
+    found: dict[Kind, Iterator[Edit]] = {
+        "number": wrong_result_edits(text),
+        "entity": other_name_edits(text, view),
+    }
+    if isinstance(answered, CorrectAnswer):
+        query = query_text(view.query)
+        found["step"] = missing_step_edits(text, query, answered)
+        found["answer"] = other_answer_edits(text, query, answered)
+    for kind in kinds:
+        yield from islice(found.get(kind, ()), MAX_EDITS)
+
+
+_Passage = Annotated[str, Field(min_length=1, max_length=1000)]
+_Sentence = Annotated[str, Field(max_length=1000)]
+
+
+async def propose_edits(inputs: DeriverInput, kinds: Sequence[Kind]) -> tuple[list[Edit], str, str]:
+    """Return the edits that the model proposes and, without knowing which text is edited, confirms to make it worse.
+
+    With a note on the other proposals, and the call that proposed them. Every passage must occur in the response
+    exactly once: other proposals are shown to the model once for repair, then dropped. Raises Fault.
+    """
+    assert inputs.client is not None, "a model is required"
+    text = inputs.response.text
+    reply_model = _proposals(tuple(kinds))
+    variables = {**shared_prompt_variables(inputs), "edits": tuple(kinds)}
+    request = inputs.client.request(load_prompt(PROPOSE), reply_model, variables)
+    result = await inputs.client.judge(request, reply_model, lambda reply: _flaw(text, reply))
+    proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
+    edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
+    worse = await each_answered(_is_worse(inputs, edit) for edit in edits)
+    confirmed = [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
+    dropped = {"changes no passage": len(proposed) - len(edits), "is no worse": len(edits) - len(confirmed)}
+    note = "; ".join(f"{number} proposed that {problem}" for problem, number in dropped.items() if number)
+    return confirmed, note, result.call.id
+
+
+async def _is_worse(inputs: DeriverInput, edit: Edit) -> bool:
+    """Return true if the model finds the edited text worse; the order of the texts depends on the edited one."""
+    assert inputs.client is not None, "a model is required"
+    edited = edit.apply(inputs.response.text)
+    is_first = hashlib.sha256(edited.encode()).digest()[0] % 2 == 1
+    texts = (edited, inputs.response.text) if is_first else (inputs.response.text, edited)
+    responses = [{"name": name, "text": text} for name, text in zip("AB", texts, strict=True)]
+    variables = {key: value for key, value in shared_prompt_variables(inputs).items() if key != "response"}
+    request = inputs.client.request(load_prompt(COMPARE), ContrastComparison, {**variables, "responses": responses})
+    result = await inputs.client.judge(request, ContrastComparison)
+    return result.value.worse == ("A" if is_first else "B")
+
+
+def _edit(text: str, proposal: Any) -> Edit:
+    start = text.index(proposal.passage)
+    return replace_passage(proposal.kind, start, start + len(proposal.passage), proposal.instead, proposal.says)
+
+
+def _proposal_flaw(text: str, proposal: Any) -> str | None:
+    times = text.count(proposal.passage)
+    if times != 1:
+        return f"the passage {proposal.passage!r} stands in the response {times} times, and has to stand there once"
+    return f"the passage {proposal.passage!r} is put in its own place" if proposal.instead == proposal.passage else None
+
+
+def _flaw(text: str, reply: Any) -> str | None:
+    flaws = [flaw for proposal in reply.contrasts if (flaw := _proposal_flaw(text, proposal))]
+    return f"{'; '.join(flaws)}. So copy each `passage` letter by letter from the response" if flaws else None
+
+
+# No docstrings below: they would be part of the JSON schema that a model is given.
+
+
+@lru_cache(maxsize=64)
+def _proposals(kinds: tuple[Kind, ...]) -> type[FrozenModel]:
+    fields: Any = {
+        "kind": (Literal[kinds], ...),
+        "passage": (_Passage, ...),
+        "instead": (_Sentence, ...),
+        "says": (_Sentence, ...),
+    }
+    contrast_model = create_model("Contrast", __base__=FrozenModel, **fields)
+    contrasts_field: Any = Annotated[tuple[contrast_model, ...], Field(max_length=12)]
+    return create_model("Contrasts", __base__=FrozenModel, contrasts=(contrasts_field, ...))
+
+
+class ContrastComparison(FrozenModel):
+    reason: _Sentence
+    worse: Literal["A", "B", "neither"]
