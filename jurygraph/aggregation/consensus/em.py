@@ -282,14 +282,10 @@ class FitProblem:
 
     def run(self, start: Model | None = None) -> Fitted:
         """Run steps from the usual start, or another one, to convergence or `max_iter`."""
-        voted = self._likeliest_classes()
+        winner = self._counts.argmax(axis=1)  # by majority, ties to the lowest class
+        voted = np.asarray(np.arange(self._counts.shape[1])[:, None] == winner, dtype=np.float64)
         model = start or self._near_identity(voted)
         return self._run_accelerated(model) if self._settings.accelerated else self._run_plain(model, voted)
-
-    def _likeliest_classes(self) -> Floats:
-        """Return one-hot [K,N]: the hard majority's class, ties to the lowest."""
-        winner = self._counts.argmax(axis=1)
-        return np.asarray(np.arange(self._counts.shape[1])[:, None] == winner, dtype=np.float64)
 
     def _near_identity(self, voted: Floats) -> Model:
         """Return μ by the settings, and near-identity confusions."""
