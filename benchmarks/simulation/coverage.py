@@ -23,7 +23,7 @@ from benchmarks.simulation.method_figures import MethodFigures
 from benchmarks.simulation.processes import Report, run_each
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
-from jurygraph.aggregation.consensus.em import FitProblem, Model, encode
+from jurygraph.aggregation.consensus.model import FitProblem, Model, encode
 from jurygraph.arrays import Floats
 from jurygraph.studies.simulate import (
     CLASSES,

@@ -8,18 +8,25 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.consensus.em import FitSettings, Key, Model, Preset, Votes, encode, fit_items, settings_with
-from jurygraph.aggregation.consensus.result import (
+from jurygraph.aggregation.consensus.model import (
     AgentScore,
     Bounds,
     Consensus,
     Credited,
+    FitSettings,
     Grouping,
+    Key,
     MajorityVote,
+    Model,
+    Preset,
+    Votes,
     credit_values,
+    encode,
     error_rates,
+    fit_items,
     grouped_by_agent,
     score_agents,
+    settings_with,
     t_bounds,
 )
 from jurygraph.arrays import Bools, Floats, Ints
@@ -60,7 +67,7 @@ def fit(
     Args:
         item, annotator, label: row by row, [rows]; codes, or any other hashable values. A label that is None, NaN or ""
             is an abstention.
-        preset: settings for all arguments that are left out; see `em.PRESETS`.
+        preset: settings for all arguments that are left out; see `PRESETS`.
         n_classes: K, where labels are 0 … K-1. Without it and `classes`, the classes are the labels that occur, sorted.
         classes: the labels, from low to high.
         prior_mu, prior_confusion: Dirichlet α of the class shares and of each row of π, at least 1 (1 is none).

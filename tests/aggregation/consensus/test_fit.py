@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import fitting
-from jurygraph.aggregation.consensus.em import FitProblem, FitSettings, Model, _extrapolate, encode
 from jurygraph.aggregation.consensus.fitting import panel
+from jurygraph.aggregation.consensus.model import FitProblem, FitSettings, Model, _extrapolate, encode
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import Row, drawn, estimate, votes
 from tests.rows import all_rows

@@ -11,8 +11,8 @@ from scipy.stats import t as student
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus, Credited
-from jurygraph.aggregation.consensus.em import Model, encode, fit_items
 from jurygraph.aggregation.consensus.fitting import _stability, tau_b
+from jurygraph.aggregation.consensus.model import Model, encode, fit_items
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import drawn
 
