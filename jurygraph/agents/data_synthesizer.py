@@ -21,8 +21,6 @@ import numpy as np
 from pydantic import Field, create_model
 
 from jurygraph import aggregation
-from jurygraph.agents.facts.evaluators import load_facts
-from jurygraph.agents.facts.tables import FactTable, is_missing, normalise, parse_number, to_text
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
 from jurygraph.agents.maths.comparison import Reading, are_equal_numbers, compare_plainly, parse_answer
@@ -83,73 +81,9 @@ def choose_some(candidates: Sequence[T], most: int, seed: str) -> list[T]:
     return [candidates[index] for index in sorted(chosen)]
 
 
-_UNCERTAIN = re.compile(r"\b(?:if|unless|whether|not|no|never|suppose|let|would|could)\b|n't\b", re.IGNORECASE)
-MOST_ROWS = 1_000  # the largest number of rows read per table
-MOST_NAMES = 20  # the largest number of names per table that are searched in a text
-_MIN_NAME_LENGTH = 3
-_COMPARES = re.compile(r"\b(?:than|instead|rather|above|below|under|over|least|most|too)\b", re.IGNORECASE)
-"""Comparing and excluding words: a name in such a line may not be what the rest of the line describes."""
-Row = Mapping[str, Any]
-
-
-def other_name_edits(text: str, view: TaskView) -> Iterator[Edit]:
-    """Yield edits that swap a name from a task's table for a name with another value in that table.
-
-    The line of the name must contain a table value of it, which becomes false. Tables in the task and in files are
-    read, 1,000 rows of each; tools list no rows.
-    """
-    if view.facts is None:
-        return
-    for table in load_facts(view).tables.values():
-        yield from _edits_from_table(text, table, table.first_rows(MOST_ROWS))
-
-
-def _edits_from_table(text: str, table: FactTable, rows: Sequence[Row]) -> Iterator[Edit]:
-    column = table.spec.key[0]
-    named = [row for row in rows if len(str(row.get(column) or "")) >= _MIN_NAME_LENGTH]
-    absent = [row for row in named if str(row[column]) not in text]
-    for row in islice((row for row in named if str(row[column]) in text), MOST_NAMES):
-        match = _find_whole(str(row[column]), text)
-        line = "" if match is None else text[slice(*_line_range(text, match.start(), match.end()))]
-        if match is None or _COMPARES.search(line) or _UNCERTAIN.search(line):
-            continue
-        for field in sorted(row.keys() - set(table.spec.key)):
-            value = _cell_text(row[field])
-            if is_missing(row[field]) or len(value) < 2 or not _find_whole(value, line):
-                continue
-            other_row = _first_contradicting(value, field, absent, rows, column)
-            if other_row is not None:
-                says = f"{field} of {other_row[column]!r} is {_cell_text(other_row[field])}, not {row[field]}"
-                yield replace_passage("entity", *match.span(), str(other_row[column]), says)
-                break
-
-
 def _line_range(text: str, start: int, end: int) -> tuple[int, int]:
     close = text.find("\n", end)
     return text.rfind("\n", 0, start) + 1, len(text) if close < 0 else close
-
-
-def _cell_text(value: Any) -> str:
-    number = parse_number(value)
-    return to_text(value if number is None else number)
-
-
-def _first_contradicting(value: str, field: str, absent: Sequence[Row], rows: Sequence[Row], column: str) -> Row | None:
-    """Return the first row whose name is not in the response and none of whose rows has an overlapping value."""
-    similar_names = {
-        normalise(candidate.get(column))
-        for candidate in rows
-        if is_missing(candidate.get(field)) or _overlaps(value, _cell_text(candidate[field]))
-    }
-    return next((candidate for candidate in absent if normalise(candidate[column]) not in similar_names), None)
-
-
-def _overlaps(first: str, second: str) -> bool:
-    return _find_whole(first, second) is not None or _find_whole(second, first) is not None
-
-
-def _find_whole(needle: str, text: str) -> "re.Match[str] | None":
-    return re.search(rf"(?<!\w){re.escape(needle)}(?!\w)", text) if needle in text else None
 
 
 MAX_CALCULATIONS = 50
@@ -419,13 +353,12 @@ MAX_CHARACTERS = 20_000  # the longest response, in characters, of which contras
 class Synthesizer(Deriver):
     """Make contrasts of a response: variants known to be worse in a known way (MACRM, 3.2; ours).
 
-    By rule: a right calculation with another result (`number`), and a name that the task's tables contradict
-    (`entity`). Only for a response with the reference's answer: the answer replaced by another number (`answer`), or a
-    needed step left out (`step`). A response with another answer than the reference gets no contrast: it is unknown if
-    an edit makes it worse, and being wrong should gain nothing.
+    By rule: a right calculation with another result (`number`). Only for a response with the reference's answer: the
+    answer replaced by another number (`answer`), or a needed step left out (`step`). A response with another answer
+    than the reference gets no contrast: it is unknown if an edit makes it worse, and being wrong should gain nothing.
 
-    By a model: it proposes edits, each of one passage of the response, and judges each again without knowing which text
-    is edited; unconfirmed edits are dropped.
+    By a model: it proposes edits, also of a name (`entity`), each of one passage of the response, and judges each again
+    without knowing which text is edited; unconfirmed edits are dropped.
     """
 
     class Params(ParamsModel):
@@ -486,10 +419,7 @@ class Synthesizer(Deriver):
 
 def edits_by_rule(text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[Kind]) -> Iterator[Edit]:
     """Yield the contrasts that can be made by rule, the first 50 of each kind. `answered` is from `matching_answer`."""
-    found: dict[Kind, Iterator[Edit]] = {
-        "number": wrong_result_edits(text),
-        "entity": other_name_edits(text, view),
-    }
+    found: dict[Kind, Iterator[Edit]] = {"number": wrong_result_edits(text)}
     if isinstance(answered, CorrectAnswer):
         query = query_text(view.query)
         found["step"] = missing_step_edits(text, query, answered)

@@ -31,7 +31,7 @@ def open_jury(
     from jurygraph.sources import read_config
 
     config = read_config(path, model)
-    config = _resolve_domain(config if revise is None else revise(config), path.parent)
+    config = config if revise is None else revise(config)
     if not config.langsmith:
         disable_tracing()
     from jurygraph.jury import Jury  # imported after tracing is disabled: its imports may read the environment
@@ -64,16 +64,6 @@ def locate_config_errors(path: Path, model: str | None = None) -> Iterator[None]
         line = line_of_key(path, key)
         message = f"{path.name}: {error}" if line is None else f"{path.name}, line {line}, key {key}: {reason}"
         raise ConfigError(message) from None
-
-
-def _resolve_domain(config: "Config", folder: Path) -> "Config":
-    """Return the config with the path of a domain file in the config's folder, unless the path exists as written."""
-    annotation = config.annotation
-    if annotation is None or Path(annotation.domain).exists() or not (folder / annotation.domain).is_file():
-        return config
-    return config.model_copy(
-        update={"annotation": annotation.model_copy(update={"domain": str(folder / annotation.domain)})}
-    )
 
 
 def jury_notes(jury: "Jury") -> list[str]:

@@ -138,16 +138,13 @@ def process_redactor(secrets: Iterable[str] = ()) -> Redactor:
 
     It is cached: for the same secrets it is the same object.
     """
+    return _redactor_of(frozenset(os.environ.items()), frozenset(secrets))
+
+
+@lru_cache(maxsize=16)
+def _redactor_of(variables: frozenset[tuple[str, str]], secrets: frozenset[str]) -> Redactor:
     usable = (secret for secret in secrets if not is_placeholder(secret))
-    return _redactor_of(_secrets_in(frozenset(os.environ.items())) | frozenset(usable))
-
-
-@lru_cache(maxsize=4)
-def _secrets_in(variables: frozenset[tuple[str, str]]) -> frozenset[str]:
-    return frozenset(find_secrets(dict(variables)))
-
-
-_redactor_of = lru_cache(maxsize=16)(Redactor)
+    return Redactor([*find_secrets(dict(variables)), *usable])
 
 
 @contextmanager

@@ -258,7 +258,10 @@ def _with_absolute_paths(config: Config, folder: Path) -> Config:
     for use in config.evaluators:
         absolute = {name: _absolute_path(folder, use.params[name]) for name in _FILE_PARAMS if name in use.params}
         uses.append(use.model_copy(update={"params": {**use.params, **absolute}}) if absolute else use)
-    return config.model_copy(update={"evaluators": tuple(uses)})
+    annotation = config.annotation
+    if annotation is not None:
+        annotation = annotation.model_copy(update={"domain": _absolute_path(folder, annotation.domain)})
+    return config.model_copy(update={"evaluators": tuple(uses), "annotation": annotation})
 
 
 def _with_confusions(config: Config, folder: Path) -> Config:

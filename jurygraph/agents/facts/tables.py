@@ -298,10 +298,6 @@ class FactTable(ABC):
         """Return the places of rows with this name: the rest of their keys; none if rows can only be looked up."""
         return ()
 
-    def first_rows(self, most: int) -> Sequence[Values]:
-        """Return the values of at most `most` rows, ordered by name; none if rows can only be looked up by key."""
-        return ()
-
     def key_of(self, values: Values) -> Key:
         return tuple(normalise(values.get(column)) for column in self.spec.key)
 
@@ -360,10 +356,6 @@ class RowTable(FactTable):
         sql = "SELECT number, content FROM rows WHERE name = ? AND place = ? ORDER BY number"
         rows = self._query(sql, *_index_key(key))
         return self.sort_rows(FactRow(number, json.loads(content)) for number, content in rows)
-
-    def first_rows(self, most: int) -> Sequence[Values]:
-        sql = "SELECT content FROM rows ORDER BY name, place, number LIMIT ?"
-        return [json.loads(content) for (content,) in self._query(sql, most)]
 
     def places(self, name: str) -> Collection[Key]:
         sql = "SELECT DISTINCT place FROM rows WHERE name = ?"

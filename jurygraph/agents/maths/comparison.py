@@ -25,7 +25,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from jurygraph.agents.worker_pool import WorkerPool
-from jurygraph.errors import JurygraphError
 
 
 class Unit(NamedTuple):
@@ -344,22 +343,9 @@ MEMORY_LIMIT = 4 * 2**30  # bytes of address space
 TEXT_LIMIT = 10_000  # characters of an answer or a reference
 
 
-class AnswerTooLong(JurygraphError):
-    """An answer or reference is longer than 10,000 characters, so it is not sent to a worker."""
-
-
-class EquivalencePool(WorkerPool):
-    """Compare answers with references in `workers` processes, each comparison limited to `time_limit` seconds."""
-
-    def __init__(self, workers: int = 1, time_limit: float = 2.0) -> None:
-        super().__init__("maths", f"{__name__}:prepare", time_limit=time_limit, workers=workers)
-
-    async def compare(self, answer: str, reference: str, unit: str = "") -> Status:
-        """Compare as `compare` does. Raises AnswerTooLong, and what `call` raises."""
-        if max(len(answer), len(reference)) > TEXT_LIMIT:
-            raise AnswerTooLong(f"an answer or reference is longer than {TEXT_LIMIT} characters")
-        status: Status = await self.call(answer, reference, unit)
-        return status
+def comparison_pool(time_limit: float = 2.0, workers: int = 1) -> WorkerPool:
+    """Return processes in which `call` compares as `compare` does, each comparison limited to `time_limit` seconds."""
+    return WorkerPool("maths", f"{__name__}:prepare", time_limit=time_limit, workers=workers)
 
 
 def prepare(setup: None) -> Callable[[str, str, str], Status]:

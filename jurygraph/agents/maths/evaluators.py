@@ -10,7 +10,7 @@ from typing import Any
 
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import TAGS, Span, final_answer, is_in_order, ordered_steps, reference_answer
-from jurygraph.agents.maths.comparison import AnswerTooLong, EquivalencePool, Status, compare_numbers, required_unit
+from jurygraph.agents.maths.comparison import TEXT_LIMIT, Status, compare_numbers, comparison_pool, required_unit
 from jurygraph.agents.roles import CodeEvaluator, Evaluator, EvaluatorInput
 from jurygraph.agents.worker_pool import WorkerDied, WorkFailed
 from jurygraph.messages import quote
@@ -44,11 +44,11 @@ class Accuracy(Evaluator):
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
         self.version = f"2 math-verify {version('math-verify')}"
-        self._pool = EquivalencePool(self.settings.workers, self.settings.time_limit)
+        self.open()
 
     def open(self) -> None:
         # One of its own for each copy of this evaluator; its processes start with the first request.
-        self._pool = EquivalencePool(self.settings.workers, self.settings.time_limit)
+        self._pool = comparison_pool(self.settings.time_limit, self.settings.workers)
 
     def close(self) -> None:
         self._pool.close()
@@ -60,12 +60,12 @@ class Accuracy(Evaluator):
         answer = final_answer(inputs.response.text)
         if answer is None:
             return Verdict(score=0.0, met=False, reason="the response states no final answer")
+        if len(reference) > TEXT_LIMIT:
+            return Verdict.abstain(f"the reference is longer than {TEXT_LIMIT} characters")
+        if len(answer.text) > TEXT_LIMIT:
+            return Verdict.fail("answer-too-long", f"it is longer than {TEXT_LIMIT} characters", cause="response")
         try:
             status = await self._compare(answer.text, reference, required_unit(query_text(inputs.task.query)))
-        except AnswerTooLong as error:
-            if len(reference) > len(answer.text):
-                return Verdict.abstain(f"the reference cannot be read: {error}")
-            return Verdict.fail("answer-too-long", str(error), cause="response")
         except WorkFailed as error:
             return Verdict.fail(error.kind, "the answers could not be compared", cause="response")
         except WorkerDied as error:
@@ -75,7 +75,8 @@ class Accuracy(Evaluator):
     async def _compare(self, answer: str, reference: str, unit: str) -> Status:
         is_short = max(len(answer), len(reference)) <= _NUMBER_LIMIT
         known = compare_numbers(answer, reference, unit) if is_short else None
-        return known or await self._pool.compare(answer, reference, unit)
+        compared: Status = known or await self._pool.call(answer, reference, unit)
+        return compared
 
 
 def _build_verdict(status: Status, answer: Span, reference: str) -> Verdict:

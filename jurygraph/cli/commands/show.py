@@ -80,9 +80,7 @@ def _show_response(run: Run, response: str, texts: bool) -> None:
     from jurygraph.cli.render.trace import text_lines, trace_lines  # lazily: they load NumPy
 
     explained = run.explain(response).explained
-    task = run.planned_task(explained.trace.task_id)
-    people = () if task is None else task.stakeholders
-    print_result_lines(trace_lines(explained, text_lines(run, explained.trace, texts), people))
+    print_result_lines(trace_lines(explained, text_lines(run, explained.trace, texts)))
 
 
 def _print_if_unfinished(run: Run) -> None:
@@ -93,7 +91,8 @@ def _print_if_unfinished(run: Run) -> None:
 
 def _refuse_contradictions(response: str | None, one: Options, many: Options, json: bool) -> None:
     """Raise `InputError` for options about one response together with options about many, or without a response."""
-    of_one, of_many = ([f"--{name}" for name, value in options.items() if value is not None] for options in (one, many))
+    of_one = [f"--{name}" for name, value in one.items() if value is not None]
+    of_many = [f"--{name}" for name, value in many.items() if value is not None]
     if of_one and response is None:
         raise InputError(f"{of_one[0]} is about one response; name it with --response ID")
     if len(of_one) > 1:

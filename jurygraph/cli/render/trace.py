@@ -21,15 +21,15 @@ from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.tables import to_text
 from jurygraph.runs.writable_run import RecordedCall
 from jurygraph.schema import Call, Failure, RecordedVerdict, Trace
-from jurygraph.schema.task import READ_FROM_FILE, Stakeholder, chat_text
+from jurygraph.schema.task import READ_FROM_FILE, chat_text
 
 _MAX_LINE = 300
 
 
-def trace_lines(explained: ExplainedTrace, texts: Iterable[str] = (), people: Sequence[Stakeholder] = ()) -> list[str]:
+def trace_lines(explained: ExplainedTrace, texts: Iterable[str] = ()) -> list[str]:
     """Return every term, verdict and note of a trace, and every term of the weights that its decision froze.
 
-    `texts` are the lines of `text_lines`, and `people` the stakeholders of the task.
+    `texts` are the lines of `text_lines`.
     """
     trace = explained.trace
     head = [f"response  {escape_line(trace.response_id)}", f"task      {escape_line(trace.task_id)}"]
@@ -39,7 +39,7 @@ def trace_lines(explained: ExplainedTrace, texts: Iterable[str] = (), people: Se
         *head,
         *texts,
         *_reward_lines(explained),
-        *(line for one in explained.terms for line in _weight_lines(one, people)),
+        *(line for one in explained.terms for line in _weight_lines(one)),
         *(escape_line(line, _MAX_LINE) for line in _note_lines(explained)),
         "",
         "verdicts",
@@ -116,7 +116,7 @@ def _parts_line(one: ExplainedTerm) -> str:
     return f"{escape_line(one.term.name)} consists of {escape_line(shown)}{rule and f'; {rule}'}"
 
 
-def _weight_lines(one: ExplainedTerm, people: Sequence[Stakeholder]) -> Iterator[str]:
+def _weight_lines(one: ExplainedTerm) -> Iterator[str]:
     """Return a table with each stakeholder's terms of d_i, weight, utility, and share of the full utility given up."""
     spec = one.spec
     if spec is None or not one.combiner.aggregates_utilities:
@@ -136,9 +136,6 @@ def _weight_lines(one: ExplainedTerm, people: Sequence[Stakeholder]) -> Iterator
         given_up = f"{100.0 * (1.0 - one.parts[name]):.4g}%" if name in one.parts else "-"
         rows.append([name, *map(format_number, difficulty), entry.input_weight, one.parts.get(name), given_up])
     yield from format_table(["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"], rows)
-    for person in people if calibration is not None else ():
-        listed = (f"{c.id} {c.kind} {c.restrictiveness:g}" for c in person.constraints)
-        yield escape_line(f"restrictiveness for {person.id}: {', '.join(listed) or 'no constraint'}")
     for name, difficulty in terms.items():
         for other, tension in difficulty.get("tensions", {}).items():
             if name < other:
@@ -312,16 +309,12 @@ def call_lines(calls: Sequence[RecordedCall], verdicts: Sequence[RecordedVerdict
         yield ""
 
 
-_UNITS = {"cost": " US dollars", "latency": " s"}
-
-
 def _field_lines(record: RecordedVerdict | Call) -> Iterator[str]:
     """Yield each field: text as it is, no value as a dash, each item of a list in a line, other values as JSON."""
     for name, value in record.model_dump(mode="json").items():
         items = value if isinstance(value, list) and value else [value]
         for number, item in enumerate(items):
-            unit = "" if item is None else _UNITS.get(name, "")
-            yield f"  {'' if number else name:<15} {escape_line(_format(item))}{unit}"
+            yield f"  {'' if number else name:<15} {escape_line(_format(item))}"
 
 
 def _format(value: Any) -> str:
@@ -336,8 +329,6 @@ def _explain_no_call(verdict: RecordedVerdict) -> str:
     evaluator = escape_line(verdict.evaluator)
     if verdict.gated_by is not None:
         return f"no call: the question was not put to {evaluator}, because of {escape_line(verdict.gated_by)}"
-    if verdict.call is not None:
-        return f"no call: the verdict names the call {escape_line(verdict.call)}, which is not in its trace"
     if verdict.failure is not None:
         return f"no reply: {escape_line(_describe_failure(verdict.failure))}"
     return f"no call: {evaluator} sent no request to a model for this verdict"

@@ -355,11 +355,6 @@ class Ledger:
         with _translate_errors(self.path):
             yield from (key for (key,) in self._connection.execute("SELECT key FROM records WHERE kind = ?", (kind,)))
 
-    def find_repeated_key(self, kind: str) -> str | None:
-        """Return a key that occurs more than once among the records of a kind; None if there is none."""
-        rows = self._rows("SELECT key FROM records WHERE kind = ? GROUP BY key HAVING count(*) > 1 LIMIT 1", kind)
-        return rows[0][0] if rows else None
-
     def count_records(self, kind: str) -> int:
         """Return the number of records of a kind."""
         number: int = self._rows("SELECT count(*) FROM records WHERE kind = ? AND seq <= ?", kind, self.count)[0][0]

@@ -58,47 +58,6 @@ def test_config_sets_kinds_and_numbers_and_the_seed_chooses() -> None:
     assert len({tuple(v.response.text for v in derive(RIGHT, seed=seed).variants) for seed in range(8)}) > 1
 
 
-# Names from the facts
-
-FACTS = {
-    "tables": {
-        "meals": {
-            "key": ["name", "city"],
-            "rows": [
-                {"name": "Coco Bambu", "city": "Rockford", "cost": 72},
-                {"name": "Dial A Cake", "city": "Rockford", "cost": 72},
-                {"name": "Nutri Punch", "city": "Rockford", "cost": 29},
-            ],
-        }
-    },
-    "claims": {},
-}
-TRIP = Task(id="trip", query="Plan a day.", facts=FACTS)
-
-
-def test_a_replaced_name_makes_the_statement_false() -> None:
-    text = "Dinner at Coco Bambu, for $72.\nBreakfast somewhere."
-    (variant,) = derive(text, TRIP).variants
-    assert variant.response.text == text.replace("Coco Bambu", "Nutri Punch")
-    assert variant.edit["says"] == "cost of 'Nutri Punch' is 29, not 72"  # type: ignore[index,call-overload]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Dinner at Coco Bambu.",
-        "Dinner at Coco Bambu.\nIt costs $72.",
-        "Coco Bambus cost 72",
-        "Dinner for $72.",
-        "Dinner is not at Coco Bambu, as $72 is much.",
-        "Coco Bambu is cheaper than 72.",
-    ],
-    ids=["nothing is said of it", "it is said elsewhere", "another word", "no name", "denied", "compared"],
-)
-def test_a_name_without_a_statement_is_left_unchanged(text: str) -> None:
-    assert derive(text, TRIP).variants == ()
-
-
 def test_a_variant_never_has_the_id_of_its_parent() -> None:
     view = TaskView(id="t", audience="task", query="q")
     ask = DeriverInput(view, Response(id="~number-1", text="1+1=2"), {})

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from jurygraph import Jury, Response, Task
-from jurygraph.agents.maths.comparison import EquivalencePool, compare, required_unit
+from jurygraph.agents.maths.comparison import compare, comparison_pool, required_unit
+from jurygraph.agents.worker_pool import WorkerPool
 from jurygraph.errors import TimeLimitExceeded
 from tests.rows import all_rows
 
@@ -41,18 +42,18 @@ def test_every_pair_is_judged_as_by_hand(topic: str) -> None:
 
 @pytest.mark.exhaustive
 def test_no_hostile_answer_equals_its_reference() -> None:
-    with closing(EquivalencePool(time_limit=3)) as pool:
+    with closing(comparison_pool(time_limit=3)) as pool:
         for pair in (pair for pair in PAIRS if pair["answer"] in HOSTILE):
             assert not pair["equal"]
             with contextlib.suppress(TimeLimitExceeded):
-                assert asyncio.run(pool.compare(*texts_of(pair))) != "equal"
+                assert asyncio.run(pool.call(*texts_of(pair))) != "equal"
 
 
 def test_numbers_are_compared_without_a_worker_and_expressions_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
-    send = EquivalencePool.compare
+    send = WorkerPool.call
     monkeypatch.setattr(
-        EquivalencePool, "compare", lambda pool, answer, *rest: (sent.append(answer), send(pool, answer, *rest))[1]
+        WorkerPool, "call", lambda pool, answer, *rest: (sent.append(answer), send(pool, answer, *rest))[1]
     )
     texts = ["42", "42.0 apples", "41", "forty-two of them", "40 + 2", "42" + " " * 200 + "apples"]
     task = Task(id="sum", query="How much is it?", reference="A: 42")

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from jurygraph.agents.maths.answer import final_answer, reference_answer
-from jurygraph.agents.maths.comparison import AnswerTooLong, EquivalencePool, compare
-from jurygraph.agents.worker_pool import WorkerDied, WorkerNotStarted
+from jurygraph.agents.maths.comparison import compare, comparison_pool
+from jurygraph.agents.worker_pool import WorkerDied, WorkerNotStarted, WorkerPool
 from jurygraph.errors import TimeLimitExceeded
 from tests.agents.maths.conftest import DEADLY, HANGING, UNSTARTED, InProcess
 
@@ -25,16 +25,16 @@ BOMB = "9^{9^{9^{9}}}"
 
 
 @pytest.fixture
-def pool() -> Iterator[EquivalencePool]:
-    with closing(EquivalencePool(time_limit=20)) as opened:
+def pool() -> Iterator[WorkerPool]:
+    with closing(comparison_pool(time_limit=20)) as opened:
         yield opened
 
 
-def compare_all(pool: EquivalencePool, *pairs: tuple[str, str]) -> list[str]:
+def compare_all(pool: WorkerPool, *pairs: tuple[str, str]) -> list[str]:
     """Compare pairs at the same time; return the status of each, or the name of what is raised."""
 
     async def gather() -> list[object]:
-        return await asyncio.gather(*(pool.compare(*pair) for pair in pairs), return_exceptions=True)
+        return await asyncio.gather(*(pool.call(*pair) for pair in pairs), return_exceptions=True)
 
     return [result if isinstance(result, str) else type(result).__name__ for result in asyncio.run(gather())]
 
@@ -53,7 +53,7 @@ def test_agrees_with_the_labels_of_real_solutions() -> None:
 
 
 @pytest.mark.landing
-def test_workers_compare_as_this_process_does_and_survive_hostile_maths(pool: EquivalencePool) -> None:
+def test_workers_compare_as_this_process_does_and_survive_hostile_maths(pool: WorkerPool) -> None:
     equal = [(r"2\sqrt{2}", r"\sqrt{8}"), ("(x+1)^2", "x^2+2x+1"), (r"\{1,2\}", r"\{2,1\}")]
     different = [("[1,2]", "[1,2)"), ("y=18", "x=18"), ("18 \ud800", "18+x")]
     assert compare_all(pool, *equal) == ["equal"] * 3
@@ -69,32 +69,32 @@ HOSTILE += ["10^{-10^{10}}", r"\log(10^{10^{10}})"]
 
 @pytest.mark.exhaustive
 def test_hostile_maths_hits_the_time_limit_and_the_worker_is_replaced() -> None:
-    with closing(EquivalencePool(time_limit=3)) as opened:
+    with closing(comparison_pool(time_limit=3)) as opened:
         pairs = [(text, "18") for text in (*HOSTILE, "9+9")]
         assert compare_all(opened, *pairs) == ["TimeLimitExceeded"] * len(HOSTILE) + ["equal"]
 
 
-def test_a_failure_concerns_its_own_comparison_alone(pool: EquivalencePool) -> None:
-    pairs = [("9+9", "18"), (BOMB, "18"), (DEADLY, "4"), ("1" * 10**6, "1"), ("1", "(" * 10**5), ("8+10", "18")]
-    errors = [error.__name__ for error in (TimeLimitExceeded, WorkerDied, AnswerTooLong, AnswerTooLong)]
+def test_a_failure_concerns_its_own_comparison_alone(pool: WorkerPool) -> None:
+    pairs = [("9+9", "18"), (BOMB, "18"), (DEADLY, "4"), ("8+10", "18")]
+    errors = [error.__name__ for error in (TimeLimitExceeded, WorkerDied)]
     assert compare_all(pool, *pairs) == ["equal", *errors, "equal"]
 
 
 def test_workers_that_cannot_start_are_tried_again_only_if_they_once_could(
-    pool: EquivalencePool, processes: type[InProcess]
+    pool: WorkerPool, processes: type[InProcess]
 ) -> None:
     unstarted = WorkerNotStarted.__name__
     assert [compare_all(pool, (UNSTARTED, "6")), compare_all(pool, ("9+9", "18"))] == [[unstarted], [unstarted]]
-    with closing(EquivalencePool()) as opened:
+    with closing(comparison_pool()) as opened:
         assert compare_all(opened, ("9+9", "18"), (UNSTARTED, "6")) == ["equal", unstarted]
         assert compare_all(opened, ("9+9", "18")) == ["equal"]
     assert processes.opened == 3
 
 
-def test_closing_cancels_what_is_under_way_and_the_pool_can_be_used_again(pool: EquivalencePool) -> None:
+def test_closing_cancels_what_is_under_way_and_the_pool_can_be_used_again(pool: WorkerPool) -> None:
     async def close_meanwhile() -> list[object]:
         asyncio.get_running_loop().call_soon(asyncio.get_running_loop().call_soon, pool.close)
-        waiting = (pool.compare(HANGING, "2"), pool.compare(HANGING, "2"))
+        waiting = (pool.call(HANGING, "2"), pool.call(HANGING, "2"))
         return await asyncio.gather(*waiting, return_exceptions=True)
 
     assert [type(result) for result in asyncio.run(close_meanwhile())] == [asyncio.CancelledError] * 2
@@ -104,7 +104,7 @@ def test_closing_cancels_what_is_under_way_and_the_pool_can_be_used_again(pool: 
 
 @pytest.mark.landing
 def test_a_worker_killed_from_outside_is_replaced_and_a_forgotten_pool_is_closed() -> None:
-    forgotten = EquivalencePool(time_limit=20)
+    forgotten = comparison_pool(time_limit=20)
     assert compare_all(forgotten, ("8+10", "18")) == ["equal"]
     (process,) = active_children()
     os.kill(process.pid or 0, signal.SIGKILL)

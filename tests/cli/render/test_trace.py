@@ -107,7 +107,7 @@ def test_the_text_has_all_messages_the_reply_and_the_bill(project: Path, run: Co
         "  attempts        2",
         f"  tokens_in       {TOKENS_IN}",
         "  cache_hit       false",
-        "  cost            0.000092 US dollars",
+        "  cost            0.000092",
     } <= set(cas)
     assert '  parameters      {"temperature": 0.0' in "\n".join(cas)
 

@@ -112,7 +112,6 @@ class TestSearch:
         assert found is not None
         assert found.content == {"number": 2}
         assert ledger.find("trace", "r9") is None
-        assert (ledger.find_repeated_key("erasure"), ledger.find_repeated_key("trace")) == ("r1", None)
 
     def test_the_first_texts_of_a_kind_are_those_of_its_records(self, path: Path) -> None:
         ledger = make_ledger(path)
