@@ -122,7 +122,7 @@ def _predict(fitted: Consensus, item: ArrayLike, annotator: ArrayLike, label: Ar
     place = [fitted.votes.annotators.index(name) for name in votes.annotators]
     model = Model(fitted.prior, fitted.confusion[place].transpose(1, 0, 2).reshape(len(fitted.prior), -1))
     items = len(votes.items)
-    problem = FitProblem(votes.matrix, votes.counts, np.ones(items), fitted.settings)
+    problem = FitProblem(votes.matrix, votes.counts, np.ones(items), fitted.settings, np.full(items, -1))
     return problem.e_step(model).posterior.T
 
 

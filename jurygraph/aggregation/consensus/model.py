@@ -177,6 +177,20 @@ def _sort_labels(labels: Sequence[Any]) -> list[Any]:
         raise PlanError(f"label: no order between {kinds}; write all labels alike, or name them in `classes`") from None
 
 
+def known_classes(votes: Votes, gold: Mapping[Any, Any]) -> Ints:
+    """Return the class of each gold item, -1 for any other, [N]. PlanError for an unknown item or class."""
+    index_of = {item: index for index, item in enumerate(votes.items)} if gold else {}
+    code_of = {label: code for code, label in enumerate(votes.classes)}
+    class_of_item = np.full(len(votes.items), -1)
+    for item, truth in gold.items():
+        if item not in index_of:
+            raise PlanError(f"gold: there is no item {item!r}")
+        if truth not in code_of:
+            raise PlanError(f"gold: {truth!r} of item {item!r} is none of the classes {list(votes.classes)!r}")
+        class_of_item[index_of[item]] = code_of[truth]
+    return class_of_item
+
+
 Preset = Literal["converged", "paper", "paper-synthetic"]
 
 _SLACK = 1e-13
@@ -258,45 +272,57 @@ class _Expected(NamedTuple):
     objective: float
 
 
-def fit_items(votes: Votes, weight: Floats, settings: FitSettings, start: Model | None = None) -> Fitted:
+def fit_items(votes: Votes, weight: Floats, settings: FitSettings, known: Ints, start: Model | None = None) -> Fitted:
     """Fit the items that count; `weight` [N] is how often each does, 0 for one without a label.
 
-    `start` replaces the usual start.
+    `known` [N] is the class of a gold item, -1 for any other; `start` replaces the usual start.
     """
     if len(votes.classes) < 2:
         raise PlanError(f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale")
     counted = np.flatnonzero(weight)
-    return FitProblem(votes.matrix[counted], votes.counts[counted], weight[counted], settings).run(start)
+    problem = FitProblem(votes.matrix[counted], votes.counts[counted], weight[counted], settings, known[counted])
+    return problem.run(start)
 
 
 class FitProblem:
     """EM by given settings.
 
-    `matrix` [N, A·K] has the labels of the items, `counts` [N,K] their sums over annotators, and `weight` [N] how often
-    each item counts.
+    `matrix` [N, A·K] has the labels of the items, `counts` [N,K] their sums over annotators, `weight` [N] how often
+    each item counts, and `known` [N] the class of a gold item, -1 for any other.
     """
 
-    def __init__(self, matrix: Any, counts: Ints, weight: Floats, settings: FitSettings) -> None:
+    def __init__(self, matrix: Any, counts: Ints, weight: Floats, settings: FitSettings, known: Ints) -> None:
         self._matrix = matrix
         self._counts = counts
         self._weight = weight
         self._settings = settings
+        self._known = known
+        self._gold = np.flatnonzero(known >= 0)
+        self._truth = known[self._gold]
 
     def run(self, start: Model | None = None) -> Fitted:
         """Run steps from the usual start, or another one, to convergence or `max_iter`."""
-        winner = self._counts.argmax(axis=1)  # by majority, ties to the lowest class
+        majority = self._counts.argmax(axis=1)  # ties to the lowest class
+        winner = np.where(self._known >= 0, self._known, majority)
         voted = np.asarray(np.arange(self._counts.shape[1])[:, None] == winner, dtype=np.float64)
         model = start or self._near_identity(voted)
         return self._run_accelerated(model) if self._settings.accelerated else self._run_plain(model, voted)
 
     def _near_identity(self, voted: Floats) -> Model:
-        """Return μ by the settings, and near-identity confusions."""
+        """Return μ by the settings, and near-identity confusions, which weigh as much as one label, with gold labels.
+
+        So an annotator whose gold labels are mostly the opposite class starts with such confusions.
+        """
         k = len(voted)
         identity = np.full((k, k), (1.0 - self._settings.diagonal) / (k - 1))
         np.fill_diagonal(identity, self._settings.diagonal)
+        confusion = np.tile(identity, self._matrix.shape[1] // k)
+        if len(self._gold):
+            weighted = voted * self._weight * (self._known >= 0)
+            confusion += np.stack([self._matrix.T @ row for row in weighted])
         is_uniform = self._settings.prior_start == "uniform"
         prior = np.full(k, 1.0 / k) if is_uniform else np.asarray(voted @ self._weight / self._weight.sum())
-        return Model(prior, _scale_rows(np.tile(identity, self._matrix.shape[1] // k)))
+        return Model(prior, _scale_rows(confusion))
 
     def e_step(self, model: Model) -> _Expected:
         """Return the E-step: γ_ic ∝ μ_c Π π_r[c, y_ir]."""
@@ -306,11 +332,16 @@ class FitProblem:
         for index, log_confusion in enumerate(np.log(model.confusion + floor)):
             np.add(self._matrix @ log_confusion, shares[index], out=joint[index])
         peak = joint.max(axis=0)
+        known = joint[self._truth, self._gold]
         joint -= peak
         np.exp(joint, out=joint)
         normaliser = joint.sum(axis=0)
         joint /= normaliser
         evidence = np.log(normaliser) + peak
+        if len(self._gold):
+            joint[:, self._gold] = 0.0
+            joint[self._truth, self._gold] = 1.0
+            evidence[self._gold] = known
         fit = float((self._weight * evidence).sum())  # a dot product would start BLAS threads on every core
         return _Expected(joint, fit, fit + self._log_prior(model))
 
@@ -505,7 +536,8 @@ class Consensus(Credited):
     """A fitted model.
 
     `prior` [K] has the class shares and `confusion` [A,K,K] the confusions (annotator, true class, label), in the order
-    of `votes.annotators`; `warnings` names reasons for doubt.
+    of `votes.annotators`; `gold` [N] is the known class of an item, -1 for any other; `warnings` names reasons for
+    doubt.
     """
 
     prior: Floats
@@ -514,6 +546,7 @@ class Consensus(Credited):
     converged: bool
     iterations: int
     settings: FitSettings
+    gold: Ints
     warnings: tuple[str, ...]
 
     def annotators(self) -> dict[Key, AnnotatorQuality]:
