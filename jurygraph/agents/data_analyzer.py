@@ -285,7 +285,6 @@ class Baseline(NamedTuple):
         return np.maximum(np.maximum(sd, self.floor), floor)
 
     def learn(self, measure: Measure) -> "Baseline":
-        """Return the baseline with one more score, for those series that have one."""
         has_score = ~np.isnan(measure.score)
         n = self.n + has_score
         divisor = np.maximum(n, 1.0)
@@ -349,7 +348,6 @@ class Detectors:
         self.cusum = np.where(tested[..., None, None], grown, self.cusum)
 
     def restart(self, series: Bools) -> None:
-        """Reset some series [..., S]: their next scores form a new baseline."""
         self.baseline = Baseline(*(np.where(series, 0.0, statistic) for statistic in self.baseline))
         self.cusum = np.where(series[..., None, None], 0.0, self.cusum)
 
@@ -504,7 +502,6 @@ class Analyzer:
         return None
 
     def _recent_alert(self, series: str, direction: str) -> Alert | None:
-        """Return the last alert of a series, if it is recent and of this direction."""
         alert = self._last_alert.get(series)
         if alert is None or alert.direction != direction or self.steps - alert.step > MAX_STEPS_BETWEEN_RELATED:
             return None

@@ -7,11 +7,10 @@ import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Any, cast
 
 from jurygraph.agents.roles import CODE_LIMIT, Answer, Evaluator, EvaluatorInput, UndeclaredClient
-from jurygraph.agents.worker_pool import WorkerDied, WorkerNotStarted, WorkerPool, WorkFailed, end_process_after
+from jurygraph.agents.worker_pool import WorkerDied, WorkerPool, WorkFailed
 from jurygraph.schema import (
     Branch,
     EvaluatorRecord,
@@ -47,7 +46,6 @@ class IsolatedEvaluator(Evaluator):
         setup = {
             "use": use.model_copy(update={"isolate": None}).model_dump(mode="json"),
             "folder": folder_of_modules(),
-            "open_limit": limit,
         }
         self._pool = WorkerPool(self.name, "jurygraph.agents.registry:prepare_isolated", setup, time_limit=limit)
 
@@ -62,10 +60,6 @@ class IsolatedEvaluator(Evaluator):
     @property
     def notes(self) -> Sequence[str]:
         return self._evaluator.notes
-
-    def open(self) -> None:
-        with suppress(WorkerNotStarted):  # each answer reports it
-            self._pool.open()
 
     def close(self) -> None:
         self._pool.close()
@@ -97,7 +91,7 @@ def _read_answer(result: Any) -> Any:
     return Verdict.model_validate(result["verdict"]) if isinstance(result, dict) else result
 
 
-def open_in_worker(evaluator: Evaluator, limit: float) -> Callable[[str], Any]:
+def open_in_worker(evaluator: Evaluator) -> Callable[[str], Any]:
     """Open an evaluator in this worker process, and return the function that answers requests there."""
     runner = asyncio.Runner()
 
@@ -105,8 +99,7 @@ def open_in_worker(evaluator: Evaluator, limit: float) -> Callable[[str], Any]:
         result = evaluator.answer(_from_request(json.loads(request)))
         return _write_answer(runner.run(_wait(result)) if inspect.isawaitable(result) else result)
 
-    with end_process_after(limit):
-        evaluator.open()
+    evaluator.open()
     return answer
 
 

@@ -89,7 +89,7 @@ def prepare_isolated(setup: dict[str, Any]) -> Callable[[str], Any]:
     use = EvaluatorUse.model_validate(setup["use"])
     if setup["folder"] is not None:
         allow_modules_in_folder(Config(evaluators=(use,)), folder=Path(setup["folder"]))
-    return open_in_worker(load_evaluator(use), setup["open_limit"])
+    return open_in_worker(load_evaluator(use))
 
 
 def load_deriver(use: DeriverUse) -> Deriver:

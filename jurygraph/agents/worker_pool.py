@@ -54,7 +54,7 @@ class WorkerPool:
     """Do work in `workers` processes, each call limited to `time_limit` seconds.
 
     `prepare` is the path `module:function` of what a worker calls with `setup` when it starts; it returns the function
-    that does the work. Use the pool from any thread and any event loop. Processes start with the first call, or `open`.
+    that does the work. Use the pool from any thread and any event loop. Processes start with the first call.
     Raises ValueError if `workers` is below 1 or `time_limit` is not a positive number.
     """
 
@@ -70,11 +70,6 @@ class WorkerPool:
         self._opened_by = 0
         self._has_replied = False
         self._underway: set[Future[Any]] = set()
-
-    def open(self) -> None:
-        """Start the processes without waiting for them, unless they run."""
-        with self._lock:
-            self._open()
 
     async def call(self, *arguments: str) -> Any:
         """Return what the work makes of the arguments.

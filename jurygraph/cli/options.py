@@ -61,7 +61,6 @@ AgentColumn = Annotated[str | None, option("C", "Column for `agent`.")]
 
 
 def named_columns(**columns: str | None) -> dict[str, str]:
-    """Return the columns that are named, by the field that each is for."""
     return {name: column for name, column in columns.items() if column}
 
 
@@ -71,7 +70,6 @@ def split_names(text: str | None) -> list[str]:
 
 
 def choose_names(problem: str, names: Sequence[str], known: Sequence[T]) -> tuple[T, ...]:
-    """Return the known names that are named, in their order."""
     for name in names:
         if name not in known:
             hint = did_you_mean(name, known) or f"name some of {', '.join(known)}"
@@ -125,6 +123,5 @@ def choose_columns(*names: str | list[str] | None) -> "TableColumns | None":
 
 
 def columns_words(columns: "TableColumns | None") -> list[str]:
-    """Return the options that name these columns, as they are typed."""
     roles = () if columns is None else columns.by_role
     return [f"{_COLUMN_OPTIONS[role]} {shell_quote(column)}" for role, column in roles]

@@ -275,7 +275,6 @@ def _score_job(job: ScoreOptions, runner: "asyncio.Runner", printed: set[str]) -
 
 
 def reduce_limits(options: ScoreOptions, sent: "CallCosts | None") -> ScoreOptions:
-    """Return the options with what the requests that were sent leave of the limits."""
     if sent is None:
         return options
     left_calls = None if options.max_calls is None else max(0, options.max_calls - sent.number)

@@ -352,7 +352,6 @@ def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
 
 
 def _describe_effects(one: ExplainedVerdict) -> Iterator[tuple[str, str]]:
-    """Return what kept a verdict from counting as it was judged, with the reason."""
     verdict = one.verdict
     if one.effect == "gated":
         yield f"Response gate {verdict.gated_by}, the worst score", verdict.reason
@@ -460,7 +459,6 @@ def find_changes(
 
 
 def change_sentences(changes: Sequence[Change]) -> Iterator[str]:
-    """Return sentences on the changes that gain most, and the number of those that gain something."""
     useful = [one for one in changes if one.matters]
     for one in useful[:_MOST_CHANGES]:
         gain = "" if one.gain is None else f" (+{format_factor(one.gain)})"

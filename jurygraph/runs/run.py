@@ -489,7 +489,6 @@ def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
 
 
 def is_erased(verdict: Verdict) -> bool:
-    """Return whether the reason or a quotation of a verdict was erased."""
     return ERASED in (verdict.reason, *(evidence.quote for evidence in verdict.evidence))
 
 

@@ -83,7 +83,6 @@ class ExportTable:
         return {name: self._kinds[name] or "string" for name in ordered}
 
     def batches(self) -> Iterator[list[Row]]:
-        """Yield the rows, some megabytes at a time."""
         self._file.seek(0)
         while lines := self._file.readlines(_BATCH):
             yield [json.loads(line) for line in lines]

@@ -49,7 +49,6 @@ class Redactor:
         return self._pattern is not None and self._pattern.search(text) is not None
 
     def redact_text(self, value: str) -> str:
-        """Return the text with each secret replaced by `[redacted]`."""
         return value if self._pattern is None else self._pattern.sub(REDACTED, value)
 
     def redact_json(self, value: "JsonValue") -> "JsonValue":

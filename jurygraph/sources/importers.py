@@ -398,11 +398,8 @@ class ImportedPair(TaskRow):
 # intensity) with 2 points and the weak one (prefer, avoid, kinds of places and hotels) with 1: here hard and soft.
 
 UNREAD = "preferences in fields that are not read are left out"
-WISHLESS = "people who state no preference are left out"
 NOBODY = "tasks in which nobody states a preference are left out"
 
-_GENERAL = "global_constraints"
-_BY_CITY = "city_specific_preferences"
 _WORDS: Mapping[str, tuple[Literal["hard", "soft"], str]] = {
     "avg_budget": ("hard", "The trip costs this person {} yuan at most."),
     "transport.must": ("hard", "Travel between cities is by {}."),
@@ -425,7 +422,7 @@ _WORDS: Mapping[str, tuple[Literal["hard", "soft"], str]] = {
 """The kind and the words of a preference, by its field; the fields of a city hold for that city."""
 
 
-class User(ImportedRow):
+class Traveller(ImportedRow):
     """A person: a role in the group, and what the person wants."""
 
     role: str
@@ -447,51 +444,45 @@ class GroupTrip(TaskRow):
 
     task_id: Key
     query: Annotated[str, Field(min_length=1)]
-    user_preferences: dict[Annotated[Name, Field(min_length=1)], User]
+    user_preferences: dict[Annotated[Name, Field(min_length=1)], Traveller]
     context: str | None = None
     time: str | None = None
-    metadata: dict[str, JsonValue] | None = None
     initial_messages: tuple[Opening, ...] = ()
 
     def to_content(self) -> Content:
-        """Return the trip with a stakeholder for each person; the query has nobody's own words."""
+        """Return the trip with a stakeholder for each person who states a preference; the query has nobody's words."""
         stakeholders = []
         notes = []
-        people = {}
         for name, user in self.user_preferences.items():
             constraints, unread = _read_constraints(user.preference)
             notes += [Note(UNREAD, f"{self.task_id}: {name} {field}") for field in unread]
-            people[name] = user.other
             if constraints:
-                openings = (opening.content for opening in self.initial_messages if opening.role == name)
-                profile = "\n".join(filter(None, (user.role, *openings)))
+                statements = (one.content for one in self.initial_messages if one.role == name)
+                profile = "\n".join(filter(None, (user.role, *statements)))
                 stakeholders.append({"id": name, "profile": profile, "constraints": constraints})
-            else:
-                notes.append(Note(WISHLESS, f"{self.task_id}: {name}"))
         if not stakeholders:
             return None, [*notes, Note(NOBODY, self.task_id)]
-        about = self.other | nonempty_fields(trip=self.metadata, time=self.time, people=nonempty_fields(**people))
-        date = self.time if self.time and self.time not in (self.context or "") else None
+        date = None if self.time and self.time in (self.context or "") else self.time
         query = "\n".join(filter(None, (self.query, self.context, date)))
-        return {"id": self.task_id, "query": query, "stakeholders": stakeholders, "metadata": about}, notes
+        return {"id": self.task_id, "query": query, "stakeholders": stakeholders, "metadata": self.other}, notes
 
 
-def _read_constraints(preference: Mapping[str, JsonValue]) -> tuple[list[dict[str, Any]], list[str]]:
+def _read_constraints(preference: dict[str, JsonValue]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the fields of a person's constraints, and the paths of preferences in fields that are not read."""
-    entries = [(f"{_GENERAL}.{field}", field, value, "") for field, value in _entries(preference.get(_GENERAL))]
-    by_city = preference.get(_BY_CITY)
-    for city, wishes in by_city.items() if isinstance(by_city, dict) else ():
-        entries += [(f"{_BY_CITY}.{city}.{field}", field, value, city) for field, value in _entries(wishes)]
     constraints: dict[str, dict[str, Any]] = {}
-    unread = [name for name in nonempty_fields(**preference) if name not in (_GENERAL, _BY_CITY)]
-    for path, field, value, city in entries:
-        if field in _WORDS and ("{city}" in _WORDS[field][1]) == bool(city):
-            kind, words = _WORDS[field]
+    unread: dict[str, None] = {}
+    for path, value in _entries(preference):
+        part, _, field = path.partition(".")
+        city = ""
+        if part == "city_specific_preferences":  # whose own name may hold a dot
+            city, field = next(((field[: -len(one) - 1], one) for one in _WORDS if field.endswith(f".{one}")), ("", ""))
+        kind, words = _WORDS.get(field, ("", ""))
+        if kind and ("{city}" in words) == bool(city) and (city or part == "global_constraints"):
             name = f"{path}: {value}"
             constraints[name] = {"id": name, "kind": kind, "text": words.format(value, city=city)}
         else:
-            unread.append(path)
-    return list(constraints.values()), unread
+            unread[path] = None
+    return list(constraints.values()), list(unread)
 
 
 def _entries(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:

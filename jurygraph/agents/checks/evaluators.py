@@ -143,7 +143,6 @@ class Unknowns:
 
 
 def _join_first(texts: Sequence[str], between: str = "; ", most: int = 5) -> str:
-    """Join the texts, each once, and count those beyond the first `most`."""
     unique = list(dict.fromkeys(texts))
     return between.join(unique[:most]) + (f"{between}and {len(unique) - most} more" if len(unique) > most else "")
 

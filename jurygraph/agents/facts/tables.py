@@ -129,7 +129,6 @@ def _key_of_text(text: str) -> Hashable:
 
 
 def are_equal(first: Any, second: Any) -> bool:
-    """Return true if two values are equal: numbers and moments by value, anything else by normalised text."""
     return equality_key(first) == equality_key(second)
 
 

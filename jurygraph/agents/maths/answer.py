@@ -163,7 +163,6 @@ class Marker(NamedTuple):
 
 
 def is_in_order(text: str) -> bool:
-    """Return true if there is one of each tag, in order, with only blanks outside."""
     pattern = r"\s*<think>.*</think>\s*<answer>.*</answer>\s*"
     return all(text.count(tag) == 1 for tag in TAGS) and re.fullmatch(pattern, text, re.DOTALL) is not None
 

@@ -98,7 +98,6 @@ _STRENGTH = {
 
 
 def statements_of(document: Document) -> dict[str, Statement]:
-    """Return the statements of a document by the names `s1`, `s2`, … in its order."""
     people = _people_of(document)
     found = list(_statements(document, people))
     return {f"s{number}": statement for number, statement in enumerate(found, 1)}
@@ -148,7 +147,6 @@ def _mentioned(text: str, people: Iterable[str]) -> frozenset[str]:
 
 
 def broken_invariant(statements: Mapping[str, Statement], passages: Sequence[WrittenPassage]) -> Invariant | None:
-    """Return the first invariant that a variant breaks; None if it says what the statements say."""
     if sorted(passage.statement for passage in passages) != sorted(statements):
         return "statements"
     people = {person for one in statements.values() for person in one.people}

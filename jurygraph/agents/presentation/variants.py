@@ -269,7 +269,6 @@ class PresentationSet(NamedTuple):
     broken: Mapping[str, int] = {}
 
     def with_variants(self, others: "PresentationSet") -> "PresentationSet":
-        """Return the set with the variants of other families of the same response."""
         return self._replace(
             variants=self.variants + others.variants,
             undefined={**self.undefined, **others.undefined},
@@ -299,7 +298,6 @@ def _reordered(kind: str) -> Draw:
 
 
 def _attributions(document: Document, rng: random.Random) -> Iterator[tuple[Document, Layout]]:
-    """Yield documents that name those who share an item in another order."""
     for _ in range(MOST_DRAWS if any(section.kind == "shared" for section in document) else 0):
         shown = []
         for section in document:

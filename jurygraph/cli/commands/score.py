@@ -187,7 +187,6 @@ def _print_result(
 
 
 def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitCode:
-    """Return the exit code, and print why it is not 0 and what can be done."""
     code = ExitCode.DONE
     max_error_rate = jury.config.failure.max_error_rate
     if summary.error_rate > max_error_rate:

@@ -61,7 +61,6 @@ _MAX_PLANS = 100
 
 
 def possible_reward_line(run: "Run", combiners: "Mapping[str, Combiner]") -> str | None:
-    """Return a line with the rewards that were possible in a run; None if nothing is scored."""
     from jurygraph.runs.outline import possible_rewards
 
     limits = possible_rewards(run, combiners, _MAX_PLANS)
@@ -135,7 +134,6 @@ def print_left_out(left_out: "FailedRewards") -> None:
 
 
 def print_inconclusive(error_rate: float, most: float) -> None:
-    """Print that too many verdicts failed by no fault of the responses."""
     share = f"{error_rate:.1%} of the verdicts failed for infrastructure reasons"
     print_message(f"inconclusive: {share}; failure.max_error_rate is {most:.1%}")
 
@@ -149,7 +147,6 @@ def print_missed_conditions(missed: "Sequence[tuple[Threshold, float | None]]", 
 
 
 def print_dry_run(as_json: bool, content: dict[str, object], lines: Iterable[str]) -> None:
-    """Print the estimate of a dry run, and that it has no effect."""
     print_message("dry run: nothing was sent or written")
     print_report(as_json, content, lines)
 
@@ -177,7 +174,6 @@ def print_forecast(expected: "Forecast", tasks_needing_model: int, as_json: bool
 
 
 def estimate_lines(model: "CallEstimate") -> list[str]:
-    """Return the estimated calls, tokens and cost of a model, and the assumptions."""
     from jurygraph.runs.reports.summary import ASSUMPTIONS
 
     loads = (model.low, model.expected, model.worst)

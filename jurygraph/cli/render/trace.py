@@ -274,7 +274,6 @@ def _verdict_details(one: ExplainedVerdict) -> Iterator[str]:
 
 
 def _prediction_details(verdict: RecordedVerdict) -> Iterator[str]:
-    """Return lines on the past examples a judge was shown or not, and on both orders of a pair."""
     for use in verdict.examples:
         effect = "shown" if use.dropped is None else f"not shown, because {use.dropped}"
         yield f"example {use.item} ({use.reviewer}: {use.score:g}) {effect}"
@@ -283,7 +282,6 @@ def _prediction_details(verdict: RecordedVerdict) -> Iterator[str]:
 
 
 def _describe_failure(failure: Failure, reason: str = "") -> str:
-    """Describe a failure: cause, kind, and its message unless it repeats the reason."""
     message = f": {failure.message}" if failure.message not in ("", reason) else ""
     return f"{failure.cause} failure: {failure.kind}{message}"
 

@@ -9,7 +9,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from importlib.metadata import version
 from typing import NamedTuple
 
 from pydantic_core import to_jsonable_python
@@ -223,14 +222,9 @@ class _Verifier:
         return "needing_model" if _is_recalled(stored, own_model) else "recomputed"
 
     def _needs_model(self, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
-        """Return whether a verdict without a call would need a model.
-
-        Verdicts by a response gate are compared only in runs of the same jurygraph version: gates change between
-        versions and have no version of their own.
-        """
+        """Return whether a verdict without a call would need a model; one by a response gate does not."""
         is_gated = not {stored.gated_by, recomputed.gated_by}.isdisjoint((NO_VARIANT, *RESPONSE_GATES))
-        is_compared = is_gated and self._run.header.jurygraph == version("jurygraph")
-        return not is_compared and self._jury.evaluators[recomputed.evaluator].uses_model
+        return not is_gated and self._jury.evaluators[recomputed.evaluator].uses_model
 
     def _require_calls(self, label: str, trace: Trace, item: RecordedVerdict | Material) -> None:
         """Raise `TraceMismatch` where a call is in no run, unless a run is missing that could have it.

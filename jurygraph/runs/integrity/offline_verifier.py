@@ -208,7 +208,6 @@ def check_reward(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[An
 
 
 def check_traces(path: Path, rewards: dict[str, list[Any]]) -> None:
-    """Check that traces.jsonl shows the rewards of the records."""
     for place, _, trace in read_lines(path):
         with at_place(place):
             reward = trace["reward"]

@@ -4,17 +4,10 @@ A closed run that was verified can be sealed: an Ed25519 signature of its number
 one, in seal.json. It covers every record up to that one. A later erasure and its record do not break the seal, but they
 are not signed: where a signer is expected, such a run is refused until it is sealed again.
 
-A bundle is one zip file that can be checked without jurygraph:
-
-    records.jsonl   one record per line: seq, kind, key, at, body (the string whose hash is chained), link (hexadecimal)
-    texts.jsonl     one text per line: id, salt (hexadecimal), content
-    config.yaml     as in the run's folder
-    seal.txt, seal.sig   the signed bytes of a seal, and their Ed25519 signature
-    traces.jsonl    every trace in full
-    base/           records and texts of the run whose verdicts a re-scored run refers to
-    verify.py       `offline_verifier`
-
-Lines are canonical JSON. The same run gives the same bytes, given the same zlib."""
+A bundle is one zip file that can be checked without jurygraph: records (with the string whose hash is chained), texts
+with their salts, traces, config, seal, those of the base of a re-scored run, and `offline_verifier` as verify.py. Lines
+are canonical JSON, so that the same run gives the same bytes, given the same zlib.
+"""
 
 import json
 import re
@@ -184,7 +177,6 @@ def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | s
 
 
 def _check_rewards(run: Run) -> None:
-    """Recompute every reward and require that it is the same to the last bit."""
     groups = _check_statistics(run, read_groups(run)) if run.base is None else read_groups(run)
     combiners = run.load_combiners()
     for trace, reward in recompute_rewards(run, groups, lambda group: run.decision(group.decision), combiners):

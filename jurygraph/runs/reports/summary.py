@@ -104,7 +104,6 @@ class Estimator:
         return lacks_reply
 
     def estimate(self) -> CallEstimate:
-        """Return the sum of all requests so far, with its cost, and the parts of it by model."""
         by_model = {name: self._cases_of(name) for name in self._gateways}
         low, expected, worst = (_sum_loads(case) for case in zip(*by_model.values(), strict=True))
         known = self._known["cache"], self._known["sink"]
@@ -322,7 +321,6 @@ class AgentRow:
 
     @property
     def coverage(self) -> float:
-        """Return the mean judged share of the weight, in [0, 1]."""
         return fsum(self.coverages) / self.responses
 
     def to_json(self) -> dict[str, Any]:
@@ -348,7 +346,6 @@ class FailureRow:
 
     @property
     def is_transient(self) -> bool:
-        """Return whether the verdicts may not fail again."""
         return Failure(cause=self.cause, kind=self.kind).is_transient
 
 
@@ -528,7 +525,6 @@ class Summary:
 
     @property
     def discarded(self) -> dict[str, int]:
-        """Return the number of judged verdicts that each component discarded for low confidence."""
         return dict(sorted(self._discarded.items()))
 
     @property

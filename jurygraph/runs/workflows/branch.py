@@ -102,7 +102,6 @@ def _is_reusable(verdict: RecordedVerdict) -> bool:
 
 
 def models_of(jury: Jury) -> dict[str | None, ModelIdentity]:
-    """Return the identity of each of a jury's models, as its `gateways` have them."""
     return {name: ModelIdentity.of(gateway.backend) for name, gateway in jury.gateways.items()}
 
 
