@@ -23,7 +23,7 @@ from benchmarks.simulation.method_figures import MethodFigures
 from benchmarks.simulation.processes import Report, run_each
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
-from jurygraph.aggregation.consensus.em import FitProblem, Model, encode
+from jurygraph.aggregation.consensus.model import FitProblem, Model, encode
 from jurygraph.arrays import Floats
 from jurygraph.studies.simulate import (
     CLASSES,
@@ -122,7 +122,7 @@ def _predict(fitted: Consensus, item: ArrayLike, annotator: ArrayLike, label: Ar
     place = [fitted.votes.annotators.index(name) for name in votes.annotators]
     model = Model(fitted.prior, fitted.confusion[place].transpose(1, 0, 2).reshape(len(fitted.prior), -1))
     items = len(votes.items)
-    problem = FitProblem(votes.matrix, votes.counts, np.ones(items), fitted.settings)
+    problem = FitProblem(votes.matrix, votes.counts, np.ones(items), fitted.settings, np.full(items, -1))
     return problem.e_step(model).posterior.T
 
 

@@ -28,9 +28,12 @@ from jurygraph.decision.combiners import (
 from jurygraph.decision.table import (
     ABSENT,
     ABSTAINED,
+    EXCLUDED,
     FAILED_BY_INFRASTRUCTURE,
     FAILED_BY_RESPONSE,
     NO_MODEL,
+    NO_VARIANTS,
+    NOT_APPLICABLE,
     Scenario,
     VerdictTable,
     dropped_questions,
@@ -402,12 +405,12 @@ def compute_rewards(
 
 
 def possible_rewards(group: GroupVerdicts, combiners: Combiners) -> tuple[Floats, Floats]:
-    """Return the least and the greatest reward [R] that other verdicts could give, in the sorted order of ids.
+    """Return the least and the greatest reward [R] that other scores could give, in the sorted order of ids.
 
-    Raises PlanError as `compute_rewards` does.
+    What does not apply stays so. Raises PlanError as `compute_rewards` does.
     """
     table = stack_groups(group.questions, [(sorted(group.responses), group.verdicts)])
-    unjudged = table.with_outcome(table.columns, FAILED_BY_INFRASTRUCTURE)
+    unjudged = table.with_outcome(table.columns, FAILED_BY_INFRASTRUCTURE, kept=(NOT_APPLICABLE, NO_VARIANTS, EXCLUDED))
     result = _aggregate(group.decision, unjudged, combiners)
     return result.low, result.high
 

@@ -436,7 +436,7 @@ class _SpecBuilder:
                 raise ConfigError(
                     f"calibration.{name}: input {key!r} counts its votes, and votes are no scores; {hint}"
                 )
-        return {"calibration": maps} if maps else {}
+        return {"calibration": maps}
 
     def _predicted_reviewers(self, inputs: Mapping[str, ComponentInput]) -> dict[str, str | None]:
         """Return the reviewer whom each question predicts, None for nobody in particular."""

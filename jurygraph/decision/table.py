@@ -6,7 +6,7 @@ decision's rule.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -166,11 +166,12 @@ class VerdictTable:
             spread = np.fmax(spread, np.where(has_two, highest - lowest, np.nan))
         return spread if names else None
 
-    def with_outcome(self, questions: Iterable[str], outcome: int) -> "VerdictTable":
-        """Return the table with every requested cell of these questions set to one outcome."""
+    def with_outcome(self, questions: Iterable[str], outcome: int, kept: Collection[int] = ()) -> "VerdictTable":
+        """Return the table with all requested cells of these questions set to one outcome, except those to keep."""
         columns = dict(self.columns)
         for name in questions:
-            changed = np.where(columns[name].outcome == ABSENT, ABSENT, outcome).astype(np.int8)
+            before = columns[name].outcome
+            changed = np.where(np.isin(before, [ABSENT, *kept]), before, outcome).astype(np.int8)
             columns[name] = columns[name]._replace(outcome=changed)
         return replace(self, columns=columns)
 

@@ -6,7 +6,6 @@
     agreement     Cohen's kappa and Krippendorff's alpha with intervals; overlap of what two raters rate high
     corrected     means of people's labels by few labels and many verdicts (PPI++, Rogan-Gladen)
     variance      variance by level: tasks, responses, samples; correlation within a task; reliability of means
-    assignment    who rates which item
 
 A cluster is what was drawn independently: mostly a task with all its responses. Intervals are of 95 % and two-sided.
 Seeds are explicit. docs/statistics.md says which figure answers which question.

@@ -47,6 +47,12 @@ class TraceOutline(NamedTuple):
         changing = [name for name, _, _ in self.reward.get("adjustments", ()) if name.endswith(" gate")]
         return [*sorted(stopping), *changing]
 
+    @property
+    def skipped(self) -> frozenset[int]:
+        """Return the questions that do not apply, by their places in the survey."""
+        verdicts = self.body["verdicts"]
+        return frozenset(one["question"] for one in verdicts if one.get("status") == "not_applicable")
+
     def component(self, name: str) -> tuple[float | None, float | None]:
         """Return a component's value from the judged verdicts alone, and the value that counts; None if none does."""
         if name not in self.names:
@@ -133,25 +139,18 @@ def read_components(run: Run) -> dict[str, bool]:
 def possible_rewards(run: Run, combiners: Combiners, most: int | None = None) -> list[tuple[float, float]]:
     """Return the least and the greatest reward that each plan of a run allows, in the order of the tasks.
 
-    Tasks with the same questions and weights have one plan; so a table that is judged by one rubric has one entry.
-    With `most`, only those of so many plans are returned.
+    Tasks with the same questions and weights have one plan; so a table that is judged by one rubric has one entry, or
+    one for each set of questions that did not apply. With `most`, only those of so many plans are returned.
     """
-    limits: dict[tuple[str, str], tuple[float, float]] = {}
-    for record in run.ledger.records("task"):
-        decision = record.content["decision"]
-        planned = record if run.base is None else run.source.ledger.require("task", record.key)
-        survey = planned.content["survey"]
-        plan = survey, decision
-        group = None if plan in limits else run.source.ledger.find("group", record.key)
-        if group is None:
+    limits: dict[tuple[str, str, frozenset[frozenset[int]]], tuple[float, float]] = {}
+    for group in read_groups(run):
+        skipped = frozenset(trace.skipped for trace in group.traces)
+        plan = group.survey, group.decision, skipped
+        if plan in limits:
             continue
         if len(limits) == most:
             break
-        traces = [scored.trace for scored in run.group(group)]
-        names = [trace.response_id for trace in traces]
-        verdicts = [verdict for trace in traces for verdict in trace.verdicts]
-        judged = GroupVerdicts(run.decision(decision), run.source.survey_outline(survey).questions, names, verdicts)
-        low, high = possible_of_group(judged, combiners)
+        low, high = possible_of_group(group_verdicts(run, group, run.decision(group.decision)), combiners)
         limits[plan] = float(low.min()), float(high.max())
     return list(limits.values())
 

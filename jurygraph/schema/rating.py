@@ -36,10 +36,15 @@ class Rating(RatedItem):
     time: str | Number | None = None
 
 
-class Vote(RatedItem):
-    """A label by an annotator; None is an abstention. Items that share a prompt or the like have the same `group`."""
+class LabelledItem(RatedItem):
+    """An item and its label; None without one."""
 
     label: Label | None
+
+
+class Vote(LabelledItem):
+    """A label by an annotator; None is an abstention. Items that share a prompt or the like have the same `group`."""
+
     annotator: Id
     dimension: Id | None = None
     domain: Id | None = None

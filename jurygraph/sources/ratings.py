@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from pydantic_core import from_json
 
@@ -21,6 +21,8 @@ from jurygraph.schema import FrozenModel, ScoreCalibration
 from jurygraph.schema.rating import (
     Confusions,
     JudgedLabel,
+    Label,
+    LabelledItem,
     RatedItem,
     RatedText,
     Rating,
@@ -84,6 +86,14 @@ Ratings = FileRows[Rating]
 VotesFile = FileRows[Vote]
 
 
+class PlacedLabel(NamedTuple):
+    """An item's label, and its place: "gold.csv, line 7". `columns` maps fields to the columns they are read from."""
+
+    location: str
+    columns: Mapping[str, str]
+    label: Label
+
+
 class _ItemText(RatedItem):
     """The text of an item."""
 
@@ -134,6 +144,19 @@ def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
             _refuse(f"{file.path}, {place}", problem)
         rows.append((place, vote.model_copy(update={"label": number})))
     return replace(file, rows=tuple(rows))
+
+
+def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str, PlacedLabel]:
+    """Read the gold labels of items, by key. Rows without a label are left out.
+
+    Columns are `item`, `label`, and `agent`. Raises as `read_ratings` does, also if an item has two labels.
+    """
+    file = read_models(Path(path), LabelledItem, columns)
+    file = replace(file, rows=tuple((place, row) for place, row in file.rows if row.label is not None))
+    return {
+        key: PlacedLabel(f"{path}, {place}", file.columns, label)
+        for key, (label, place) in _one_value_each(file, "label").items()
+    }
 
 
 def read_judged_labels(path: str | Path) -> FileRows[JudgedLabel]:

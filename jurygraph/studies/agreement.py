@@ -162,7 +162,8 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
         title = f"reviewer of {_part_name(one)}"
         sections.append(ReportTable((title, "scores", "strictness", "spread"), cells, most=_MAX_REVIEWERS))
     shown = "" if len(parts) <= _MAX_BARS else f", the first {_MAX_BARS} of {len(parts)}"
-    bars = Plot(f"Krippendorff's alpha (95 %){shown}", "bars", [_alpha_series(parts[:_MAX_BARS])])
+    alphas = {_part_name(one): _alpha_cell(one) for one in parts[:_MAX_BARS]}
+    bars = Plot(f"Krippendorff's alpha (95 %){shown}", "bars", [PlotSeries.with_intervals("alpha", alphas)])
     plots = [bars, *_heat_map(parts)]
     return Report({"level": level, "parts": parts}, sections, list(_notes(matrices, parts, level)), plots)
 
@@ -224,10 +225,6 @@ def _part_name(part: Figures) -> str:
 
 def _alpha_cell(part: Figures) -> IntervalCell:
     return IntervalCell(part["alpha"], part["alpha_low"], part["alpha_high"])
-
-
-def _alpha_series(parts: Sequence[Figures]) -> PlotSeries:
-    return PlotSeries.with_intervals("alpha", {_part_name(one): _alpha_cell(one) for one in parts})
 
 
 def _describe_pattern(part: Figures) -> str | None:

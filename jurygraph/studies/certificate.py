@@ -109,13 +109,10 @@ def certify(runs: Sequence[Path], read: ReadRuns, labels: str | None = None, att
         measured = [one for one in found if one.value is not None]
         if measured:
             sections.append(f"command: {'; '.join(dict.fromkeys(one.command for one in measured))}")
-            sections.append(ReportTable((subject, "value (95 %)", "n"), list(map(_row, measured))))
+            rows = [(one.name, format_cell(one, variance_digits([one.value], _DIGITS)), one.n) for one in measured]
+            sections.append(ReportTable((subject, "value (95 %)", "n"), rows))
     sections.append(_missing_table([one for one in figures if one.value is None]))
     return Report({"runs": list(map(str, runs)), "figures": figures}, sections)
-
-
-def _row(one: CertifiedFigure) -> tuple[object, ...]:
-    return one.name, format_cell(one, variance_digits([one.value], _DIGITS)), one.n
 
 
 def _quoted(run: Run) -> str:

@@ -14,7 +14,7 @@ from jurygraph.aggregation.consensus.fitting import METHODS, PUBLISHED_SEED, Met
 from jurygraph.errors import InputError
 from jurygraph.messages import describe_value, did_you_mean, quote, shorten
 from jurygraph.schema.rating import Label, Vote
-from jurygraph.sources.ratings import NUMERAL, VotesFile
+from jurygraph.sources.ratings import NUMERAL, PlacedLabel, VotesFile
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
 
 REFITS = 200
@@ -51,6 +51,7 @@ class VoteColumns:
         label: [rows], each one of `classes`, or None for an abstention.
         classes: from low to high, [K], K ≥ 2.
         agent, prompt: the agent, and the group that items share, [rows]; None if no vote names one.
+        gold: the class of items for which it is known, by key.
     """
 
     item: Sequence[str]
@@ -60,6 +61,7 @@ class VoteColumns:
     classes: tuple[Label, ...]
     agent: Sequence[str] | None
     prompt: Sequence[str] | None
+    gold: Mapping[str, Label]
 
 
 class _PlacedVote(NamedTuple):
@@ -79,6 +81,7 @@ def collect_votes(
     files: Iterable[VotesFile],
     dimension: str | None = None,
     classes: Sequence[str] = (),
+    gold: Mapping[str, PlacedLabel] = {},
 ) -> VoteColumns:
     """Return the votes of all files on one scale.
 
@@ -87,10 +90,12 @@ def collect_votes(
         dimension: the dimension to select if there are several.
         classes: all labels, from low to high; text that writes a number is that number. Without them labels must be
             numbers, and the classes are those that occur.
+        gold: known classes of items, by their keys.
 
     Raises:
         InputError: names file, line and field: a label off the scale, words without a scale, one class alone, several
-            dimensions, an agent or group in only some rows, a key that two agents share, or an item in two groups.
+            dimensions, an agent or group in only some rows, a key that two agents share, an item in two groups, or gold
+            of an item without votes.
     """
     votes = _select_dimension([_PlacedVote(file, *row) for file in files for row in file.rows], dimension)
     if all(one.vote.label is None for one in votes):
@@ -103,14 +108,16 @@ def collect_votes(
     agent = _complete_column(votes, "agent")
     prompt = _complete_column(votes, "group")
     _refuse_shared_keys(votes)
+    item = [vote.key for _, _, vote in votes]
     return VoteColumns(
-        item=[vote.key for _, _, vote in votes],
+        item=item,
         file_item=[vote.item for _, _, vote in votes],
         annotator=[vote.annotator for _, _, vote in votes],
         label=label,
         classes=scale,
         agent=agent,
         prompt=prompt,
+        gold=_check_gold(gold, set(item), scale),
     )
 
 
@@ -195,6 +202,16 @@ def _refuse_shared_keys(votes: Iterable[_PlacedVote]) -> None:
             if getattr(one.vote, name) != getattr(other.vote, name):
                 problem = f"is not the {name} of item {quote(one.vote.key)} in {other.where}"
                 raise InputError(f"{one.where_field(name)}: {problem}; give each item one, and a name of its own")
+
+
+def _check_gold(gold: Mapping[str, PlacedLabel], items: set[str], scale: Sequence[Label]) -> dict[str, Label]:
+    checked = {}
+    for key, (where, columns, label) in gold.items():
+        if key not in items:
+            hint = did_you_mean(key, items) or "leave the row out"
+            raise InputError(f"{where}, field {columns['item']}: nobody labelled item {quote(key)}; {hint}")
+        checked[key] = _to_class(label, scale, f"{where}, field {columns['label']}")
+    return checked
 
 
 @dataclass(frozen=True)
@@ -305,8 +322,8 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     if settings.subsets == 1:
         raise InputError("--subsets: one draw tells no spread; give 2 or more, or 0 for none")
     columns: tuple[Any, Any, Any] = (ballots.item, ballots.annotator, ballots.label)
-    model = consensus.fit(*columns, settings.preset or "converged", classes=classes)
-    majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=classes)
+    model = consensus.fit(*columns, settings.preset or "converged", classes=classes, gold=ballots.gold)
+    majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=classes, gold=ballots.gold)
     small_panel = consensus.too_small(model.votes)
     use_majority = small_panel is not None and settings.preset is None and settings.method is None
     method: Method = "majority" if use_majority else settings.method or "stableval"
@@ -386,6 +403,7 @@ def _measure_stability(fitted: FittedConsensus, advance: Advance) -> dict[Method
         preset=settings.preset or "converged",
         classes=ballots.classes,
         values=fitted.values,
+        gold=ballots.gold,
         report=advance,
     )
     return {method: one._asdict() for method, one in found.items()}
@@ -428,6 +446,7 @@ def _vote_figures(fitted: FittedConsensus) -> Figures:
             "unlabelled": int(np.count_nonzero(~votes.has_label)),
             "annotators": len(votes.annotators),
             "agents": len(set(fitted.ballots.agent or ())),
+            "gold": len(fitted.ballots.gold),
         },
         "agreement": consensus.agreement(votes),
         "items": {str(name): {"posterior": shares, "ambiguity": one} for name, shares, one in items},
@@ -479,6 +498,8 @@ def _sections(figures: Figures, compares_methods: bool) -> Iterator[str | Report
     counts = figures["counts"]
     sizes = {"labels": counts["rows"] - counts["abstained"], "items": counts["items"]}
     sizes["annotators"] = counts["annotators"]
+    if counts["gold"]:
+        sizes["gold items"] = counts["gold"]
     yield ", ".join(f"{name}: {count}" for name, count in sizes.items())
     classes = zip(map(format_label, figures["classes"]), figures["values"], strict=True)
     scale = ", ".join(f"{name} ({value:g})" for name, value in classes)

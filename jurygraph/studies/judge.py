@@ -505,14 +505,9 @@ def _measure(study: JudgeStudy, need: float | None) -> Figures:
     figures["left_out"] = {name: count for name, count in left_out.items() if name not in counts}
     figures["scale"] = "binary" if study.is_binary else "ordered"
     figures["tasks"] = len({row.task for row in study.rows})
-    figures["flips"] = _flips(study)
+    flips = np.array([is_flipped for _, is_flipped in study.flips])
+    figures["flips"] = _share(flips, np.unique([task for task, _ in study.flips], return_inverse=True)[1])
     return figures | _agreement(study.rows, study.is_binary) | _calibration(study) | _mean_label(study, need)
-
-
-def _flips(study: JudgeStudy) -> Figures | None:
-    """Return the share of pairs whose two orders prefer different responses, over tasks; None without such pairs."""
-    tasks = np.unique([task for task, _ in study.flips], return_inverse=True)[1]
-    return _share(np.array([is_flipped for _, is_flipped in study.flips]), tasks)
 
 
 def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
@@ -712,10 +707,6 @@ def _distances(study: JudgeStudy, names: dict[str, int], tasks: dict[str, int]) 
     return places, of_tasks, targets, np.abs(np.array([row.prediction for row in study.rows]) - targets)
 
 
-def _distance(row: JudgedRow) -> float:
-    return abs(row.prediction - row.target)
-
-
 def _disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
     found = []
     for study in studies:
@@ -725,7 +716,7 @@ def _disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
                 command = ["jurygraph", "show", study.judge.run, "--response", responses[0]]
                 command += ["--verdict", study.judge.question]
                 # Of wrong decisions the most confident ones come first.
-                distance = abs(row.score - row.target) if study.is_binary else _distance(row)
+                distance = abs(row.score - row.target) if study.is_binary else abs(row.prediction - row.target)
                 sides = {"judge": row.prediction, "people": row.target, "score": row.score, "distance": distance}
                 identity = {"response": responses[0], "question": study.judge.question}
                 identity |= {"other": responses[1]} if len(responses) > 1 else {}

@@ -655,7 +655,9 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     peers = [one for one in figures["judges"] if one["judge"] in PEERS]
     yield _judge_table("judge that uses others' scores of the item", peers)
     by_judge = groupby(figures["curve"], key=lambda one: (one["dimension"], one["judge"]))
-    yield _judge_table("by examples", [one for _, each in by_judge for one in _if_several(list(each))])
+    curves = [list(each) for _, each in by_judge]
+    several = [curve for curve in curves if len(curve) > 1 or curve[0]["shots"] == 0]
+    yield _judge_table("by examples", [one for curve in several for one in curve])
     names = ("first", "second", "absolute", "absolute_p", "squared", "squared_p", "nearer", "farther")
     rows = [[_name(one), *(one[name] for name in names)] for one in figures["differences"]]
     header = ("dimension", "error of", "less that of", "absolute (95 %)", "p (Holm)", "squared (95 %)", "p (Holm)")
@@ -674,17 +676,12 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
 
 def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
     header = ("dimension", title, "shots", "coverage", "n", "alpha (95 %)", "RMSE", "MAE (95 %)", "calls", "cost")
-    rows = [[_name(one), one["judge"], *_measured(one)] for one in judges]
+    rows = []
+    for one in judges:
+        shots = "all" if one["shots"] is None and one["judge"] in OWN else one["shots"]
+        measured = (one[name] for name in ("coverage", "n", "alpha", "rmse", "mae", "calls", "cost"))
+        rows.append([_name(one), one["judge"], shots, *measured])
     return ReportTable(header, rows, left=2, digits=3, most=_MAX_ROWS)
-
-
-def _if_several(curve: list[Figures]) -> list[Figures]:
-    return curve if len(curve) > 1 or curve[0]["shots"] == 0 else []
-
-
-def _measured(one: Figures) -> list[object]:
-    shots = "all" if one["shots"] is None and one["judge"] in OWN else one["shots"]
-    return [shots, *(one[name] for name in ("coverage", "n", "alpha", "rmse", "mae", "calls", "cost"))]
 
 
 def _name(one: Figures) -> str:

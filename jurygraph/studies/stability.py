@@ -334,7 +334,8 @@ def measure_stability(
     sections.append(_table("Table 2: σ²_Sem by protocol", "protocols", {}, protocols, sizes, figures))
     for protocol, units in by_protocol.items():
         common = {"protocol": protocol}
-        named = {name: [unit.with_families({name}) for unit in units] for name in _families(units)}
+        families = sorted({row.family for unit in units for row in unit.variants})
+        named = {name: [unit.with_families({name}) for unit in units] for name in families}
         title = f"Table 10: {protocol}, σ²_Sem by family"
         sections.append(_table(title, "families", common, {**named, "all variants": units}, sizes, figures))
         title = f"Table 5: {protocol}, σ²_Sem by weights on the same û"
@@ -456,10 +457,6 @@ def _group(things: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[A
     for thing in things:
         found.setdefault(key(thing), []).append(thing)
     return found
-
-
-def _families(units: Sequence[SeedUnit]) -> list[str]:
-    return sorted({row.family for unit in units for row in unit.variants})
 
 
 def _drift_sections(

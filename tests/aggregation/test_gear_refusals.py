@@ -174,3 +174,8 @@ def test_kinds_kappa_and_base(kinds: object, settings: dict[str, object], messag
 def test_hard_gating(settings: dict[str, object], message: str) -> None:
     with pytest.raises(GraphError, match=message):
         gear.hard([0.5, 0.5], [0], [1], **settings)
+
+
+def test_a_repeated_id_is_named() -> None:
+    with pytest.raises(GraphError, match=r"^criterion quotes is there twice$"):
+        gear.edges([*IDS, "quotes"], [])

@@ -41,6 +41,15 @@ class UserEvaluator(jg.Evaluator):
         return 1.0
 
 
+class UserDeriver(jg.Deriver):
+    """Uses the config's model, and does not declare it."""
+
+    gives = "rash"
+
+    def derive(self, inputs: jg.DeriverInput) -> jg.Material:
+        return jg.Material(name="rash", data=inputs.client.model)
+
+
 def half(task: jg.TaskView, response: jg.Response) -> float:
     return 0.5
 
@@ -48,7 +57,8 @@ def half(task: jg.TaskView, response: jg.Response) -> float:
 @pytest.fixture(autouse=True)
 def planted(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = ModuleType("planted")
-    module.Own, module.Asker, module.half = UserCombiner, UserEvaluator, half  # type: ignore[attr-defined]
+    for name, part in {"Own": UserCombiner, "Asker": UserEvaluator, "half": half, "Rash": UserDeriver}.items():
+        setattr(module, name, part)
     monkeypatch.setitem(sys.modules, "planted", module)
     return module
 
@@ -150,3 +160,11 @@ def test_all_evaluators_are_closed_though_one_raises(monkeypatch: pytest.MonkeyP
     with pytest.raises(PlanError, match="`close` of"):
         made.close()
     assert sorted(closed) == ["a", "b", "c"]
+
+
+def test_a_deriver_that_does_not_declare_the_model_gets_none_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(UserEvaluator, "needs", ("rash",))
+    with jg.Jury.from_config({"evaluators": ["planted.Asker"], "derivers": ["planted.Rash"]}) as jury:
+        (material,) = jury.score(TASK, RESPONSES)[0].material
+    assert material.failure is not None
+    assert "uses the config's model and does not declare it" in material.failure.message

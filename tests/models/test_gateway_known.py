@@ -9,7 +9,7 @@ import pytest
 
 from jurygraph.errors import UnusableRepliesError
 from jurygraph.models.cache import Cache
-from jurygraph.models.gateway import LOOKED_AT, FirstReplies, Gateway, RequestLimits
+from jurygraph.models.gateway import LOOKED_AT, FirstReplies, Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import Limiter, Price, RetryPolicy
 from jurygraph.models.request import AnsweredCall, Fault, Reply, Request
 from jurygraph.safety.redaction import Redactor
@@ -64,6 +64,15 @@ def test_an_entry_deleted_at_once_never_enters_the_cache(tmp_path: Path) -> None
     assert with_gateway(sources_before_and_after, cache=Cache(tmp_path))[0] is None
     kept = with_gateway(lambda gateway: _known(gateway, "closed at once"), cache=Cache(tmp_path))
     assert kept, "what came last is put away when the gateway is closed"
+
+
+def test_a_reply_that_the_sink_has_is_not_asked_for_again() -> None:
+    sink = Kept()
+    backend = Bills(11, 7)
+    answered = with_gateway(lambda gateway: gateway.ask(make_request(), sink=sink), backend)
+    backend.reply = backend.reply.model_copy(update={"text": "another"})
+    assert with_gateway(lambda gateway: gateway.ask(make_request(), sink=sink), backend) == answered
+    assert sink.times == 1
 
 
 @pytest.mark.parametrize("field", ["text", "finish", "refusal", "served"])
@@ -244,3 +253,22 @@ def test_only_the_first_to_arrive_are_looked_at_and_stored_ones_never() -> None:
         first.note(answered(number), PROSE)
     with pytest.raises(UnusableRepliesError):
         first.note(answered(LOOKED_AT - 1), PROSE)
+
+
+def test_all_backends_are_closed_though_one_cannot_be() -> None:
+    closed: list[str] = []
+
+    class Closes(Bills):
+        def __init__(self, name: str) -> None:
+            super().__init__(1, 1)
+            self.name = name
+
+        async def close(self) -> None:
+            closed.append(self.name)
+            if self.name == "first":
+                raise OSError("it is gone")
+
+    gateways = Gateways({name: Gateway(Closes(name), Limiter(1), ONCE) for name in ("first", "second")})
+    with pytest.raises(OSError, match="it is gone"):
+        run(gateways.close())
+    assert closed == ["first", "second"]

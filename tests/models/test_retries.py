@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.models.limits import RetryPolicy, call_with_retries, retry_after
+from jurygraph.models.limits import MAX_WAIT, RetryPolicy, call_with_retries, retry_after
 from jurygraph.models.request import RESPONSE_KINDS, RETRYABLE, Fault
 from tests.rows import all_rows
 from tests.virtual_time import now, run
@@ -100,6 +100,9 @@ class TestWaits:
         assert (fault.kind, len(provider.sent), at) == (kind, before + 1, 0.0)
         said = "the provider asks for a wait of 999999 s, more than the limit of 600 s: try tomorrow"
         assert str(fault) == said
+
+    def test_the_longest_wait_that_a_provider_may_ask_for_is_waited(self) -> None:
+        assert self.waits(RetryPolicy(first=0.0), Fault("rate-limit", "429", MAX_WAIT)) == [MAX_WAIT]
 
     @staticmethod
     def waits(policy: RetryPolicy, *faults: Fault) -> list[float]:

@@ -14,18 +14,22 @@ ROOMS: dict[str, Room] = {
     "aggregation": Room(("jurygraph/aggregation",), ("tests/aggregation", "tests/inference/test_agreement.py")),
     "decide": Room(
         tuple(f"jurygraph/decision/{name}.py" for name in ("decide", "table", "recipe")),
-        tuple(
-            f"tests/decision/test_{name}.py"
-            for name in (
-                "decide",
-                "decide_many",
-                "table",
-                "table_reference",
-                "fusion",
-                "recipe",
-                "residual",
-                "weighting",
-            )
+        (
+            *(
+                f"tests/decision/test_{name}.py"
+                for name in (
+                    "decide",
+                    "decide_many",
+                    "table",
+                    "table_reference",
+                    "fusion",
+                    "recipe",
+                    "residual",
+                    "weighting",
+                )
+            ),
+            "tests/graphs/test_judges.py",
+            "tests/judges/pairwise/test_end_to_end.py",
         ),
     ),
     "routing": Room(
@@ -43,6 +47,9 @@ ROOMS: dict[str, Room] = {
                 "gates",
                 "score_graph",
                 "execution",
+                "calls_of_a_batch",
+                "together",
+                "tracing",
             )
         ),
     ),

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.outline import TraceOutline, read_groups
+from jurygraph.runs.outline import TraceOutline, possible_rewards, read_groups
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
-from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, write_tasks
+from tests.runs.sample_runs import FULL_CONFIG, evaluator_config, make_tasks, score, write_tasks
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +96,21 @@ def test_a_changed_record_is_refused(scored: Path, tmp_path: Path, statement: st
         database.execute(statement)
     with pytest.raises(TraceMismatch):
         list(read_outlines(Run.open(copy)))
+
+
+def test_every_reward_was_possible_also_where_a_criterion_does_not_apply(tmp_path: Path) -> None:
+    weights = {"clear": 1, "kind": 1, "rude": -1}
+    rubric = {
+        "criteria": [{"id": name, "text": f"It is {name}.", "weight": weight} for name, weight in weights.items()]
+    }
+    answers = [{"met@clear": 1.0, "met@kind": 1.0, "met@rude": 0.0}]
+    answers.append({"met@clear": 0.0, "met@kind": {"status": "not_applicable"}, "met@rude": 1.0})
+    given = [
+        {"id": f"t{n}", "query": "?", "rubric": rubric, "responses": [{"id": f"r{n}", "text": "a", "data": data}]}
+        for n, data in enumerate(answers)
+    ]
+    config = {"evaluators": [evaluator_config("met", audience="criterion")], "reward": {"rubric": 1.0}}
+    score(tmp_path / "run", write_tasks(tmp_path, given), config)
+    with closing(Run.open(tmp_path / "run")) as run:
+        assert [trace.reward.value for trace in run.traces()] == [1.0, -1.0]
+        assert possible_rewards(run, run.load_combiners()) == [(-0.5, 1.0), (-1.0, 1.0)]

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
-from jurygraph.inference.assignment import assign_reviewers
-from jurygraph.sources.sheets import SheetItem, make_sheets, read_sheets, sheet_to_csv
+from jurygraph.sources.sheets import SheetItem, assign_reviewers, make_sheets, read_sheets, sheet_to_csv
 from tests.rows import all_rows
 
 Strata = list[tuple[str, str]]

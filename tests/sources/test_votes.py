@@ -1,4 +1,4 @@
-"""Votes in every file format; a label is a number, a word or an abstention."""
+"""Votes and gold labels in every file format; a label is a number, a word or an abstention."""
 
 import math
 from pathlib import Path
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.errors import ConfigError
+from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating, Vote
-from jurygraph.sources.ratings import VotesFile, read_ratings, read_votes
+from jurygraph.sources.ratings import VotesFile, read_gold, read_ratings, read_votes
 from tests.sources.test_ratings import FORMS, refusal, table
 
 every_form = pytest.mark.parametrize("suffix", FORMS)
@@ -95,3 +95,23 @@ def test_a_column_may_be_mapped_by_either_of_its_two_names(tmp_path: Path) -> No
     assert (vote, rating) == (Vote(item="a", annotator="ada", label=3.0), Rating(item="a", reviewer="ada", score=3.0))
     with pytest.raises(ConfigError, match="'score' is not a column of such a file"):
         read_votes(path, {"score": "stars", "label": "stars"})
+
+
+# Gold
+
+
+@every_form
+def test_gold_labels_are_by_item_key_with_their_line(suffix: str, tmp_path: Path) -> None:
+    rows = [{"item": "a", "agent": "m", "label": 1}, {"item": "b", "agent": None, "label": None}]
+    known = read_gold(table(tmp_path / f"gold{suffix}", *rows))
+    assert list(known) == ["a_m"]
+    assert float(known["a_m"].label) == 1.0
+    assert known["a_m"].location.startswith(f"{tmp_path}/gold{suffix}, ")
+
+
+def test_an_item_has_one_gold_label(tmp_path: Path) -> None:
+    same, other = {"item": "a", "label": 1}, {"item": "a", "label": 2}
+    assert list(read_gold(table(tmp_path / "g.jsonl", same, same))) == ["a"]
+    path = table(tmp_path / "h.jsonl", same, other)
+    with pytest.raises(InputError, match=r"h.jsonl, line 2, field label: is not the label that item 'a' has in"):
+        read_gold(path)

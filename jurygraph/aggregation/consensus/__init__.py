@@ -1,7 +1,6 @@
 """Consensus that keeps disagreement (STABLEVAL): class posteriors of items, errors of annotators, scores with
 intervals."""
 
-from jurygraph.aggregation.consensus.em import PRESETS
 from jurygraph.aggregation.consensus.fitting import (
     Refits,
     Stability,
@@ -14,7 +13,15 @@ from jurygraph.aggregation.consensus.fitting import (
     refit_intervals,
     too_small,
 )
-from jurygraph.aggregation.consensus.result import HIGH, AgentScore, AnnotatorQuality, Consensus, Credited, MajorityVote
+from jurygraph.aggregation.consensus.model import (
+    HIGH,
+    PRESETS,
+    AgentScore,
+    AnnotatorQuality,
+    Consensus,
+    Credited,
+    MajorityVote,
+)
 
 __all__ = [
     "HIGH",

@@ -3,23 +3,31 @@ by majority, the baseline; and estimates on parts of the votes: stability of ran
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.consensus.em import FitSettings, Key, Model, Preset, Votes, encode, fit_items, settings_with
-from jurygraph.aggregation.consensus.result import (
+from jurygraph.aggregation.consensus.model import (
     AgentScore,
     Bounds,
     Consensus,
     Credited,
+    FitSettings,
     Grouping,
+    Key,
     MajorityVote,
+    Model,
+    Preset,
+    Votes,
     credit_values,
+    encode,
     error_rates,
+    fit_items,
     grouped_by_agent,
+    known_classes,
     score_agents,
+    settings_with,
     t_bounds,
 )
 from jurygraph.arrays import Bools, Floats, Ints
@@ -51,6 +59,7 @@ def fit(
     tol: float | None = None,
     max_iter: int | None = None,
     accelerated: bool | None = None,
+    gold: Mapping[Any, Any] | None = None,
 ) -> Consensus:
     """Estimate the classes of items and the confusion matrices of annotators (STABLEVAL, Algorithm 1).
 
@@ -60,7 +69,7 @@ def fit(
     Args:
         item, annotator, label: row by row, [rows]; codes, or any other hashable values. A label that is None, NaN or ""
             is an abstention.
-        preset: settings for all arguments that are left out; see `em.PRESETS`.
+        preset: settings for all arguments that are left out; see `PRESETS`.
         n_classes: K, where labels are 0 … K-1. Without it and `classes`, the classes are the labels that occur, sorted.
         classes: the labels, from low to high.
         prior_mu, prior_confusion: Dirichlet α of the class shares and of each row of π, at least 1 (1 is none).
@@ -69,6 +78,7 @@ def fit(
         max_iter: maximum number of steps.
         accelerated: extrapolate steps (SQUAREM). They nearly always end at the same optimum as plain steps; if there
             are several optima, they may end at another one.
+        gold: known class by item; the posterior of these items is certain, and they count in every M-step.
 
     Raises:
         PlanError: labels off the scale, lists of different lengths, only one class, or settings out of range.
@@ -83,7 +93,7 @@ def fit(
         max_iter=max_iter,
         accelerated=accelerated,
     )
-    return estimate(votes, settings)
+    return estimate(votes, settings, known_classes(votes, gold or {}))
 
 
 def dawid_skene(
@@ -111,12 +121,13 @@ def _label_scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequen
     return range(int(n_classes))
 
 
-def estimate(votes: Votes, settings: FitSettings) -> Consensus:
-    """Fit rows that are already codes."""
+def estimate(votes: Votes, settings: FitSettings, known: Ints) -> Consensus:
+    """Fit rows that are already codes. `known` [N] is the class of a gold item, -1 for any other."""
     k = len(votes.classes)
-    fitted = fit_items(votes, votes.has_label.astype(np.float64), settings)
+    fitted = fit_items(votes, votes.has_label.astype(np.float64), settings, known)
     posterior = np.tile(fitted.model.prior, (len(votes.items), 1))
     posterior[votes.has_label] = fitted.posterior.T
+    posterior[known >= 0] = np.eye(k)[known[known >= 0]]
     confusion = np.ascontiguousarray(fitted.model.confusion.reshape(k, -1, k).transpose(1, 0, 2))
     stop = f"not converged after {fitted.iterations} steps: the figures still move by more than {settings.tol:g}"
     return Consensus(
@@ -128,6 +139,7 @@ def estimate(votes: Votes, settings: FitSettings) -> Consensus:
         converged=fitted.converged,
         iterations=fitted.iterations,
         settings=settings,
+        gold=known,
         warnings=tuple(doubts(votes, confusion, None if fitted.converged else stop)),
     )
 
@@ -139,18 +151,21 @@ def majority_vote(
     ties: Ties = "shared",
     *,
     classes: Sequence[Key] | None = None,
+    gold: Mapping[Any, Any] | None = None,
 ) -> MajorityVote:
     """Return the most frequent label of each item; columns and errors as for `fit`.
 
     Args:
         ties: winner of a tie: all tied classes equally (`shared`), the label that comes first in the rows (`first`, as
             in STABLEVAL's tables of real votes), or the `highest` class (as in its simulations).
+        gold: known class by item, which overrides the votes.
     """
-    return vote(encode(item, annotator, label, classes), ties)
+    votes = encode(item, annotator, label, classes)
+    return vote(votes, ties, known_classes(votes, gold or {}))
 
 
-def vote(votes: Votes, ties: Ties) -> MajorityVote:
-    """Apply `majority_vote` to encoded rows."""
+def vote(votes: Votes, ties: Ties, known: Ints) -> MajorityVote:
+    """Apply `majority_vote` to encoded rows. `known` [N] is the class of a gold item, -1 for any other."""
     if ties not in get_args(Ties):
         raise PlanError(f"ties is {ties!r}: one of {', '.join(get_args(Ties))} is needed")
     k = len(votes.classes)
@@ -162,6 +177,7 @@ def vote(votes: Votes, ties: Ties) -> MajorityVote:
         posterior = np.eye(k)[_break_ties(votes, is_leading, ties)]
     unlabelled = ~votes.has_label
     posterior[unlabelled] = 1.0 / k
+    posterior[known >= 0] = np.eye(k)[known[known >= 0]]
     return MajorityVote(votes, posterior, (is_leading.sum(axis=1) > 1) & ~unlabelled, margin)
 
 
@@ -319,6 +335,7 @@ def ranking_stability(
     preset: Preset = "converged",
     classes: Sequence[Key] | None = None,
     values: ArrayLike | None = None,
+    gold: Mapping[Any, Any] | None = None,
     report: Report | None = None,
 ) -> Mapping[Method, Stability]:
     """Return, for each method, the stability of agents' rankings under random subsets of the annotators.
@@ -335,7 +352,7 @@ def ranking_stability(
         with_items: score each subset on a resample of the items.
         prompt: the unit that is drawn in place of items, as for `agent_scores`. Items of several agents with the same
             prompt are drawn together, so that agents are compared on the same prompts.
-        preset, classes, values: as for `fit` and `agent_scores`; by preset `paper`, ties of the majority go to
+        preset, classes, values, gold: as for `fit` and `agent_scores`; by preset `paper`, ties of the majority go to
             the label that comes first, and else they are shared.
         report: called with 1 after each subset.
 
@@ -344,11 +361,12 @@ def ranking_stability(
     """
     votes = encode(item, annotator, label, classes)
     grouping = grouped_by_agent(votes, agent, prompt)
+    known = known_classes(votes, gold or {})
     kept = _draw_subsets(votes, subsets, fraction, seed)
     if len(grouping.agents) < 2:
         raise PlanError(f"there is one agent, {grouping.agents[0]!r}: a ranking needs two")
     ties: Ties = "first" if preset == "paper" else "shared"
-    score = partial(_score_draw, votes, grouping, settings_with(preset), credit_values(votes, values), ties)
+    score = partial(_score_draw, votes, grouping, settings_with(preset), credit_values(votes, values), ties, known)
     all_items = np.ones(len(votes.items), dtype=np.intp)
     whole = score((np.ones(len(votes.annotators), dtype=np.bool_), all_items))
     times = _draw_resamples(grouping.prompt, subsets, seed) if with_items else [all_items] * subsets
@@ -369,6 +387,7 @@ def _score_draw(
     settings: FitSettings,
     values: Floats,
     ties: Ties,
+    known: Ints,
     draw: tuple[Bools, Ints],
 ) -> Floats:
     """Return the agents' scores by each method, [M,A'], from the annotators to keep [A] and how often each item
@@ -381,9 +400,9 @@ def _score_draw(
         return np.full((len(METHODS), agents), np.nan)
     counted = weight > 0
     settings = settings._replace(max_iter=min(settings.max_iter, MOST_STEPS))
-    posterior = fit_items(subset, weight, settings).posterior.T
+    posterior = fit_items(subset, weight, settings, known).posterior.T
     hard = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
-    majority = vote(subset, ties).posterior[counted]
+    majority = vote(subset, ties, known).posterior[counted]
     agent = grouping.agent[counted]
     return np.array(
         [_mean_credit(agent, result @ values, weight[counted], agents) for result in (majority, hard, posterior)]
@@ -537,7 +556,7 @@ def _refit(whole: Consensus, start: Model | None, grouping: Grouping, values: Fl
     votes = whole.votes
     k = len(whole.classes)
     counted = times > 0
-    fitted = fit_items(votes, times.astype(np.float64), whole.settings, start)
+    fitted = fit_items(votes, times.astype(np.float64), whole.settings, whole.gold, start)
     credit = values @ fitted.posterior
     scores = _mean_credit(grouping.agent[counted], credit, times[counted], len(grouping.agents))
     rates = error_rates(fitted.model.confusion.reshape(k, -1, k).transpose(1, 0, 2))

@@ -149,7 +149,7 @@ def to_mermaid(task: str, rubric: Rubric) -> str:
 def _node(criterion: Criterion, role: str | None) -> str:
     name = f"<b>{_label(_wrap(criterion.id, _LINE_LENGTH, 2))}</b>"
     sign = "+" * (criterion.weight > 0)
-    weight = f"weight {sign}{_format_exact(criterion.weight)}".replace("-", "−")
+    weight = f"weight {sign}{str(criterion.weight).removesuffix('.0')}".replace("-", "−")
     text = [f"{role}, {weight}" if role else weight, *_wrap(criterion.text, _LINE_LENGTH, _MAX_LINES)]
     label = f"{name}<br/>{_label(text)}"
     return f'{{{{"{label}"}}}}' if criterion.weight < 0 else f'["{label}"]'
@@ -158,10 +158,6 @@ def _node(criterion: Criterion, role: str | None) -> str:
 def _edge_label(edge: Edge) -> str:
     share = gear.BASE_RETENTION[edge.kind] if edge.retention is None else edge.retention
     return f"{edge.kind} {share:.2g}".replace(" 0.", " .", 1)
-
-
-def _format_exact(value: float) -> str:
-    return str(value).removesuffix(".0")
 
 
 def _wrap(text: str, length: int, most: int) -> list[str]:

@@ -29,7 +29,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.messages import quote
 from jurygraph.runs.run import Run
-from jurygraph.sources.ratings import NUMERAL, confusions_to_json, read_ratings, read_votes
+from jurygraph.sources.ratings import NUMERAL, confusions_to_json, read_gold, read_ratings, read_votes
 from jurygraph.sources.sheets import SheetItem, make_sheets, read_items, shared_items, sheet_to_csv
 from jurygraph.studies.agreement import LEAST_SHARED
 from jurygraph.studies.consensus import Settings, VoteColumns, collect_votes, fit_consensus, report
@@ -67,6 +67,7 @@ def consensus(
     dimension: Annotated[str | None, option("D", "Use this dimension only.")] = None,
     classes: Classes = None,
     values: Annotated[str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")] = None,
+    gold: Annotated[Path | None, option("F", "Items with a known label, in the same columns.")] = None,
     preset: Preset = None,
     method: MethodOption = None,
     compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
@@ -91,9 +92,9 @@ def consensus(
     if artifact is not None and plot is not None and artifact.resolve() == plot.resolve():
         raise InputError(f"{plot}: --artifact and --plot name the same file; name two files")
     if artifact is not None:
-        refuse_unwritable(str(artifact), *map(str, ratings))
+        refuse_unwritable(str(artifact), *map(str, [*ratings, *([gold] if gold else [])]))
     columns = named_columns(item=item, annotator=annotator, label=label, agent=agent, group=group)
-    ballots = _read_ballots(ratings, columns, dimension, classes)
+    ballots = _read_ballots(ratings, columns, dimension, classes, gold)
     credit = _parse_values(values) if values is not None else None
     fitted = fit_consensus(ballots, Settings(preset, method, credit, subsets, seed, compare))
     if artifact is not None and fitted.method == "majority" and method is None:  # the panel is small
@@ -107,14 +108,16 @@ def consensus(
 
 
 def _read_ballots(
-    ratings: Sequence[Path], columns: Mapping[str, str], dimension: str | None, classes: str | None
+    ratings: Sequence[Path], columns: Mapping[str, str], dimension: str | None, classes: str | None, gold: Path | None
 ) -> VoteColumns:
     files = [read_votes(path, columns) for path in ratings]
     for file in files:
         for column, hint in file.unread.items():
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
-    return collect_votes(files, dimension, split_names(classes))
+    gold_columns = {name: column for name, column in columns.items() if name in ("item", "agent", "label")}
+    gold_labels = read_gold(gold, gold_columns) if gold is not None else {}
+    return collect_votes(files, dimension, split_names(classes), gold_labels)
 
 
 def _parse_values(text: str) -> list[float]:

@@ -11,7 +11,7 @@ from importlib.metadata import Distribution, distribution, version
 from importlib.resources import as_file, files
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -20,6 +20,10 @@ from jurygraph.cli.jury_loading import jury_notes, locate_config_errors, open_ju
 from jurygraph.cli.options import AsJson, argument, choose_names, option
 from jurygraph.cli.render.text import escape_line, print_message, print_report, print_result
 from jurygraph.errors import InputError, JurygraphError
+from jurygraph.schema import Constraint, Criterion, Rubric, Stakeholder, Task, TaskDefaults
+
+if TYPE_CHECKING:
+    from jurygraph.jury import Jury
 
 _KEY_PATTERN = re.compile(r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|AWS_ACCESS_KEY_ID|JURYGRAPH_FENCE_KEY")
 
@@ -77,8 +81,8 @@ def doctor(
 ) -> None:
     """Check models, keys, extras and write access.
 
-    Keys are listed by name only. With --config, the config is loaded and its evaluators are opened. Nothing is sent to
-    a model; `score --dry-run` also plans your tasks.
+    Keys are listed by name only. With --config, the config is loaded, its evaluators are opened, and an example task
+    with all fields is planned, with the config's `task_defaults`. Nothing is sent to a model.
 
     Exit codes: 0 done; 2 the config cannot run.
 
@@ -121,10 +125,13 @@ def _run_checks(config: Path | None) -> Iterator[SetupCheck]:
 
 
 def _check_config(path: Path) -> Iterator[SetupCheck]:
+    from jurygraph.planner import Planner  # imported lazily: only needed with a config
+
     try:
         with open_jury(path) as jury, locate_config_errors(path):
             for evaluator in jury.evaluators.values():
                 evaluator.open()
+            jury.run(Planner(jury).aestimate_plan(_example_task(jury)))
             names = ", ".join(f"{e.name} {e.version}" for e in jury.evaluators.values())
             notes = jury_notes(jury)
     except (JurygraphError, OSError) as error:
@@ -132,6 +139,33 @@ def _check_config(path: Path) -> Iterator[SetupCheck]:
         return
     yield SetupCheck("config", True, f"{path.name}: {names}")
     yield from (SetupCheck("history", None, note) for note in notes)
+
+
+def _example_task(jury: "Jury") -> Task:
+    """Return an example task that has everything a recipe may use: the config's `task_defaults`, or else an example.
+
+    Without default reviewers, it has one whom all histories have. Its criteria and people include those that inputs of
+    components name.
+    """
+    known = [set(one.known_reviewers) for one in jury.evaluators.values() if one.known_reviewers]
+    reviewers = sorted(set.intersection(*known)) if known else ["reviewer"]
+    constraint = Constraint(id="brief", text="The answer is brief.", kind="hard")
+    inputs = (one for component in jury.config.components.values() for one in component.inputs.values())
+    members = {one.verdicts_of.partition("@")[2] for one in inputs} - {""}  # of questions such as criteria@polite
+    names = sorted(members | {"one", "two"})
+    criteria = tuple(Criterion(id=name, text=f"The answer is correct ({name}).", weight=1.0) for name in names)
+    people = tuple(jury.config.weights.fixed) or names
+    example = Task(
+        id="example",
+        query="What is one half?",
+        reference="1/2",
+        stakeholders=tuple(Stakeholder(id=name, constraints=(constraint,)) for name in people),
+        rubric=Rubric(criteria=criteria),
+        reviewers=tuple(reviewers[:1]),
+    )
+    defaults = jury.config.task_defaults
+    parts = {name: part for name in TaskDefaults.model_fields if (part := getattr(defaults, name))}
+    return example.model_copy(update=parts)
 
 
 def preset(

@@ -17,23 +17,27 @@ class Estimate(NamedTuple):
     log_likelihood: float
 
 
-def estimate(rows: list[Row], k: int, steps: int, alpha: float = 1.01) -> Estimate:
-    """Run `steps` steps of the paper's preset."""
+def estimate(rows: list[Row], k: int, steps: int, gold: dict[int, int], alpha: float = 1.01) -> Estimate:
+    """Run `steps` steps of the paper's preset. The labels of gold items count at the start."""
     items = list(dict.fromkeys(item for item, _, _ in rows))
     annotators = list(dict.fromkeys(annotator for _, annotator, _ in rows))
     prior = [0.0] * k
     for one in items:
         votes = [sum(label == c for item, _, label in rows if item == one) for c in range(k)]
-        prior[votes.index(max(votes))] += 1 / len(items)
+        prior[gold.get(one, votes.index(max(votes)))] += 1 / len(items)
     off = 0.2 / (k - 1)
     confusion = [[[0.8 if c == o else off for o in range(k)] for c in range(k)] for _ in annotators]
+    for item, annotator, label in rows:
+        if item in gold:
+            confusion[annotators.index(annotator)][gold[item]][label] += 1.0
     confusion = [[[cell / sum(row) for cell in row] for row in matrix] for matrix in confusion]
     posterior: list[list[float]] = []
     likelihood = 0.0
     for _ in range(steps):
         joints = [_joint(one, rows, annotators, prior, confusion) for one in items]
-        posterior = [_shares(joint) for joint in joints]
-        likelihood = sum(map(_evidence, joints))
+        posterior = [_shares(joint, gold.get(one)) for one, joint in zip(items, joints, strict=True)]
+        evidence = (_evidence(joint, gold.get(one)) for one, joint in zip(items, joints, strict=True))
+        likelihood = sum(evidence)
         prior = [sum(row[c] for row in posterior) / len(items) for c in range(k)]
         confusion = [_maximise(one, rows, items, posterior, k, alpha) for one in annotators]
     return Estimate(posterior, prior, confusion, likelihood)
@@ -50,13 +54,15 @@ def _joint(
     return joint
 
 
-def _shares(joint: list[float]) -> list[float]:
+def _shares(joint: list[float], known: int | None) -> list[float]:
+    if known is not None:
+        return [float(c == known) for c in range(len(joint))]
     sizes = [exp(value - max(joint)) for value in joint]
     return [size / sum(sizes) for size in sizes]
 
 
-def _evidence(joint: list[float]) -> float:
-    return log(sum(map(exp, joint)))
+def _evidence(joint: list[float], known: int | None) -> float:
+    return log(sum(map(exp, joint))) if known is None else joint[known]
 
 
 def _maximise(

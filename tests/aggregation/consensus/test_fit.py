@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import fitting
-from jurygraph.aggregation.consensus.em import FitProblem, FitSettings, Model, _extrapolate, encode
 from jurygraph.aggregation.consensus.fitting import panel
+from jurygraph.aggregation.consensus.model import FitProblem, FitSettings, Model, _extrapolate, encode
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import Row, drawn, estimate, votes
 from tests.rows import all_rows
@@ -24,10 +24,11 @@ def columns(rows: list[Row]) -> tuple[list[int], list[int], list[int]]:
     return list(item), list(annotator), list(label)
 
 
-@given(votes(), st.integers(1, 8))
-def test_steps_equal_a_plain_implementation_of_the_algorithm(rows: list[Row], steps: int) -> None:
-    fitted = consensus.fit(*columns(rows), preset="paper", n_classes=3, max_iter=steps, tol=1e-300)
-    plain = estimate(rows, 3, fitted.iterations)
+@given(votes(), st.integers(1, 8), st.one_of(st.just({}), st.dictionaries(st.integers(0, 9), st.integers(0, 2))))
+def test_steps_equal_a_plain_implementation_of_the_algorithm(rows: list[Row], steps: int, gold: dict[int, int]) -> None:
+    gold = {item: truth for item, truth in gold.items() if item in columns(rows)[0]}
+    fitted = consensus.fit(*columns(rows), preset="paper", n_classes=3, max_iter=steps, tol=1e-300, gold=gold)
+    plain = estimate(rows, 3, fitted.iterations, gold)
     np.testing.assert_allclose(fitted.posterior, plain.posterior, **NEAR)
     np.testing.assert_allclose(fitted.prior, plain.prior, **NEAR)
     np.testing.assert_allclose(fitted.confusion, plain.confusion, **NEAR)
@@ -79,6 +80,46 @@ def test_the_priors_count_in_every_m_step() -> None:
     mass = 3 * expected[0] + expected[1]
     assert fitted.prior[0] == pytest.approx((mass + 2.0) / (4.0 + 4.0))
     assert fitted.confusion[0, 0, 0] == pytest.approx((3 * expected[0] + 4.0) / (mass + 8.0))
+
+
+class TestGold:
+    def test_the_class_of_a_gold_item_is_certain_and_teaches_the_confusions(self) -> None:
+        """A liar is found out by items of which the truth is known."""
+        draw = np.random.default_rng(0)
+        truth = draw.integers(2, size=60)
+        item = np.repeat(np.arange(60), 3)
+        annotator = np.tile([0, 1, 2], 60)
+        label = np.where(annotator == 2, truth[item], 1 - truth[item])  # two liars against one
+        blind = consensus.fit(item, annotator, label, n_classes=2)
+        anchored = consensus.fit(item, annotator, label, n_classes=2, gold={i: int(truth[i]) for i in range(10)})
+        assert (blind.likeliest_labels() == truth).mean() < 0.1
+        assert (anchored.likeliest_labels() == truth).all()
+        np.testing.assert_array_equal(anchored.posterior[:10], np.eye(2)[truth[:10]])
+
+    def test_a_gold_item_without_labels_is_certain(self) -> None:
+        rows = [0, 0, 1, 1, 2, 3], [0, 1, 0, 1, 0, 1], [1, 1, 0, 1, None, None]
+        fitted = consensus.fit(*rows, n_classes=2, gold={2: 0, 3: 1, 1: 1})
+        assert fitted.gold.tolist() == [-1, 1, 0, 1]
+        assert fitted.posterior[2:].tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+    def test_annotators_start_from_their_labels_of_gold_items(self) -> None:
+        """Beside the near-identity confusions, which weigh one label a row."""
+        item, annotator, label = [0, 1, 2, 0, 1, 2, 3], [0, 0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 0, 1, 0]
+        fitted = consensus.fit(
+            item, annotator, label, "paper", n_classes=2, gold={0: 0, 1: 0, 2: 1}, diagonal=0.7, max_iter=1
+        )
+        prior = [3 / 4, 1 / 4]  # item 3 is of class 0 by its one vote
+        of_second = [[(0.7 + 1) / 3, (0.3 + 1) / 3], [0.3 / 2, (0.7 + 1) / 2]]
+        joint = prior[0] * of_second[0][0], prior[1] * of_second[1][0]
+        assert fitted.posterior[3, 0] == pytest.approx(joint[0] / sum(joint))
+
+    @pytest.mark.parametrize(
+        ("gold", "wrong"),
+        [({"x": 0}, "gold: there is no item 'x'"), ({0: 7}, "gold: 7 of item 0 is none of the classes")],
+    )
+    def test_an_unknown_gold_item_or_class_is_named(self, gold: dict[object, int], wrong: str) -> None:
+        with pytest.raises(PlanError, match=wrong):
+            consensus.fit([0, 1], [0, 0], [0, 1], gold=gold)
 
 
 @all_rows(
@@ -160,7 +201,7 @@ def test_the_objective_adds_the_log_density_of_both_priors() -> None:
     coded = encode([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 0], range(2))
     rules = FitSettings(3.0, 1.5, 1e-300, "posterior", 1e-9, 10, accelerated=False)
     model = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
-    found = FitProblem(coded.matrix, coded.counts, np.ones(2), rules).e_step(model)
+    found = FitProblem(coded.matrix, coded.counts, np.ones(2), rules, np.full(2, -1)).e_step(model)
     first = 0.6 * 0.7 * 0.8 + 0.4 * 0.4 * 0.1  # both say 0
     second = 0.6 * 0.3 * 0.8 + 0.4 * 0.6 * 0.1  # 1 and 0
     assert found.log_likelihood == pytest.approx(np.log(first) + np.log(second))
@@ -307,3 +348,8 @@ def test_an_item_without_a_label_has_equal_probabilities() -> None:
 def test_other_ties_are_refused() -> None:
     with pytest.raises(PlanError, match=r"^ties is 'coin': one of shared, first, highest is needed"):
         consensus.majority_vote([0], [0], [0], "coin", classes=[0, 1])  # type: ignore[arg-type]
+
+
+def test_a_gold_class_overrides_the_votes() -> None:
+    voted = consensus.majority_vote([0, 0, 1, 2], [0, 1, 0, 0], [1, 1, 0, 0], classes=[0, 1], gold={0: 0, 1: 1})
+    assert voted.posterior.tolist() == [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]

@@ -11,8 +11,8 @@ from scipy.stats import t as student
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus, Credited
-from jurygraph.aggregation.consensus.em import Model, encode, fit_items
 from jurygraph.aggregation.consensus.fitting import _stability, tau_b
+from jurygraph.aggregation.consensus.model import Model, encode, fit_items
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import drawn
 
@@ -37,7 +37,7 @@ def fit_from(fitted: Consensus, item: Any, annotator: Any, label: Any) -> Credit
     place = [fitted.votes.annotators.index(name) for name in votes.annotators]
     start = Model(fitted.prior, fitted.confusion[place].transpose(1, 0, 2).reshape(len(fitted.prior), -1))
     items = len(votes.items)
-    found = fit_items(votes, np.ones(items), fitted.settings, start)
+    found = fit_items(votes, np.ones(items), fitted.settings, np.full(items, -1), start)
     return Credited(votes, found.posterior.T)
 
 
@@ -83,7 +83,7 @@ def test_an_agent_counts_in_the_subsets_that_have_it(rows: list[list[float]], da
     ("items_of_d", "own"),
     [
         (15, {}),
-        (15, {"values": [0.0, 1.0, 5.0], "classes": [2, 0, 1]}),
+        (15, {"values": [0.0, 1.0, 5.0], "classes": [2, 0, 1], "gold": {3: 0, 40: 2, 41: 1}}),
     ],
 )
 def test_the_four_statistics_equal_those_of_single_subsets(items_of_d: int, own: dict[str, Any]) -> None:
@@ -91,7 +91,7 @@ def test_the_four_statistics_equal_those_of_single_subsets(items_of_d: int, own:
     agent = np.where((agent == "d") & (item >= 4 * items_of_d), "a", agent)
     found = consensus.ranking_stability(item, annotator, label, agent, subsets=7, preset="paper", seed=11, **own)
     draw = np.random.RandomState(11)
-    known = {"classes": own.get("classes", range(3))}
+    known = {"classes": own.get("classes", range(3)), "gold": own.get("gold")}
 
     def scores(kept: np.ndarray, method: str) -> np.ndarray:
         rows = np.isin(annotator, kept)
@@ -220,3 +220,8 @@ class TestRefits:
         assert np.isnan(found.annotators[7]).all()
         assert np.isfinite(found.annotators[0]).all()
         assert list(found.agents) == ["a", "b", "c", "d"]
+
+    def test_gold_items_stay_gold(self) -> None:
+        item, annotator, label, agent = panel()
+        fitted = consensus.fit(item, annotator, label, gold=dict.fromkeys(range(60), 0))
+        assert consensus.refit_intervals(fitted, agent, resamples=3).agents == fitted.agent_scores(agent)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus.em import encode
+from jurygraph.aggregation.consensus.model import encode
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import Row, votes
 from tests.rows import all_rows

@@ -89,6 +89,7 @@ def test_json_has_the_documented_fields_and_the_artifact_the_confusions(votes: P
         "unlabelled": 0,
         "annotators": 4,
         "agents": 2,
+        "gold": 0,
     }
     assert answer["classes"] == [0.0, 1.0]
     assert {"log_likelihood", "agreement", "decided_by_one", "ties", "converged", "warnings"} <= set(answer)
@@ -116,9 +117,11 @@ def test_the_same_votes_in_other_files_columns_and_words_give_the_same_answer(vo
     assert words["agents"] == plain["agents"]
 
 
-def test_credit_and_method_are_options(votes: Path, run: Command) -> None:
-    answer = consensus_json(run, votes, *SCORES, "--method", "dawid-skene", "--values", "0,10")
-    assert (answer["method"], answer["values"]) == ("dawid-skene", [0.0, 10.0])
+def test_credit_gold_and_method_are_options(votes: Path, run: Command) -> None:
+    table(votes.parent / "gold.csv", {"item": "i0", "agent": "large", "label": 1})
+    answer = consensus_json(run, votes, *SCORES, "--method", "dawid-skene", "--values", "0,10", "--gold", "gold.csv")
+    assert (answer["method"], answer["values"], answer["counts"]["gold"]) == ("dawid-skene", [0.0, 10.0], 1)
+    assert answer["items"]["i0_large"] == {"posterior": [0.0, 1.0], "ambiguity": 0.0}
     assert answer["agents"]["small"]["score"] == answer["comparison"]["small"]["dawid_skene"]
 
 
@@ -156,10 +159,12 @@ def test_a_plot_can_be_drawn(votes: Path, run: Command) -> None:
         (["votes.csv", "--item", "idx"], "votes.csv, line 1: has no column 'idx'; "),
         (["votes.csv", "--plot", "a.bmp"], "a.bmp: pictures end in .svg, .png, .pdf; "),
         (["votes.csv", "--artifact", "no/where.json"], "no/where.json: its folder does not exist"),
+        (["votes.csv", "--gold", "gold.csv"], "gold.csv, line 2, field item: nobody labelled item 'q'; "),
         (["empty.csv"], "empty.csv: has no rows; "),
     ],
 )
 def test_wrong_input_is_one_clear_error(votes: Path, run: Command, arguments: list[str], message: str) -> None:
+    table(votes.parent / "gold.csv", {"item": "q", "label": 1})
     (votes.parent / "empty.csv").write_text("")
     ended = run("consensus", *arguments)
     assert (ended.code, ended.out) == (2, "")

@@ -199,6 +199,12 @@ class TestTrace:
         assert (body["agent"], places[body["response"]]) == ("a", b"text")
         assert Call.model_validate(body["calls"][0]) == call
 
+    def test_labels_or_metadata_alone_survive(self) -> None:
+        body, texts = pack(trace(labels={"gold": 1}))
+        assert json.loads(texts[body["about"]]) == {"labels": {"gold": 1}, "data": None}
+        body, texts = pack(trace(), Response(id="r", text="text", metadata={"run": 2}))
+        assert json.loads(texts[body["about"]]) == {"labels": {}, "data": None, "metadata": {"run": 2}}
+
     def test_absent_fields_are_not_stored(self) -> None:
         body, texts = pack(trace())
         assert (sorted(body), list(texts)) == (["group", "response", "reward", "verdicts"], [b"text"])

@@ -1,17 +1,21 @@
 """Votes of several files become columns on one scale; errors name the invalid line."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.sources.ratings import VotesFile
+from jurygraph.sources.ratings import PlacedLabel, VotesFile
 from jurygraph.studies.consensus import VoteColumns, collect_votes
 from tests.rows import all_rows
-from tests.studies.consensus.made import votes_file
+from tests.studies.consensus.made import NAMES, votes_file
 
 TWO = [("a", "x", 0.0), ("a", "y", 1.0)]
+
+
+def gold_label(item: str, label: Any) -> Mapping[str, PlacedLabel]:
+    return {item: PlacedLabel("gold.csv, line 2", NAMES, label)}
 
 
 # Valid votes
@@ -19,7 +23,7 @@ TWO = [("a", "x", 0.0), ("a", "y", 1.0)]
 
 def test_votes_of_all_files_are_combined() -> None:
     found = collect_votes([votes_file(*TWO), votes_file(("b", "x", 2.0), path="w.csv")])
-    assert found == VoteColumns(["a", "a", "b"], ["a", "a", "b"], ["x", "y", "x"], [0, 1, 2], (0, 1, 2), None, None)
+    assert found == VoteColumns(["a", "a", "b"], ["a", "a", "b"], ["x", "y", "x"], [0, 1, 2], (0, 1, 2), None, None, {})
 
 
 def test_without_a_scale_the_classes_are_the_sorted_numbers() -> None:
@@ -61,6 +65,10 @@ def test_the_requested_dimension_is_selected() -> None:
     found = collect_votes([votes_file(*TWO, ("b", "x", 1.0), dimension=["tone", "tone", "form"])], dimension="tone")
     assert found.item == ["a", "a"]
     assert collect_votes([votes_file(*TWO, dimension=["tone", "tone"])]).item == ["a", "a"]
+
+
+def test_gold_labels_are_converted_to_classes() -> None:
+    assert collect_votes([votes_file(*TWO)], gold=gold_label("a", "1")).gold == {"a": 1}
 
 
 # Invalid votes
@@ -130,6 +138,12 @@ def test_the_requested_dimension_is_selected() -> None:
             votes_file(("a_b", "x", 0.0), ("a", "x", 1.0), agent=["c", "b_c"]),
             {},
             "v.csv, line 3, field item: is not the item of item 'a_b_c' in v.csv, line 2; give each",
+        ),
+        (votes_file(*TWO), {"gold": gold_label("b", 1.0)}, "gold.csv, line 2, field item: nobody labelled item 'b'; "),
+        (
+            votes_file(*TWO),
+            {"gold": gold_label("a", 3.0)},
+            "gold.csv, line 2, field label: is the number 3, which is off the scale",
         ),
     ],
 )
