@@ -2,27 +2,22 @@
 
 import csv
 import io
-import json
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pydantic import JsonValue
 
-from jurygraph.messages import UNSEEN
+from jurygraph.messages import escape_hidden
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import ExportTable, own_verdicts, to_text
 from jurygraph.schema import Trace
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.ratings import QUOTED_CHARACTERS, escape_formulas
 
-_UNSEEN = re.compile(f"[{UNSEEN}]")
-
 
 def trace_to_json_line(trace: Trace) -> bytes:
     """Return a trace as one printable line of JSON, with invisible characters escaped and without newline."""
-    text = trace.model_dump_json()
-    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text).encode()
+    return escape_hidden(trace.model_dump_json()).encode()
 
 
 def export_jsonl(run: Run) -> Iterator[bytes]:

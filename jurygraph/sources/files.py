@@ -242,6 +242,17 @@ def file_state(file: IO[bytes]) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
+def path_state(path: Path | None) -> tuple[int, ...] | None:
+    """Return values that change when a file is written or replaced; None if there is no file."""
+    if path is None:
+        return None
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
 N = TypeVar("N", bound=FrozenModel)
 
 _MAX_DEPTH = 100

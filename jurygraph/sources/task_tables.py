@@ -40,6 +40,7 @@ from jurygraph.sources.files import (
     TextFile,
     TextLine,
     file_state,
+    path_state,
     refuse_unreadable,
     require_temporary_space,
 )
@@ -350,22 +351,14 @@ def open_table(path: str | Path, columns: TableColumns) -> Iterator[tuple[TextFi
     with ExitStack() as files:
         with require_temporary_space():
             tasks, responses = (files.enter_context(closing(_TableLines())) for _ in range(2))
-            before = _state(path)
+            before = path_state(path)
             unit = _write_rows(path, columns, tasks, responses)
             digest = FileDigest(name=path.name, sha256=sha256_of(path))
-            if _state(path) != before:
+            if path_state(path) != before:
                 raise InputError(f"{path}: changed while it was read; leave it as it is and score again")
             for file in (tasks, responses):
                 file.finish(digest, unit)
         yield tasks, responses
-
-
-def _state(path: Path) -> tuple[int, int] | None:
-    """Return values that change when the table is written; None without a file."""
-    if not path.exists():
-        return None
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
 
 
 def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses: _TableLines) -> str:

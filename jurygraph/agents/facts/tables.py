@@ -21,7 +21,7 @@ from jurygraph.agents import notation
 from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Id, Unit
-from jurygraph.sources.files import require_temporary_space
+from jurygraph.sources.files import path_state, require_temporary_space
 from jurygraph.sources.task_tables import read_rows, sha256_of, to_json_values
 
 _LONGEST_NAME = 10_000
@@ -315,7 +315,7 @@ class RowTable(FactTable):
     def __init__(self, name: str, spec: TableSpec) -> None:
         super().__init__(name, spec)
         self._path = None if spec.file is None else Path(spec.file)
-        self._state = _state(self._path)
+        self._state = path_state(self._path)
         self._find = lru_cache(maxsize=_MAX_CACHED_KEYS)(self._find_uncached)  # the responses of a group share claims
         self._index = sqlite3.connect(
             ":memory:" if spec.file is None else "", isolation_level=None, check_same_thread=False
@@ -346,7 +346,7 @@ class RowTable(FactTable):
 
     @property
     def is_fresh(self) -> bool:
-        return self._path is None or (self._state is not None and self._state == _state(self._path))
+        return self._path is None or (self._state is not None and self._state == path_state(self._path))
 
     async def find(self, key: Key) -> Sequence[FactRow]:
         return self._find(key)
@@ -366,17 +366,6 @@ class RowTable(FactTable):
 
 def _index_key(key: Key) -> tuple[str, str]:
     return key[0], json.dumps(key[1:])
-
-
-def _state(path: Path | None) -> tuple[int, ...] | None:
-    """Return a state that changes when a file is written or replaced; None if there is no file."""
-    if path is None:
-        return None
-    try:
-        status = path.stat()
-    except (OSError, ValueError):
-        return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 class ToolTable(FactTable):
