@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jurygraph.agents.registry import BUILTIN_COMBINERS, BUILTIN_DERIVERS, BUILTIN_EVALUATORS, builtin_params
-from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.streams import ExitCode
 from jurygraph.schema import Config
 
 FILE = Path(__file__).parent.parent / "docs" / "reference.md"

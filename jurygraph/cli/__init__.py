@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = ["main"]
 
-_INTERRUPTED = 130  # as in `exit_codes`, which is imported later
+_INTERRUPTED = 130  # as in `streams`, which is imported later
 
 
 def main(argv: Sequence[str] | None = None) -> None:

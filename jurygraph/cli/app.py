@@ -13,9 +13,8 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
-from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.render.text import command_line, escape_lines, print_message, print_result
-from jurygraph.cli.streams import current_redactor
+from jurygraph.cli.streams import ExitCode, current_redactor
 from jurygraph.errors import BudgetExceeded, JurygraphError, ModelError, TraceMismatch
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from multiprocessing import active_children
 from typing import Any, NoReturn, TypeVar
 
-from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.streams import ExitCode
 from jurygraph.concurrency import DaemonThreads
 
 T = TypeVar("T")

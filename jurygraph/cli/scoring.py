@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.interrupts import run_interruptible
 from jurygraph.cli.jury_loading import find_config, jury_notes, locate_config_errors, open_jury
 from jurygraph.cli.options import columns_words
 from jurygraph.cli.output_files import write_output
-from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.summary import print_dry_run, print_inconclusive, request_lines
-from jurygraph.cli.render.text import format_table, print_message, shell_quote
-from jurygraph.cli.streams import redirect_stdout_to_stderr
+from jurygraph.cli.render.text import format_table, print_message, progress, shell_quote
+from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.messages import quote
 

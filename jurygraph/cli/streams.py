@@ -1,11 +1,27 @@
-"""The two streams of a command: without secrets, and results without the output of user code."""
+"""The two streams of a command, without secrets, and results without the output of user code; its exit codes."""
 
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from enum import IntEnum
 
 from jurygraph.safety.redaction import Redactor, process_redactor
+
+
+class ExitCode(IntEnum):
+    """The exit code of a command, and the reason for it."""
+
+    DONE = 0
+    SOME_FAILED = 1
+    WRONG_INPUT = 2
+    INCONCLUSIVE = 3
+    BUDGET = 4
+    INTEGRITY = 5
+    BUG = 70
+    INTERRUPTED = 130
+    NOBODY_READS = 141
+
 
 _extra_secrets: set[str] = set()
 

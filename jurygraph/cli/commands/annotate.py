@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
 import typer
 
 from jurygraph.agents.graph_annotator import load_domain
-from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.interrupts import run_interruptible
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import AsJson, ConfigFile, DryRun, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile, option
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
-from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.summary import estimate_lines, print_dry_run, request_lines
-from jurygraph.cli.render.text import escape_line, format_table, print_message, print_report, shell_quote
-from jurygraph.cli.streams import redirect_stdout_to_stderr
+from jurygraph.cli.render.text import escape_line, format_table, print_message, print_report, progress, shell_quote
+from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.concurrency import gather_in_order
 from jurygraph.display import format_number
 from jurygraph.errors import BudgetExceeded, ConfigError, InputError, ModelError, PlanError

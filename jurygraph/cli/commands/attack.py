@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.interrupts import run_interruptible
 from jurygraph.cli.jury_loading import locate_config_errors, open_jury
 from jurygraph.cli.options import (
@@ -23,10 +22,9 @@ from jurygraph.cli.options import (
     option,
 )
 from jurygraph.cli.render import summary
-from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput
-from jurygraph.cli.render.text import format_table, print_message
-from jurygraph.cli.streams import redirect_stdout_to_stderr
+from jurygraph.cli.render.text import format_table, print_message, progress
+from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.concurrency import DaemonThreads
 from jurygraph.errors import RUN_ENDING
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate

@@ -7,12 +7,10 @@ from typing import Annotated
 
 import typer
 
-from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import disable_tracing
 from jurygraph.cli.options import AsJson, FilesOutside, RunFolder, option
-from jurygraph.cli.render.progress import progress
-from jurygraph.cli.render.text import escape_line, print_message, print_report, shell_quote
-from jurygraph.cli.streams import redirect_stdout_to_stderr
+from jurygraph.cli.render.text import escape_line, print_message, print_report, progress, shell_quote
+from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.runs.integrity.verification import VerificationResult
 from jurygraph.runs.integrity.verification import seal as seal_run

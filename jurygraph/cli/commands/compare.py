@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import AsJson, AsMarkdown, Conditions, argument
 from jurygraph.cli.render.report import ReportOutput
 from jurygraph.cli.render.summary import print_missed_conditions
 from jurygraph.cli.render.text import print_message
+from jurygraph.cli.streams import ExitCode
 
 
 def compare(

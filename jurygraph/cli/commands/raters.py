@@ -22,9 +22,8 @@ from jurygraph.cli.options import (
     split_names,
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
-from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import report_command
-from jurygraph.cli.render.text import print_message, print_report, shell_quote
+from jurygraph.cli.render.text import print_message, print_report, progress, shell_quote
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.messages import quote

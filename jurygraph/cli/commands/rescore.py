@@ -9,9 +9,8 @@ import typer
 
 from jurygraph.cli.options import AsJson, NewRun, RunFolder, option
 from jurygraph.cli.output_files import refuse_unwritable, write_output
-from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput
-from jurygraph.cli.render.text import print_message, shell_quote
+from jurygraph.cli.render.text import print_message, progress, shell_quote
 from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run

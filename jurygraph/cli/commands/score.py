@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import (
     AsJson,
     Conditions,
@@ -42,7 +41,7 @@ from jurygraph.cli.render.summary import (
 )
 from jurygraph.cli.render.text import print_message, print_report, shell_quote
 from jurygraph.cli.scoring import ScoreOptions, forecast_remaining, open_session, score_remaining
-from jurygraph.cli.streams import redirect_stdout_to_stderr
+from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.messages import shorten
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import jury_notes, locate_config_errors, open_jury
 from jurygraph.cli.options import AsJson, argument, choose_names, option
 from jurygraph.cli.render.text import escape_line, print_message, print_report, print_result
+from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError, JurygraphError
 from jurygraph.schema import Constraint, Criterion, Rubric, Stakeholder, Task, TaskDefaults
 

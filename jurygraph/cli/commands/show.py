@@ -9,7 +9,6 @@ import typer
 
 from jurygraph.cli.options import AsJson, OnlyAgent, OnlyStatus, OutFile, RunFolder, SortColumn, option
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output, write_output_with
-from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.reward_table import Selection, full_question, place_of, print_reward_table, trace_reader
 from jurygraph.cli.render.text import (
     escape_line,
@@ -17,6 +16,7 @@ from jurygraph.cli.render.text import (
     print_report,
     print_result,
     print_result_lines,
+    progress,
     wrap_lines,
 )
 from jurygraph.errors import InputError

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import (
     AgentColumn,
     AsJson,
@@ -37,10 +36,10 @@ from jurygraph.cli.options import (
     split_names,
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
-from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.report import ReportOutput, read_runs, report_command
 from jurygraph.cli.render.summary import print_missed_conditions, request_lines
-from jurygraph.cli.render.text import print_message
+from jurygraph.cli.render.text import print_message, progress
+from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate

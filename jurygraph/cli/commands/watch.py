@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import AsJson, PlotFile, RunFolder, StepLabel, option
 from jurygraph.cli.render.text import escape_line, print_message, print_report
+from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
 
 if TYPE_CHECKING:

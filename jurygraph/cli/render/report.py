@@ -15,7 +15,6 @@ import numpy as np
 
 from jurygraph.cli.options import AsJson, AsMarkdown, PlotFile
 from jurygraph.cli.output_files import refuse_unwritable, write_output_with
-from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import (
     command_line,
     escape_line,
@@ -25,6 +24,7 @@ from jurygraph.cli.render.text import (
     print_report,
     print_result,
     print_result_lines,
+    progress,
 )
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run

@@ -1,4 +1,4 @@
-"""Output lines for a terminal. Text from outside is escaped, so that it cannot control the terminal."""
+"""Output lines for a terminal, where text from outside is escaped, and the progress of a long command."""
 
 import json
 import os
@@ -7,7 +7,9 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import islice
 from pathlib import Path
@@ -16,8 +18,7 @@ from typing import Any
 import typer
 from rich.cells import cell_len
 
-from jurygraph.cli.exit_codes import ExitCode
-from jurygraph.cli.streams import current_redactor
+from jurygraph.cli.streams import ExitCode, current_redactor
 from jurygraph.display import format_number
 from jurygraph.errors import InputError
 from jurygraph.messages import UNSEEN, escape_hidden, shorten
@@ -156,3 +157,46 @@ def terminal_width() -> int | None:
 def omission_line(total: int, most: int | None) -> list[str]:
     """Return a line that counts the entries after the first `most`, if there are more."""
     return [f"... and {total - most} more (--json)"] if most is not None and total > most else []
+
+
+_MIN_SHARE = 0.1
+_MIN_SECONDS = 2.0
+
+
+@contextmanager
+def progress(label: str, total: int, what: str, suffix: Callable[[], str] = str) -> Iterator[Callable[[int], None]]:
+    """Yield a function to call with the number of items done since the last call; `suffix` returns text to append."""
+    if not sys.stderr.isatty():
+        yield _progress_lines(label, total, what, suffix)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, RenderableColumn, TextColumn, TimeRemainingColumn
+
+    class SuffixColumn(RenderableColumn):
+        def render(self, task: object) -> str:
+            return suffix()
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(what), TimeRemainingColumn(), SuffixColumn())
+    # standard output may be a file, and is not moved into the bar
+    with Progress(TextColumn(label), *columns, console=Console(stderr=True), redirect_stdout=False) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda count: bar.advance(task, count)
+
+
+def _progress_lines(label: str, total: int, what: str, suffix: Callable[[], str]) -> Callable[[int], None]:
+    """Return a function that prints about every tenth of the total, and not more often than every 2 seconds."""
+    done = 0
+    reported = 0
+    reported_at = time.monotonic()
+
+    def advance(count: int) -> None:
+        nonlocal done, reported, reported_at
+        done = done + count
+        now = time.monotonic()
+        if done - reported >= _MIN_SHARE * total and now - reported_at >= _MIN_SECONDS:
+            reported = done
+            reported_at = now
+            share = f"{done} of {total} {what} ({done / total:.0%})"
+            print_message(f"{label}: {share}{'; ' if suffix() else ''}{suffix()}")
+
+    return advance
