@@ -209,6 +209,8 @@ def test_an_unjudged_penalty(rule: str, missing: Verdict, value: float | None) -
     assert (reward.value, reward.status) == (value, "failed" if value is None else "degraded")
     assert (reward.coverage, reward.partial, reward.range) == (0.8, 1.0, (0.75, 1.0))
     assert reward.components == {"good": 1.0, "bad": None}
+    cause = "a failure" if rule == "strict" else "a penalty that was not judged, by no fault of the response,"
+    assert (f"under the {rule} rule {cause} fails the reward" in reward.notes) == (value is None)
 
 
 RUBRIC = task(criterion("gain"), criterion("harm", -0.5))

@@ -473,3 +473,10 @@ def test_the_places_of_hard_and_soft_constraints_and_of_questions_without_weight
     assert spec.params["cap"] == 0.25
     assert "floor" not in spec.params
     assert questions_about_ann(welfare="egalitarian", floor=0.25).params["floor"] == 0.25
+
+
+def test_a_component_of_reviewers_has_an_input_for_each() -> None:
+    config = {"evaluators": [evaluator_use("taste", audience="reviewer")]}
+    (spec,) = make_plan(config, task(reviewers=["r1", "r2"])).decision.specs
+    questions = {name: one.questions for name, one in spec.inputs.items()}
+    assert questions == {"r1": ("taste@r1",), "r2": ("taste@r2",)}

@@ -100,6 +100,16 @@ def test_columns_fold_into_one_over_the_live_ones(reduce: Any, folded: Any) -> N
     assert cells.applicable.tolist() == [[True], [True]]
 
 
+@pytest.mark.parametrize(("met", "folded"), [(1, False), (2, True), (3, True)])
+def test_folded_columns_are_met_where_half_of_them_are_or_more(met: int, folded: bool) -> None:
+    given = [make_verdict("a", float(place < met), f"v{place}") for place in range(4)]
+    table = build_table([make_question(material="versions")], ["a"], given)
+    cells = table.score_matrix(
+        ComponentInput(questions=("q",), weights=(1.0,), reduce="mean"), "conservative", 1, "counted"
+    )
+    assert cells.met.tolist() == [[folded]]
+
+
 def test_a_calibrated_score_is_on_the_line_between_its_knots_and_what_is_missing_stays_so() -> None:
     given = [make_verdict(name, score) for name, score in zip("abcd", (0.1, 0.65, 0.9, ABSTENTION), strict=True)]
     knots = ScoreCalibration(method="platt", labels=9, scores=(0.2, 0.8), calibrated=(0.3, 0.7))
