@@ -1,0 +1,13 @@
+"""The way of a judged question through the package is short enough to be read."""
+
+import pytest
+
+from benchmarks.entered import score_one
+
+pytestmark = pytest.mark.exhaustive
+
+
+def test_a_judged_question_enters_35_modules_and_the_jury_once() -> None:
+    modules = score_one()
+    assert len(modules) <= 35, sorted(modules)
+    assert "Jury.ascore_as_finished" in modules["jury.py"]
