@@ -23,6 +23,7 @@ def test_a_second_writer_is_refused_and_the_holder_named(tmp_path: Path) -> None
     with pytest.raises(InputError, match=message):
         acquire_lock(tmp_path / "run.lock")
     release_lock(lock_file)
+    assert (tmp_path / "run.lock").read_bytes() == b"", "a released lock names nobody"
     release_lock(acquire_lock(tmp_path / "run.lock"))
 
 
