@@ -58,8 +58,11 @@ def _now() -> float:
 async def _wait_for_change(changed: asyncio.Event, until: float) -> None:
     """Wait until the event is set anew, or until a time of the running loop, which may be infinite."""
     changed.clear()
+    if until == inf:
+        await changed.wait()
+        return
     with suppress(TimeoutError):
-        async with asyncio.timeout_at(None if until == inf else until):
+        async with asyncio.timeout_at(until):
             await changed.wait()
 
 
