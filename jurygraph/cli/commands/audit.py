@@ -16,6 +16,7 @@ from jurygraph.runs.integrity.verification import VerificationResult
 from jurygraph.runs.integrity.verification import seal as seal_run
 from jurygraph.runs.integrity.verification import verify as verify_run
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.folder import SEAL
 from jurygraph.runs.workflows.erasure import ErasureResult
 from jurygraph.runs.workflows.erasure import erase as erase_texts
 from jurygraph.runs.writable_run import close_run
@@ -179,6 +180,8 @@ def erase(
         raise InputError("expected one of --response ID and --task ID")
     result = erase_texts(run, "response" if task is None else "task", response or task or "", reason)
     print_report(json, {"run": str(run), **result._asdict()}, _erasure_lines(result))
+    if (run / SEAL).exists():
+        print_message(f"the seal does not cover this erasure; `jurygraph seal {shell_quote(run)} --key F` signs it")
     for name in result.tasks:
         command = f"`jurygraph erase {shell_quote(run)} --task {shell_quote(name)}`"
         print_message(f"task {name!r} also contains it; {command} erases that")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import re
 import sys
 import tempfile
 import zipfile
@@ -258,6 +259,8 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if not options.bundle.exists():
         parser.error(f"{options.bundle}: does not exist")
+    if options.expect_head is not None and not re.fullmatch("[0-9a-f]{64}", options.expect_head):
+        parser.error(f"--expect-head: {options.expect_head!r} is no head; give its 64 hexadecimal digits")
     try:
         with at_place(options.bundle.name), tempfile.TemporaryDirectory() as unpacked:
             folder = options.bundle

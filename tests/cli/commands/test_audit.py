@@ -167,6 +167,17 @@ class TestSeal:
         assert (refused.code, refused.out) == (5, "")
         assert f"{scored_folder / 'seal.json'}: is by the key {signer}, not by" in refused.err
 
+    def test_an_erasure_after_the_seal_says_that_it_is_not_signed(
+        self, scored_folder: Path, run: Command, tmp_path: Path
+    ):
+        write_key(tmp_path / "mine.pem")
+        assert run("seal", scored_folder, "--key", tmp_path / "mine.pem").code == 0
+        ended = run("erase", scored_folder, "--response", "door/a")
+        assert ended.code == 0, ended.err
+        assert f"the seal does not cover this erasure; `jurygraph seal {scored_folder} --key F` signs it" in ended.err
+        assert run("seal", scored_folder, "--key", tmp_path / "mine.pem").code == 0
+        assert run("verify", scored_folder, "--signer", tmp_path / "mine.pem").code == 0
+
     def test_an_open_run_is_not_sealed(self, stopped_run: Path, run: Command, tmp_path: Path):
         write_key(tmp_path / "mine.pem")
         ended = run("seal", stopped_run, "--key", tmp_path / "mine.pem")

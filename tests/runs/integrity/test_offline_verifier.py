@@ -275,6 +275,8 @@ class TestForgedRecords:
     def test_a_forged_run_has_another_head(self, unpacked_bundle: Path, verify: Verify) -> None:
         head = json.loads((unpacked_bundle / "records.jsonl").read_text().splitlines()[-1])["link"]
         assert verify(unpacked_bundle, "--expect-head", head.upper()).code == 0
+        mistyped = verify(unpacked_bundle, "--expect-head", head[:-1])
+        assert (mistyped.code, "give its 64 hexadecimal digits" in mistyped.err) == (2, True)
         rewrite_records(unpacked_bundle, lambda records: last_record(records, "group").update(at=0))
         assert verify(unpacked_bundle).code == 0
         output = verify(unpacked_bundle, "--expect-head", head)
