@@ -167,12 +167,29 @@ class _Verifier:
             raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: {problem}")
         self._compare_material(stored, traces)
         recomputed = {key: verdict for trace in traces for key, verdict in _own_verdicts(trace)}
+        reused = self._reused_verdicts(stored)
+        if reused and any(map(_is_unrecorded, recomputed.values())):
+            # A call of the branch is about the questions that were left: it is repeated with the others as they were.
+            known = ReusedResults({**recalled, **reused}, known.material)
+            again = await self._jury.ascore(task, responses, plan, known, self._calls)
+            own = ((key, verdict) for trace in again for key, verdict in _own_verdicts(trace))
+            recomputed |= {key: verdict for key, verdict in own if key not in reused}
         counts = Counter(
             self._compare_verdict(trace, key, verdict, recomputed, own_model)
             for trace in stored
             for key, verdict in _own_verdicts(trace)
         )
         return {**counts, "quotations": quotations}
+
+    def _reused_verdicts(self, stored: Sequence[Trace]) -> dict[VerdictKey, RecordedVerdict]:
+        """Return the verdicts that a branch took from another run, which has their calls."""
+        find = self._run.ledger.find
+        return {
+            key: verdict
+            for trace in stored
+            for key, verdict in _own_verdicts(trace)
+            if any(find("call", use.id) is None for use in verdict.calls)
+        }
 
     def _external_material(self, stored: Sequence[Trace]) -> dict[tuple[str, str], Material]:
         """Return the material whose calls were erased, or are in a missing run."""
@@ -212,8 +229,7 @@ class _Verifier:
             return "erased"
         if not stored.calls and self._needs_model(stored, new_verdict):
             return "needing_model"
-        is_unrecorded = new_verdict.failure is not None and new_verdict.failure.kind == "unrecorded"
-        if stored.calls and is_unrecorded and not _is_excused(stored):
+        if stored.calls and _is_unrecorded(new_verdict) and not _is_excused(stored):
             self._require_calls(label, trace, stored)
             return "needing_model"
         if _is_excused(stored) or _is_excused(new_verdict):
@@ -269,6 +285,10 @@ def _is_recalled(verdict: RecordedVerdict, own_model: Collection[str]) -> bool:
     Verdicts by a gate are repeated, because gates are applied again.
     """
     return verdict.question in own_model and verdict.gated_by is None
+
+
+def _is_unrecorded(verdict: RecordedVerdict) -> bool:
+    return verdict.failure is not None and verdict.failure.kind == "unrecorded"
 
 
 def _is_excused(item: RecordedVerdict | Material) -> bool:

@@ -11,6 +11,7 @@ from jurygraph.runs.store.ledger import MAX_TEXTS, commitment
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import Verdict
 from tests.graphs.scripted import ScriptedEvaluator
+from tests.judges.criteria.scripted_judge import find_everything
 from tests.judges.pairwise.comparisons import LONGER, TASK, judge_script, longest
 from tests.models.server import run_server
 from tests.runs.integrity.test_verification import rewrite_chain
@@ -212,3 +213,24 @@ def test_a_reason_that_only_looks_redacted_is_named(tmp_path: Path, monkeypatch:
     )
     with pytest.raises(TraceMismatch, match="reason is"):
         verify_deeply(folder)
+
+
+def test_a_branch_repeats_what_it_asked_itself_beside_what_it_reused(tmp_path: Path) -> None:
+    def tasks(second: str) -> Path:
+        criteria = [{"id": "one", "text": "It names a day.", "weight": 1}, {"id": "two", "text": second, "weight": 1}]
+        responses = [{"id": "r", "text": "Dear Ann, come on Friday."}]
+        return write_tasks(
+            tmp_path, [{"id": "t", "query": "Write.", "rubric": {"criteria": criteria}, "responses": responses}]
+        )
+
+    with run_server(find_everything) as server:
+        config = {
+            "model": f"openai-compatible:{server.url}#tiny",
+            "evaluators": ["criteria"],
+            "calls": {"cache": False},
+        }
+        score(tmp_path / "run", tasks("It greets."), config)
+        score(tmp_path / "branch", tasks("It greets by name."), config, branch=tmp_path / "run")
+        assert server.count == 2
+    assert verify_deeply(tmp_path / "run") == DeepVerification(recomputed=2, quotations=2)
+    assert verify_deeply(tmp_path / "branch") == DeepVerification(recomputed=1, quotations=2, needing_model=1)
