@@ -17,7 +17,9 @@ from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import Message
 from jurygraph.sources.files import TextFile
 
-prompts = typer.Typer(name="prompts", help="List, show or render the prompts of models.", no_args_is_help=True)
+prompts = typer.Typer(
+    name="prompts", help="List, show or render the prompts of models.", no_args_is_help=True, rich_markup_mode=None
+)
 Name = Annotated[str, argument("PROMPT", "Name of a prompt.")]
 
 
