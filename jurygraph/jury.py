@@ -126,13 +126,20 @@ class Jury(Displayed):
         check_recipe(config, records)
         self.gateways = _choose_gateways(gateway, config, max_cost, max_calls)
         self.gateway = self.gateways.default
-        concurrency = (config.calls_of(name).concurrency for name in self.gateways)
-        self._concurrent_calls = max(concurrency, default=MAX_CONCURRENT_GROUPS)
+        calls = {name: config.calls_of(name) for name in self.gateways}  # a gateway of another jury has its own
+        self._concurrent_calls = max((one.concurrency for one in calls.values()), default=MAX_CONCURRENT_GROUPS)
         judges = tuple(one.backend.model for one in self.gateways.values())
         self.purpose = permitted_purpose(config.purpose, judges)
         secrets = self.gateways.secrets
+        parameters = {name: one.parameters for name, one in calls.items()}
         self.context = RunContext(
-            config, self.evaluators, self.derivers, self.combiners, judges=judges, secrets=secrets
+            config,
+            self.evaluators,
+            self.derivers,
+            self.combiners,
+            parameters=parameters,
+            judges=judges,
+            secrets=secrets,
         )
         is_slow = any(may_take_long(one) for ones in (self.evaluators, self.derivers) for one in ones.values())
         self._largest_batch = SLOW_BATCH if is_slow else LARGEST_BATCH

@@ -27,6 +27,7 @@ from jurygraph.jury import (
 )
 from jurygraph.schema import Config, Response, Task, Trace
 from tests.graphs.scripted import SCRIPTED, evaluator_use, jury, response, task
+from tests.judges.criteria.scripted_judge import find_everything
 from tests.models import judge_scripts
 from tests.models.server import Answer, run_server, status
 from tests.rows import all_rows
@@ -638,3 +639,17 @@ class TestRunEnding:
 def test_a_lone_surrogate_is_refused_before_scoring() -> None:
     with jury(evaluator_use("tone")) as made, pytest.raises(InputError, match=r"response 'a' cannot be written"):
         made.score(task(), [Response(id="a", text="\ud800")])
+
+
+def test_a_jury_with_the_gateway_of_another_sends_its_own_parameters() -> None:
+    task = jg.Task.model_validate(
+        {"id": "t", "query": "Write.", "rubric": {"criteria": [{"id": "one", "text": "It greets.", "weight": 1}]}}
+    )
+    with run_server(find_everything) as server:
+        config = {"model": f"openai-compatible:{server.url}#tiny", "evaluators": ["criteria"]}
+        warm = {**config, "calls": {"cache": False, "parameters": {"temperature": 0.7}}}
+        with jg.Jury(jg.Config.model_validate({**config, "calls": {"cache": False}})) as first:
+            first.score(task, ["Dear Ann"])
+            with jg.Jury(jg.Config.model_validate(warm), gateway=first.gateway) as second:
+                second.score(task, ["Dear Ann"])
+        assert [request.body["temperature"] for request in server.requests] == [0.0, 0.7]
