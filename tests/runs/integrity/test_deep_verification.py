@@ -215,7 +215,7 @@ def test_a_reason_that_only_looks_redacted_is_named(tmp_path: Path, monkeypatch:
         verify_deeply(folder)
 
 
-def test_a_branch_repeats_what_it_asked_itself_beside_what_it_reused(tmp_path: Path) -> None:
+def test_a_branch_repeats_its_own_requests_next_to_reused_verdicts(tmp_path: Path) -> None:
     def tasks(second: str) -> Path:
         criteria = [{"id": "one", "text": "It names a day.", "weight": 1}, {"id": "two", "text": second, "weight": 1}]
         responses = [{"id": "r", "text": "Dear Ann, come on Friday."}]
