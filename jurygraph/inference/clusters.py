@@ -187,12 +187,13 @@ def mean_interval(
     return float(low), float(high)
 
 
-_Z = 1.959963984540054  # the 0.975 quantile of the standard normal distribution
+NORMAL_QUANTILE = 1.959963984540054
+"""The 0.975 quantile of the standard normal distribution."""
 _ADDED = 0.5
 """Clusters added to estimate n_eff: the least that keeps coverage at .93 (`benchmarks inference`)."""
 
 
-def wilson(hits: float, n: float, quantile: float = _Z) -> tuple[float, float]:
+def wilson(hits: float, n: float, quantile: float = NORMAL_QUANTILE) -> tuple[float, float]:
     """Return the 95 % score interval (Wilson, 1927) of the proportion of `hits` out of `n` > 0, within [0, 1].
 
     Both may be fractions: shares of a hit, or the effective size of a weighted sample. Unlike the usual normal

@@ -15,6 +15,7 @@ from jurygraph.aggregation.consensus.fitting import METHODS, tau_b
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import format_number
 from jurygraph.errors import PlanError
+from jurygraph.inference.clusters import NORMAL_QUANTILE
 from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
 from jurygraph.studies.stability import (
     estimate_terms,
@@ -385,7 +386,6 @@ def _cells(rows: Sequence[dict[str, Any]], name: object) -> list[object]:
 Part = Sweep | Literal["decompr"]
 PARTS: tuple[Part, ...] = (*get_args(Sweep), "decompr")
 _SCALED = {"mse": 1000.0, "accuracy": 100.0, "tau_b": 1.0}
-_NORMAL = 1.959963984540054
 _TABLES = (("mse", "Table 4: MSE, 10⁻³", 2), ("accuracy", "Table 6: in order, %", 1), ("tau_b", "Table 7: τ_b", 3))
 
 
@@ -461,8 +461,8 @@ def _plots(recovered: Sequence[Row]) -> Iterator[Plot]:
     series = []
     for method in METHODS if recovered else ():
         means = [row["mse"][method] for row in recovered]
-        low = [one.mean - _NORMAL * (one.error or 0.0) for one in means]
-        high = [one.mean + _NORMAL * (one.error or 0.0) for one in means]
+        low = [one.mean - NORMAL_QUANTILE * (one.error or 0.0) for one in means]
+        high = [one.mean + NORMAL_QUANTILE * (one.error or 0.0) for one in means]
         series.append(PlotSeries(method, [one.mean for one in means], names, low, high))
         series.append(PlotSeries(f"{method}, paper", [one.paper for one in means], names))
     if series:
