@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.arrays import Floats, Ints, as_finite, as_nonnegative, check_shape
+from jurygraph.arrays import Bools, Floats, Ints, as_finite, as_nonnegative, check_shape
 from jurygraph.errors import PlanError
 
 LEVEL = 0.95
@@ -27,6 +27,7 @@ LEVEL = 0.95
 QUANTILES = (0.025, 0.975)
 """The ends of a 95 % percentile interval."""
 DRAWS_PER_BATCH = 1_000_000  # limits memory
+_MAX_PARTS = 100
 _ROUNDING = 1e-12
 
 
@@ -93,6 +94,16 @@ def jackknife_interval(value: float, without: Floats, freedom: int | None = None
     error = largest * math.sqrt((count - 1) / count * math.fsum((changes / largest) ** 2))
     half_width = t_quantile(count - 1 if freedom is None else freedom) * error
     return Estimate(value, value - half_width, value + half_width, error, count)
+
+
+def jackknife_parts(clusters: Ints) -> Iterator[Bools]:
+    """Yield the members [N] without each cluster, or, of more than a hundred, without each of a hundred groups of them.
+
+    `clusters` [N] has the number of each member's cluster, from 0.
+    """
+    parts = clusters % _MAX_PARTS
+    for part in np.unique(parts):
+        yield parts != part
 
 
 def interval_among(estimate: Estimate, rows: int) -> tuple[float | None, float | None]:

@@ -18,10 +18,9 @@ from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Floats, Ints, as_finite, check_shape
 from jurygraph.errors import PlanError
-from jurygraph.inference.clusters import Estimate, jackknife_interval
+from jurygraph.inference.clusters import Estimate, jackknife_interval, jackknife_parts
 
 _ROUNDING = 1e-12
-_MAX_PARTS = 100
 _LARGEST = 700.0  # its exponential is finite
 
 
@@ -71,10 +70,8 @@ def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceSplit | Non
     raw = _components(centered, places, rounding)
     if np.isnan(raw).any():
         return None
-    parts = places[0] % _MAX_PARTS
     without = []
-    for part in np.unique(parts):
-        kept = parts != part
+    for kept in jackknife_parts(places[0]):
         without.append(_components(centered[kept], [level[kept] for level in places], rounding))
     units = (*(int(level.max()) + 1 for level in places), len(numbers))
     sizes = [inner / outer for outer, inner in pairwise(units)]

@@ -18,7 +18,14 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.agreement import Weights, kappa_interval
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import Estimate, Share, jackknife_interval, ratio_interval, share_interval
+from jurygraph.inference.clusters import (
+    Estimate,
+    Share,
+    jackknife_interval,
+    jackknife_parts,
+    ratio_interval,
+    share_interval,
+)
 from jurygraph.inference.corrected import LabelledSample, labels_needed, ppi_mean, ppi_weight, rogan_gladen
 from jurygraph.inference.sign_flips import holm, sign_flip_p
 from jurygraph.messages import did_you_mean, quote
@@ -451,7 +458,6 @@ GATE_NAMES = (
 _BINS = 10
 _MAX_LEVELS = 101
 """Most different values of a scale for which kappa is computed."""
-_MAX_PARTS = 100
 _FEW_TASKS = 20
 _MAX_PAIRS = 30
 _MAX_DISAGREEMENTS = 20
@@ -562,8 +568,7 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> Figures | 
     value = correlate(np.ones(len(tasks), dtype=bool))
     if np.isnan(value):
         return None
-    parts = tasks % _MAX_PARTS
-    without = np.array([correlate(parts != part) for part in np.unique(parts)])
+    without = np.array([correlate(kept) for kept in jackknife_parts(tasks)])
     if len(without) < 2 or np.isnan(without).any():
         return {"value": value, "low": None, "high": None}
     return _cell(jackknife_interval(value, without).within(-1.0, 1.0))
