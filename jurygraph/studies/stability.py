@@ -618,10 +618,7 @@ def _choose_units(presentations: Presentations, protocol: str | None, source: st
 
 
 def _groups(units: Sequence[SeedUnit], pooled: float, correct: float) -> Iterator[GroupSignal]:
-    by_group: dict[tuple[str, str], list[SeedUnit]] = {}
-    for unit in units:
-        by_group.setdefault((unit.judge, unit.cluster), []).append(unit)
-    for (_, task), own in by_group.items():
+    for (_, task), own in _group(units, attrgetter("judge", "cluster")).items():
         size = len(own)
         if size < 2:
             continue
