@@ -1,6 +1,7 @@
-"""Judges beside people: judgements of runs and labels, joined by response and question, and the figures of both.
+"""Judges compared with people: judgements of runs and labels, joined by response and question, and their figures.
 
-Beside a judge stand a constant and length, and what its verdicts make of the mean label. Intervals are over tasks.
+A constant and the length of a response are compared as judges, too, and labels and verdicts together estimate the mean
+label. Intervals are over tasks, whose responses resemble each other.
 """
 
 import math
@@ -478,7 +479,7 @@ def report(studies: Sequence[JudgeStudy], need: float | None = None) -> Report:
     """
     judges = [_measure(study, need) for study in studies]
     labels = [(study.is_binary, [(row.response, row.task, row.target) for row in study.rows]) for study in studies]
-    first = [labels.index(own) for own in labels]  # judges of the same labels share what stands beside them
+    first = [labels.index(own) for own in labels]  # judges of the same labels share constant and length
     constant = {place: _constant(studies[place]) for place in set(first)}
     length = {place: _length(studies[place]) for place in set(first)}
     questions = [{"question": study.judge.question} for study in studies]
@@ -553,7 +554,6 @@ def _cell(found: Estimate | Share | None) -> Figures | None:
 
 def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> Figures | None:
     """Return Spearman's coefficient with the jackknife interval over tasks, or over a hundred groups of them."""
-
     levels = [np.unique(values, return_inverse=True)[1] for values in (targets, ranks)]
 
     def correlate(kept: Bools) -> float:
@@ -657,9 +657,8 @@ def _length(study: JudgeStudy) -> Figures:
             prediction = ((length > 0.0) - (length < 0.0) + 1.0) / 2.0
         judged.append(row._replace(prediction=prediction, score=length))
     found = _agreement(judged, study.is_binary)
-    if (
-        not study.is_binary and not study.has_pairs
-    ):  # characters are no points of a scale: only their order says something
+    if not study.is_binary and not study.has_pairs:
+        # A number of characters is no score on the scale: only the order counts.
         found |= dict.fromkeys(("accuracy", "kappa", "bias", "base_rates"))
     return {"question": study.judge.question, "n": len(rows)} | found
 
