@@ -32,6 +32,7 @@ from jurygraph.errors import PlanError
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import ComponentInput, FrozenModel, Material, Question, Response, TaskView, Variant
 from jurygraph.schema.frozen_model import ParamsModel
+from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.task import query_text
 
 T = TypeVar("T")
@@ -232,7 +233,6 @@ def _value(numeral: str) -> Fraction:
 
 
 OF = "-of-"
-SUBMITTED = "submitted"
 
 
 class Contrast(Combiner):

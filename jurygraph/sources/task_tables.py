@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, Self, TypeVar
+from typing import Any, BinaryIO, NamedTuple, NoReturn, Self, TypeVar
 
 from pydantic import Field, model_validator
 from pydantic_core import from_json
@@ -193,13 +193,19 @@ def _read_json(path: Path) -> Iterator[PlacedRow]:
         yield place, _require_object(row, f"{path}, {place}")
 
 
-def _read_parquet(path: Path) -> Iterator[PlacedRow]:
+def _open_binary(path: Path, form: str, module: str, extra: str) -> tuple[Any, BinaryIO]:
+    """Return the module of an optional library, and the file that it reads, open."""
     try:
-        parquet: Any = importlib.import_module("pyarrow.parquet")
+        reader = importlib.import_module(module)
     except ImportError:
-        raise InputError(f"{path}: reading Parquet needs pyarrow: pip install 'jurygraph[parquet]'") from None
+        library = module.partition(".")[0]
+        raise InputError(f"{path}: reading {form} needs {library}: pip install 'jurygraph[{extra}]'") from None
     with refuse_unreadable(path):
-        opened = path.open("rb")
+        return reader, path.open("rb")
+
+
+def _read_parquet(path: Path) -> Iterator[PlacedRow]:
+    parquet, opened = _open_binary(path, "Parquet", "pyarrow.parquet", "parquet")
     try:
         with opened, parquet.ParquetFile(opened) as file:
             rows = (row for batch in file.iter_batches(8192) for row in batch.to_pylist())
@@ -211,12 +217,7 @@ def _read_parquet(path: Path) -> Iterator[PlacedRow]:
 
 def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
     """Yield the rows of the first sheet: its first row has the names of the columns, and empty rows are left out."""
-    try:
-        openpyxl: Any = importlib.import_module("openpyxl")
-    except ImportError:
-        raise InputError(f"{path}: reading Excel needs openpyxl: pip install 'jurygraph[xlsx]'") from None
-    with refuse_unreadable(path):
-        file = path.open("rb")
+    openpyxl, file = _open_binary(path, "Excel", "openpyxl", "xlsx")
     with file:
         try:
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
