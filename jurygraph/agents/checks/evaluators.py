@@ -1,4 +1,6 @@
-"""Decide a check of a response's items: bounds, columns, how many there are, which share passes, what they add up to.
+"""The evaluators that decide stakeholders' constraints by the task's checks, and look up the preferences collected.
+
+A check is about a response's items: bounds, columns, how many there are, which share passes, what they add up to.
 
 A value that the response made up (no such row exists), or omits from its own data, can be anything, so a check that
 depends on it does not hold. A value missing in the tables is no fault of the response: a check that depends only on

@@ -351,7 +351,7 @@ class PresentationDeriver(Deriver):
     """Write a structured response in other orders, layouts and words that say the same (DecompR, Table 7).
 
     The response's data is rendered as text. By rule: each variant is read back, and has the data that its own text
-    gives. By a model: each variant's invariants are verified in code (`invariants`). Data of another form
+    gives. By a model: each variant's invariants are verified in code (`broken_invariant`). Data of another form
     (`document_of`) has no presentations, and a family with fewer versions than wanted is left out.
     """
 
