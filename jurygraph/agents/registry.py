@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, adapt, has_own_version, is_runnable, source_version
+from jurygraph.agents.isolation import IsolatedEvaluator, open_in_worker
 from jurygraph.agents.roles import Deriver, Evaluator
-from jurygraph.agents.worker_pool import IsolatedEvaluator, open_in_worker
 from jurygraph.decision.combiners import Combiner
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem, did_you_mean, nearest_name, validate

@@ -1,0 +1,131 @@
+"""`isolate: process`: an evaluator in a worker process, which is killed at its time limit.
+
+What crosses is JSON: the question, the view of the task, the responses, their material, and back a verdict.
+"""
+
+import asyncio
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, cast
+
+from jurygraph.agents.roles import CODE_LIMIT, Answer, Evaluator, EvaluatorInput, UndeclaredClient
+from jurygraph.agents.worker_pool import WorkerDied, WorkerPool, WorkFailed
+from jurygraph.schema import (
+    Branch,
+    EvaluatorRecord,
+    EvaluatorUse,
+    Material,
+    Question,
+    Response,
+    TaskView,
+    Verdict,
+)
+from jurygraph.sources.user_modules import folder_of_modules
+
+_ATTRIBUTES = (
+    *("name", "version", "audience", "layer", "scope", "reads_data", "needs", "params"),
+    *("combiner", "shares", "depends_on", "check", "questions"),
+)
+
+
+class IsolatedEvaluator(Evaluator):
+    """An evaluator that lists its questions here, and answers them in a worker process, one after another.
+
+    The worker imports what `use` names. It has neither secrets in its environment nor access to the config's model.
+    """
+
+    bounds_its_time = True
+    may_take_long = True
+
+    def __init__(self, evaluator: Evaluator, use: EvaluatorUse) -> None:
+        for attribute in _ATTRIBUTES:
+            setattr(self, attribute, getattr(evaluator, attribute))
+        self._evaluator = evaluator
+        limit = evaluator.timeout or CODE_LIMIT
+        setup = {
+            "use": use.model_copy(update={"isolate": None}).model_dump(mode="json"),
+            "folder": folder_of_modules(),
+        }
+        self._pool = WorkerPool(self.name, "jurygraph.agents.registry:prepare_isolated", setup, time_limit=limit)
+
+    @property
+    def branch(self) -> Branch:
+        return self._evaluator.branch
+
+    @property
+    def record(self) -> EvaluatorRecord:
+        return self._evaluator.record
+
+    @property
+    def notes(self) -> Sequence[str]:
+        return self._evaluator.notes
+
+    def close(self) -> None:
+        self._pool.close()
+
+    async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
+        try:
+            result = await self._pool.call(json.dumps(_to_request(inputs)))
+        except WorkFailed as error:
+            return Verdict.fail(error.kind, str(error), cause="evaluator")
+        except WorkerDied as error:
+            return Verdict.fail("worker-died", str(error), cause="response")
+        answer: Answer | Sequence[Answer] = _read_answer(result)
+        return answer
+
+
+def _to_request(inputs: EvaluatorInput) -> dict[str, Any]:
+    return {
+        "question": inputs.question.model_dump(mode="json"),
+        "task": inputs.task.model_dump(mode="json"),
+        "responses": [response.model_dump(mode="json") for response in inputs.responses],
+        "material": [{name: one.model_dump(mode="json") for name, one in each.items()} for each in inputs.material],
+        "sample": inputs.sample,
+    }
+
+
+def _read_answer(result: Any) -> Any:
+    if isinstance(result, list):
+        return [_read_answer(each) for each in result]
+    return Verdict.model_validate(result["verdict"]) if isinstance(result, dict) else result
+
+
+def open_in_worker(evaluator: Evaluator) -> Callable[[str], Any]:
+    """Open an evaluator in this worker process, and return the function that answers requests there."""
+    runner = asyncio.Runner()
+
+    def answer(request: str) -> Any:
+        result = evaluator.answer(_from_request(json.loads(request)))
+        return _write_answer(runner.run(_wait(result)) if inspect.isawaitable(result) else result)
+
+    evaluator.open()
+    return answer
+
+
+async def _wait(result: Awaitable[Any]) -> Any:
+    return await result
+
+
+def _write_answer(answer: Any) -> Any:
+    """Return an answer as plain JSON, also one that will be refused. Raises TypeError for what JSON cannot express."""
+    if isinstance(answer, Verdict):
+        return {"verdict": answer.model_dump(mode="json")}
+    if hasattr(answer, "tolist"):  # of NumPy
+        answer = answer.tolist()
+    if isinstance(answer, list | tuple):
+        return [_write_answer(each) for each in answer]
+    if answer is not None and not isinstance(answer, str | bool | int | float):
+        raise TypeError(f"expected a Verdict, a number or a boolean, got {type(answer).__name__}")
+    return answer
+
+
+def _from_request(request: dict[str, Any]) -> EvaluatorInput:
+    return EvaluatorInput(
+        Question.model_validate(request["question"]),
+        TaskView.model_validate(request["task"]),
+        tuple(map(Response.model_validate, request["responses"])),
+        tuple({name: Material.model_validate(one) for name, one in each.items()} for each in request["material"]),
+        request["sample"],
+        cast(Any, UndeclaredClient(request["question"]["evaluator"])),
+    )
