@@ -77,8 +77,8 @@ class Explanation(Displayed):
 
     def sentences(self, what_if: bool = False) -> list[str]:
         """Return the explanation as sentences, or the changes that would raise the reward."""
-        found = list(to_sentences(self.explained, self.lines))
-        return [found[0], *change_sentences(self._changes)] if what_if else found
+        found = to_sentences(self.explained, self.lines)
+        return [next(found), *change_sentences(self._changes)] if what_if else list(found)
 
     def to_dict(self, what_if: bool = False) -> dict[str, Any]:
         """Return the explanation as a JSON value: lines, gates and sentences, and on request all changes."""
