@@ -152,7 +152,8 @@ def power(
     ratings are drawn again, with that difference between the mean absolute errors of two judges without a model, until
     the interval over reviewers shows it in a share P of the studies. More ratings do not help if reviewers differ.
 
-    Exit codes: 0 done; 2 invalid input, such as ratings of too few items.
+    Exit codes: 0 done, also where the ratings are too few to draw from, which it says; 2 invalid input, such as a judge
+    that does not exist.
 
     \b
     Example:
