@@ -1,9 +1,10 @@
 """Read groups and traces without their texts: enough for a table or to recompute rewards, and much faster."""
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from sys import intern
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
@@ -47,12 +48,6 @@ class TraceOutline(NamedTuple):
         changing = [name for name, _, _ in self.reward.get("adjustments", ()) if name.endswith(" gate")]
         return [*sorted(stopping), *changing]
 
-    @property
-    def skipped(self) -> frozenset[int]:
-        """Return the questions that do not apply, by their places in the survey."""
-        verdicts = self.body["verdicts"]
-        return frozenset(one["question"] for one in verdicts if one.get("status") == "not_applicable")
-
     def component(self, name: str) -> tuple[float | None, float | None]:
         """Return a component's value from the judged verdicts alone, and the value that counts; None if none does."""
         if name not in self.names:
@@ -63,6 +58,19 @@ class TraceOutline(NamedTuple):
         return judged[place], counted[place]
 
 
+PlanKey = tuple[str, str, frozenset[frozenset[int]]]
+"""The digests of a survey and a decision, and the sets of questions that did not apply to responses."""
+
+
+def plan_key(survey: str, decision: str, bodies: Iterable[Mapping[str, Any]]) -> PlanKey:
+    """Return the plan of a group by the bodies of its traces, with questions by their places in the survey."""
+    skipped = (
+        frozenset(verdict["question"] for verdict in body["verdicts"] if verdict.get("status") == "not_applicable")
+        for body in bodies
+    )
+    return survey, decision, frozenset(skipped)
+
+
 class StoredGroup(NamedTuple):
     """A stored group: its record and body, the digests of its survey and of the run's decision, and its traces."""
 
@@ -71,6 +79,10 @@ class StoredGroup(NamedTuple):
     survey: str
     decision: str
     traces: Sequence[TraceOutline]
+
+    @property
+    def plan(self) -> PlanKey:
+        return plan_key(self.survey, self.decision, (trace.body for trace in self.traces))
 
     def verdicts(self, outline: SurveyOutline) -> list[RecordedVerdict]:
         """Return the verdicts of its traces, without their texts. Raises `TraceMismatch` if one cannot be read."""
@@ -136,23 +148,44 @@ def read_components(run: Run) -> dict[str, bool]:
     return weighted
 
 
-def possible_rewards(run: Run, combiners: Combiners, most: int | None = None) -> list[tuple[float, float]]:
-    """Return the least and the greatest reward that each plan of a run allows, in the order of the tasks.
+class PossibleRewards:
+    """The least and the greatest reward that each plan allows, from groups that are added in any order.
 
     Tasks with the same questions and weights have one plan; so a table that is judged by one rubric has one entry, or
-    one for each set of questions that did not apply. With `most`, only those of so many plans are returned.
+    one for each set of questions that did not apply. With `most`, there are only the first so many plans.
     """
-    limits: dict[tuple[str, str, frozenset[frozenset[int]]], tuple[float, float]] = {}
-    for group in read_groups(run):
-        skipped = frozenset(trace.skipped for trace in group.traces)
-        plan = group.survey, group.decision, skipped
-        if plan in limits:
-            continue
-        if len(limits) == most:
-            break
-        low, high = possible_of_group(group_verdicts(run, group, run.decision(group.decision)), combiners)
-        limits[plan] = float(low.min()), float(high.max())
-    return list(limits.values())
+
+    def __init__(self, combiners: Combiners, most: int | None = None) -> None:
+        self._combiners = combiners
+        self._most = most
+        self._first: dict[PlanKey, tuple[int, GroupVerdicts]] = {}  # by plan: its first group, with the task's number
+
+    def add(self, number: int, plan: PlanKey, read_group: Callable[[], GroupVerdicts]) -> None:
+        """Add the group of the task with this number; it is read only where its plan is new."""
+        if plan in self._first and self._first[plan][0] <= number:
+            return
+        self._first[plan] = number, read_group()
+        if self._most is not None and len(self._first) > self._most:
+            del self._first[self.plans[-1]]
+
+    @property
+    def plans(self) -> list[PlanKey]:
+        """Return the plans in the order of the tasks."""
+        return sorted(self._first, key=lambda plan: self._first[plan][0])
+
+    def limits(self) -> list[tuple[float, float]]:
+        """Return the least and the greatest reward by plan, in the order of the tasks. Raises `PlanError`."""
+        bounds = [possible_of_group(self._first[plan][1], self._combiners) for plan in self.plans]
+        return [(float(low.min()), float(high.max())) for low, high in bounds]
+
+
+def possible_rewards(run: Run, combiners: Combiners) -> list[tuple[float, float]]:
+    """Return the least and the greatest reward that each plan of a run allows, in the order of the tasks."""
+    possible = PossibleRewards(combiners)
+    for number, group in enumerate(read_groups(run)):
+        read = partial(group_verdicts, run, group, run.decision(group.decision))
+        possible.add(number, group.plan, read)
+    return possible.limits()
 
 
 def _build_outline(

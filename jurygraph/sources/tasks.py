@@ -1,6 +1,6 @@
 """TASKS, RESPONSES, GRAPHS and PROFILES: every line is validated before any is used, and read again when needed.
 
-Only ids and places are kept in memory.
+Only ids, places and the first tasks are kept in memory.
 """
 
 import json
@@ -31,12 +31,20 @@ from jurygraph.sources.task_tables import TableColumns, check_table_files, folde
 
 @dataclass(slots=True)
 class _TaskPlace:
-    """The line of a task, the number of its responses, and their places in a file of their own."""
+    """The line of a task, the number of its responses, and their places in a file of their own.
+
+    `pair` is its content, if that is kept in memory.
+    """
 
     line: int
     place: ByteRange
     responses: int
     places: list[ByteRange] = field(default_factory=list)
+    pair: "Pair | None" = None
+
+
+_MAX_KEPT = 4 << 20
+"""Bytes of the lines of tasks that are kept in memory, as they were validated; others are read again."""
 
 
 _REVIEW_HINT = "have `jurygraph annotate --edges-from` ask about what changed"
@@ -197,7 +205,9 @@ class TaskSource:
             yield Problem(("responses",), problem, "leave out one of the two")
         if task.id in self._index:
             yield _taken("task", task.id, self._index[task.id].line, ("id",))
-        self._index[task.id] = _TaskPlace(line.number, line.place, len(task.responses))
+        self._index[task.id] = entry = _TaskPlace(line.number, line.place, len(task.responses))
+        if self._responses is None and line.place.offset + line.place.length <= _MAX_KEPT:
+            entry.pair = task.split()
         for position, response in enumerate(task.responses):
             if response.id in self._response_lines:
                 path = ("responses", position, "id")
@@ -244,7 +254,8 @@ class TaskSource:
         Raises `InputError` if a file was changed since it was validated, or if a reviewed graph does not fit its task.
         """
         for entry in self._entries(start, stop, skipped):
-            task, responses = reread_line(self._tasks, entry.place, TaskLine).split()
+            self._tasks.refuse_changed()
+            task, responses = entry.pair or reread_line(self._tasks, entry.place, TaskLine).split()
             task = self._defaults.complete(task)
             if self._responses is not None:
                 lines = (reread_line(self._responses, place, ResponseLine) for place in entry.places)
@@ -255,6 +266,10 @@ class TaskSource:
         """Return the line of a task in its file, or its row: "line 7"; None if there is no such task."""
         entry = self._index.get(task_id)
         return None if entry is None else f"{self._tasks.unit} {entry.line}"
+
+    def line_of(self, task_id: str) -> int:
+        """Return the number of a task's line in its file, from 1."""
+        return self._index[task_id].line
 
     def close(self) -> None:
         self._resources.close()

@@ -1,7 +1,6 @@
 """`jurygraph score`: score responses into a run."""
 
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -131,7 +130,6 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
 
     from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
     from jurygraph.runs.reports.summary import GATE_NAMES, count_requests
-    from jurygraph.runs.run import Run
 
     thresholds = parse_gate(gate, GATE_NAMES, _GATE_EXAMPLE)
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
@@ -146,8 +144,7 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
     if options.dry_run:
         print_forecast(forecast, session.tasks_needing_model, as_json)
         return ExitCode.DONE
-    with closing(Run.open(options.run)) as run:
-        possible = possible_reward_line(run, session.jury.combiners)
+    possible = possible_reward_line(session.possible_rewards.limits())
     _print_result(options, summary, requests, task_count, possible, as_json)
     code = _exit_code(options, summary, session.jury)
     if thresholds and code in (ExitCode.DONE, ExitCode.SOME_FAILED):

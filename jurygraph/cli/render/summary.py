@@ -8,7 +8,6 @@ from jurygraph.cli.render.text import escape_line, format_counts, format_table, 
 from jurygraph.display import format_number
 
 if TYPE_CHECKING:
-    from jurygraph.decision.combiners import Combiner
     from jurygraph.runs.reports.gate import Threshold
     from jurygraph.runs.reports.summary import (
         AgentRow,
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
         ReplySource,
         Summary,
     )
-    from jurygraph.runs.run import Run
     from jurygraph.schema.config import EvidenceRule
 
 
@@ -56,14 +54,10 @@ def _format_bill(bill: "Bill") -> str:
 
 
 LEGEND = "coverage: judged share of the weight; degraded: some is not judged; failed: no reward, left out of the mean"
-_MAX_PLANS = 100
-"""The number of plans whose possible rewards are computed for a line of output."""
 
 
-def possible_reward_line(run: "Run", combiners: "Mapping[str, Combiner]") -> str | None:
-    from jurygraph.runs.outline import possible_rewards
-
-    limits = possible_rewards(run, combiners, _MAX_PLANS)
+def possible_reward_line(limits: Sequence[tuple[float, float]]) -> str | None:
+    """Return a line with the highest and lowest possible reward, by the limits of each plan."""
     if not limits:
         return None
     highest = sorted(high for _, high in limits)

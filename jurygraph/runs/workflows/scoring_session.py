@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 
+from jurygraph.decision.decide import GroupVerdicts
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
 from jurygraph.errors import (
     BudgetExceeded,
@@ -24,7 +25,7 @@ from jurygraph.graphs.state import Group
 from jurygraph.jury import Jury
 from jurygraph.models.request import CallSink
 from jurygraph.planner import Planner
-from jurygraph.runs.outline import read_groups
+from jurygraph.runs.outline import PossibleRewards, group_verdicts, plan_key, read_groups
 from jurygraph.runs.reports.summary import (
     Estimator,
     Forecast,
@@ -48,6 +49,8 @@ _MAX_LISTED = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
 _MAX_KEPT_QUESTIONS = 4096
 """Number of questions in the plans that a session keeps until their tasks are scored; others are read again."""
+_MAX_PLANS = 100
+"""Number of plans, in the order of the tasks, whose possible rewards are computed."""
 _MENDED_ELSEWHERE = (UnusableRepliesError, EvaluatorError)
 """Errors that end a run until a setting or an evaluator is changed."""
 
@@ -60,6 +63,7 @@ class ScoringSession:
     profiles or criterion roles a model must determine first: requests that depend on these are not in the forecast.
     `unanswered_annotations` counts the pairs and criteria that an annotator left unanswered in the planned tasks.
     `plan_notes` lists the notes of the planned tasks, each after the plan's checked share and the task's id.
+    `possible_rewards` are those of the plans of the scored tasks, of the first 100 where there are more.
     `stored_planning_calls` is the number of calls that a stopped planning left in the folder for the next session.
     """
 
@@ -81,6 +85,7 @@ class ScoringSession:
         self._planner = Planner(jury)
         self.limit = limit
         self.summary = Summary()
+        self.possible_rewards = PossibleRewards(jury.combiners, _MAX_PLANS)
         self.tasks_needing_model = self.unanswered_annotations = self.stored_planning_calls = 0
         self.plan_notes: list[tuple[float, str, str]] = []
         self._kept_plans: dict[str, Plan] = {}
@@ -113,6 +118,8 @@ class ScoringSession:
             self._first_unscored = next((n for n, number in enumerate(scored) if n != number), len(scored))
             self._scored_later = frozenset(scored[self._first_unscored :])
             for group in read_groups(run):
+                read_verdicts = partial(group_verdicts, run, group, run.decision(group.decision))
+                self.possible_rewards.add(self._source.line_of(group.record.key), group.plan, read_verdicts)
                 questions = run.source.survey_outline(group.survey).questions
                 for trace in group.traces:
                     name = trace.response_id
@@ -381,6 +388,8 @@ class ScoringSession:
         assert plan is not None
         drafts = run.group_drafts(plan, traces, group.responses)
         writer.append(drafts)
+        key = plan_key(plan.survey.outline.digest, plan.decision.digest, (draft.body for draft in drafts[1:]))
+        self.possible_rewards.add(self._source.line_of(plan.task_id), key, partial(_group_verdicts, plan, traces))
         if self._branch is not None:
             self._branch.count(traces, group.reused_results.verdicts)
         for trace, draft in zip(traces, drafts[1:], strict=True):
@@ -422,6 +431,13 @@ class ScoringSession:
             self._run = None
         if (planning := vars(self).pop("_planning_ledger", None)) is not None:
             planning.close()
+
+
+def _group_verdicts(plan: Plan, traces: Sequence[Trace]) -> GroupVerdicts:
+    """Return a group to be decided; a verdict on an unordered pair is in two traces."""
+    verdicts = {verdict.key: verdict for trace in traces for verdict in trace.verdicts}
+    names = [trace.response_id for trace in traces]
+    return GroupVerdicts(plan.decision, plan.survey.questions, names, list(verdicts.values()))
 
 
 def _scored_numbers(run: Run) -> list[int]:
