@@ -7,6 +7,7 @@ import asyncio
 import logging
 import math
 import re
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def _wait_for_change(changed: asyncio.Event, until: float) -> None:
+async def _wait_for(changed: asyncio.Event, until: float) -> None:
     """Wait until the event is set anew, or until a time of the running loop, which may be infinite."""
     changed.clear()
     if until == inf:
@@ -119,9 +120,7 @@ class Limiter:
         """Begin in an event loop; turns of an earlier loop ended with it."""
         self._loop = loop
         self._running: set[LimiterTurn] = set()
-        self._entrance = asyncio.Lock()
-        self._waiting = 0
-        self._changed = asyncio.Event()
+        self._line = deque[asyncio.Event]()  # one for each request that waits, in their order; changes set the first
         self._end_outage()
 
     def _end_outage(self) -> None:
@@ -134,7 +133,7 @@ class Limiter:
         self._pause = FIRST_PAUSE
         self._probe_at = -inf
         self._limit = inf
-        self._changed.set()
+        self._wake_first()
 
     @property
     def _has_given_up(self) -> bool:
@@ -150,34 +149,53 @@ class Limiter:
         """
         if self._loop is not asyncio.get_running_loop():
             self._enter(asyncio.get_running_loop())
-        if self._waiting or not self._is_due(tokens):
-            self._waiting += 1
-            try:  # one waits, the others in order behind it: no request starves
-                async with deadline_at(until), self._entrance:
-                    while not self._is_due(tokens):
-                        if self._has_given_up and self._probe_at - _now() > _TICK:
-                            raise self._outage_fault()
-                        await _wait_for_change(self._changed, self._time_for(tokens))
-            finally:
-                self._waiting -= 1
+        if self._line or not self._is_due(tokens):
+            await self._wait_in_line(tokens, until)
         # Nothing is awaited since the last look: nobody else took it.
         turn = LimiterTurn(self._granted, tokens, self.outages, self._is_away)
         self._granted += 1
         self._running.add(turn)
         self._requests.charge(1)
         self._tokens.charge(tokens)
+        self._wake_first()
         try:
             yield turn
         finally:
             self._running.discard(turn)
-            self._changed.set()
+            self._wake_first()
+
+    async def _wait_in_line(self, tokens: int, until: float | None) -> None:
+        """Wait until every earlier request has its turn, or has failed, and one of so many tokens is due."""
+        changed = asyncio.Event()
+        self._line.append(changed)
+        try:
+            async with deadline_at(until):
+                while self._line[0] is not changed or not self._is_due(tokens):
+                    if self._has_given_up and self._probe_at - _now() > _TICK:
+                        raise self._outage_fault()
+                    await _wait_for(changed, self._time_for(tokens) if self._line[0] is changed else inf)
+        except (Fault, asyncio.CancelledError):  # the end of a loop raises neither, and ends the line, too
+            self._line.remove(changed)
+            self._wake_first()
+            raise
+        self._line.popleft()
+
+    def _wake_first(self) -> None:
+        """Let the first request in line look whether its turn is due, unless the end of a turn will do so."""
+        if self._line and not self._is_full:
+            self._line[0].set()
+
+    @property
+    def _is_full(self) -> bool:
+        """True while as many turns run as may."""
+        return len(self._running) >= self._window or (self._is_away and any(turn.is_probe for turn in self._running))
 
     def _is_due(self, tokens: int) -> bool:
         return self._time_for(tokens) - _now() <= _TICK
 
     def _time_for(self, tokens: int) -> float:
         """Return the time from which a turn may start, infinity while as many run as may."""
-        if len(self._running) >= self._window or (self._is_away and any(turn.is_probe for turn in self._running)):
+        if self._is_full:
             return inf
         return max(self._held_until, self._probe_at, self._requests.time_for(1), self._tokens.time_for(tokens))
 
@@ -185,7 +203,7 @@ class Limiter:
         """Charge a turn the tokens that its request used, in place of those reserved."""
         self._tokens.charge(tokens - turn.tokens)
         turn.tokens = tokens
-        self._changed.set()
+        self._wake_first()
 
     def report_success(self, turn: LimiterTurn) -> None:
         """Report a successful reply."""
@@ -194,7 +212,7 @@ class Limiter:
         if self._successes >= self._window < self._max_window:
             self._window += 1
             self._successes = 0
-            self._changed.set()
+            self._wake_first()
 
     def report_fault(self, turn: LimiterTurn, fault: Fault) -> bool:
         """Report a failed request; return True if the server is away, so that it should be sent again later.
@@ -283,7 +301,7 @@ class Limiter:
         self._limit = -inf
         self._refusal = fault
         self._probe_at = _now() + _REFUSED_PAUSE
-        self._changed.set()
+        self._wake_first()
 
     def _outage_fault(self) -> Fault:
         if self._refusal is not None:
