@@ -546,7 +546,8 @@ def _size(path: Path) -> int:
         return 0
 
 
-_MAX_WAIT = 0.002
+_MAX_WAIT = 0.005
+"""Seconds that a record waits for others: a commit for few takes as much CPU as for many, and a model far longer."""
 _MAX_WAITING = 4096
 """Number of records that wait for a commit before the event loop waits for it, too."""
 
