@@ -9,14 +9,14 @@ import math
 import re
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from fractions import Fraction
 from math import inf
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from pydantic import JsonValue
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
@@ -56,17 +56,6 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def _wait_for(changed: asyncio.Event, until: float) -> None:
-    """Wait until the event is set anew, or until a time of the running loop, which may be infinite."""
-    changed.clear()
-    if until == inf:
-        await changed.wait()
-        return
-    with suppress(TimeoutError):
-        async with asyncio.timeout_at(until):
-            await changed.wait()
-
-
 @dataclass(slots=True, eq=False)
 class LimiterTurn:
     """Permission to send one request. `number` is its position in the order of sending, `tokens` its charge.
@@ -78,6 +67,13 @@ class LimiterTurn:
     tokens: int
     outages: int
     is_probe: bool
+
+
+class _WaitingRequest(NamedTuple):
+    """A request of about so many tokens that waits for its turn."""
+
+    tokens: int
+    turn: "asyncio.Future[LimiterTurn]"
 
 
 class Limiter:
@@ -120,7 +116,9 @@ class Limiter:
         """Begin in an event loop; turns of an earlier loop ended with it."""
         self._loop = loop
         self._running: set[LimiterTurn] = set()
-        self._line = deque[asyncio.Event]()  # one for each request that waits, in their order; changes set the first
+        self._line = deque[_WaitingRequest]()
+        self._timer: asyncio.TimerHandle | None = None
+        self._grants_soon = False
         self._end_outage()
 
     def _end_outage(self) -> None:
@@ -133,7 +131,7 @@ class Limiter:
         self._pause = FIRST_PAUSE
         self._probe_at = -inf
         self._limit = inf
-        self._wake_first()
+        self._grant_soon()
 
     @property
     def _has_given_up(self) -> bool:
@@ -149,41 +147,61 @@ class Limiter:
         """
         if self._loop is not asyncio.get_running_loop():
             self._enter(asyncio.get_running_loop())
-        if self._line or not self._is_due(tokens):
-            await self._wait_in_line(tokens, until)
-        # Nothing is awaited since the last look: nobody else took it.
+        is_free = not self._line and self._is_due(tokens)
+        turn = self._start(tokens) if is_free else await self._wait_in_line(tokens, until)
+        try:
+            yield turn
+        finally:
+            self._running.discard(turn)
+            self._grant_soon()
+
+    def _start(self, tokens: int) -> LimiterTurn:
         turn = LimiterTurn(self._granted, tokens, self.outages, self._is_away)
         self._granted += 1
         self._running.add(turn)
         self._requests.charge(1)
         self._tokens.charge(tokens)
-        self._wake_first()
-        try:
-            yield turn
-        finally:
-            self._running.discard(turn)
-            self._wake_first()
+        return turn
 
-    async def _wait_in_line(self, tokens: int, until: float | None) -> None:
+    async def _wait_in_line(self, tokens: int, until: float | None) -> LimiterTurn:
         """Wait until every earlier request has its turn, or has failed, and one of so many tokens is due."""
-        changed = asyncio.Event()
-        self._line.append(changed)
+        turn: asyncio.Future[LimiterTurn] = asyncio.get_running_loop().create_future()
+        self._line.append(_WaitingRequest(tokens, turn))
+        self._grant_soon()
         try:
             async with deadline_at(until):
-                while self._line[0] is not changed or not self._is_due(tokens):
-                    if self._has_given_up and self._probe_at - _now() > _TICK:
-                        raise self._outage_fault()
-                    await _wait_for(changed, self._time_for(tokens) if self._line[0] is changed else inf)
-        except (Fault, asyncio.CancelledError):  # the end of a loop raises neither, and ends the line, too
-            self._line.remove(changed)
-            self._wake_first()
+                return await turn
+        except (Fault, asyncio.CancelledError):
+            if turn.done() and not turn.cancelled() and turn.exception() is None:  # granted, and not to be used
+                self._running.discard(turn.result())
+            self._grant_soon()
             raise
-        self._line.popleft()
 
-    def _wake_first(self) -> None:
-        """Let the first request in line look whether its turn is due, unless the end of a turn will do so."""
-        if self._line and not self._is_full:
-            self._line[0].set()
+    def _grant_soon(self) -> None:
+        """Have turns granted once all is noted that happens now: several replies may end or begin an outage."""
+        if self._line and not self._grants_soon:
+            self._grants_soon = True
+            asyncio.get_running_loop().call_soon(self._grant_turns)
+
+    def _grant_turns(self) -> None:
+        """Start all turns that are due, and look again when the next one is; while all run, the end of one does so."""
+        self._grants_soon = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._line:
+            tokens, turn = self._line[0]
+            if not turn.done():  # else its request was cancelled
+                due = self._time_for(tokens)
+                if due - _now() <= _TICK:
+                    turn.set_result(self._start(tokens))
+                elif self._has_given_up and self._probe_at - _now() > _TICK:
+                    turn.set_exception(self._outage_fault())
+                else:
+                    if due < inf:
+                        self._timer = asyncio.get_running_loop().call_at(due, self._grant_turns)
+                    return
+            self._line.popleft()
 
     @property
     def _is_full(self) -> bool:
@@ -203,7 +221,7 @@ class Limiter:
         """Charge a turn the tokens that its request used, in place of those reserved."""
         self._tokens.charge(tokens - turn.tokens)
         turn.tokens = tokens
-        self._wake_first()
+        self._grant_soon()
 
     def report_success(self, turn: LimiterTurn) -> None:
         """Report a successful reply."""
@@ -212,7 +230,7 @@ class Limiter:
         if self._successes >= self._window < self._max_window:
             self._window += 1
             self._successes = 0
-            self._wake_first()
+            self._grant_soon()
 
     def report_fault(self, turn: LimiterTurn, fault: Fault) -> bool:
         """Report a failed request; return True if the server is away, so that it should be sent again later.
@@ -301,7 +319,7 @@ class Limiter:
         self._limit = -inf
         self._refusal = fault
         self._probe_at = _now() + _REFUSED_PAUSE
-        self._wake_first()
+        self._grant_soon()
 
     def _outage_fault(self) -> Fault:
         if self._refusal is not None:
