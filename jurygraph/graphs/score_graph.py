@@ -593,7 +593,8 @@ def build_traces(group: PlannedGroup, found: GroupFindings, context: RunContext)
     calls = {**group.reused_results.calls, **context.calls}
     counting = ((one.question, one.score) for one in found.verdicts if not one.superseded)
     statistics = group_statistics(questions, counting)
-    by_response = group_verdicts_by_response(questions, [r.id for r in group.responses], found.verdicts)
+    in_order = sorted(found.verdicts, key=lambda verdict: verdict.key.sort_key)
+    by_response = group_verdicts_by_response(questions, [r.id for r in group.responses], in_order)
     material_of: dict[str, list[Material]] = defaultdict(list)
     for item in found.material:
         material_of[item.response].append(item)

@@ -508,6 +508,7 @@ def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:
         for record, body in stored
         for verdict in body["verdicts"]
     ]
+    verdicts.sort(key=lambda verdict: verdict.key.sort_key)
     verdicts_by_response = group_verdicts_by_response(outline.questions, [record.key for record, _ in stored], verdicts)
     plan_digest = ERASED
     if task_content is not None:

@@ -232,10 +232,10 @@ class Trace(FrozenModel):
 def group_verdicts_by_response(
     questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]
 ) -> dict[str, list[RecordedVerdict]]:
-    """Return each response's verdicts, in canonical order; one on an unordered pair belongs to both responses."""
+    """Return each response's verdicts, in their order; one on an unordered pair belongs to both responses."""
     mirrored = {q.id for q in questions if q.scope == "pair" and q.pairs == "unordered"}
     by_response: dict[str, list[RecordedVerdict]] = {name: [] for name in responses}
-    for verdict in sorted(verdicts, key=lambda v: v.key.sort_key):
+    for verdict in verdicts:
         by_response[verdict.about].append(verdict)
         if verdict.question in mirrored and verdict.responses:
             by_response[verdict.responses[1]].append(verdict)

@@ -477,9 +477,11 @@ class Summary:
         status = verdict.get("status", "ok")
         is_gated = status == "ok" and "gated_by" in verdict
         self.judged += status == "ok" and not is_gated
-        self.gated.update([verdict["gated_by"]] if is_gated else ())
+        if is_gated:
+            self.gated[verdict["gated_by"]] += 1
         self.quotable += "unsupported" in verdict or (question.layer in GATED_LAYERS and _is_quoted_finding(verdict))
-        self.unsupported.update([verdict["unsupported"]] if "unsupported" in verdict else ())
+        if "unsupported" in verdict:
+            self.unsupported[verdict["unsupported"]] += 1
         self.abstained += status == "abstained"
         self.failed_verdicts += status == "failed"
         self.not_applicable += status == "not_applicable"
