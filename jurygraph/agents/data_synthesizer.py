@@ -82,11 +82,6 @@ def choose_some(candidates: Sequence[T], most: int, seed: str) -> list[T]:
     return [candidates[index] for index in sorted(chosen)]
 
 
-def _line_range(text: str, start: int, end: int) -> tuple[int, int]:
-    close = text.find("\n", end)
-    return text.rfind("\n", 0, start) + 1, len(text) if close < 0 else close
-
-
 MAX_CALCULATIONS = 50
 MOST_LINES = 200
 """The largest numbers of calculations in one text, and of lines of a solution, that are read."""
@@ -158,9 +153,8 @@ def wrong_result_edits(text: str) -> Iterator[Edit]:
 
 
 def _becomes_wrong(text: str, step: arithmetic.CalculationStep, changes: Sequence[TextChange]) -> bool:
-    line_start, line_end = _line_range(text, step.start, step.start)
-    offset = max(line_start, step.start - CONTEXT_CHARACTERS)
-    line = text[offset : min(line_end, step.end + CONTEXT_CHARACTERS)]
+    offset = max(text.rfind("\n", 0, step.start) + 1, step.start - CONTEXT_CHARACTERS)
+    line = text[offset : step.end + CONTEXT_CHARACTERS].partition("\n")[0]
     moved = tuple(TextChange(start - offset, end - offset, after) for start, end, after in changes)
     steps = arithmetic.steps(Edit("number", moved, "").apply(line))
     return any(changed.start == step.start - offset and not changed.is_right for changed in steps)
