@@ -132,7 +132,8 @@ class ExplainedTrace:
 
     def _explain_verdicts(self, recorded: Iterable[RecordedVerdict]) -> Iterator[ExplainedVerdict]:
         confidences, directions = _read_inputs(self.decision)
-        maps = {name: one for use in _inputs_of(self.decision) for name, one in use.calibration.items()}
+        inputs = (one for spec in self.decision.specs for one in spec.inputs.values())
+        maps = {name: one for use in inputs for name, one in use.calibration.items()}
         for verdict in recorded:
             is_own = verdict.about == self.trace.response_id
             score = verdict.score if is_own or verdict.score is None else 1.0 - verdict.score
@@ -198,10 +199,6 @@ class ExplainedTerm:
         matrix = self._explained.table.score_matrix(one, self._explained.decision.rule, direction, scenario)
         cells = matrix.value[matrix.applicable & (matrix.weight != 0.0)]
         return (float(cells.mean()), len(cells)) if len(cells) else None
-
-
-def _inputs_of(decision: Decision) -> Iterator[ComponentInput]:
-    return (one for spec in decision.specs for one in spec.inputs.values())
 
 
 def _calibrate(verdict: RecordedVerdict, score: float | None, calibration: ScoreCalibration | None) -> float | None:

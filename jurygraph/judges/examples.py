@@ -498,14 +498,9 @@ def as_shots(examples: Sequence[Example], target: str) -> tuple[Shot, ...]:
     for example in examples:
         names.setdefault(example.reviewer, f"reviewer {len(names) + 1}")
     return tuple(
-        Shot(names[example.reviewer], example.text, format_score(example.score), example.reason or "")
+        Shot(names[example.reviewer], example.text, f"{example.score:.15g}", example.reason or "")
         for example in examples
     )
-
-
-def format_score(score: float) -> str:
-    """Return a score as prompts show it."""
-    return f"{score:.15g}"
 
 
 MIN_SIMILARITY = 85.0  # least similarity of two near texts: percentage of letters that are the same, in the same order

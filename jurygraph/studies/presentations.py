@@ -28,7 +28,6 @@ from jurygraph.schema import (
     Config,
     FrozenModel,
     Question,
-    RecordedVerdict,
     Response,
     Reward,
     Task,
@@ -238,14 +237,9 @@ def _rewards_by_repeat(run: Run, traces: Sequence[Trace], combiners: Combiners) 
         chosen = [
             verdict.model_copy(update={"sample": 0}) if verdict.question in samples else verdict
             for verdict in verdicts.values()
-            if _is_of_repeat(verdict, samples, repeat)
+            if verdict.question not in samples or verdict.sample == min(repeat, samples[verdict.question] - 1)
         ]
         yield compute_rewards(decision, once, names, chosen, combiners)
-
-
-def _is_of_repeat(verdict: RecordedVerdict, samples: Mapping[str, int], repeat: int) -> bool:
-    count = samples.get(verdict.question)
-    return count is None or verdict.sample == min(repeat, count - 1)
 
 
 def is_repeated(question: Question) -> bool:
