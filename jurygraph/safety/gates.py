@@ -91,11 +91,6 @@ _LAYOUT_TAGS = re2.compile(_LAYOUT_TAG)
 _WORDS = re2.compile(r"[\pL\pN]+")
 
 
-def is_bare_opener(read: str) -> bool:
-    """Return whether a folded text consists only of openers, in any layout, number and mixture of 28 languages."""
-    return _patterns()[0].fullmatch(read) is not None
-
-
 def is_empty_talk(read: str) -> bool:
     """Return whether a folded text has only openers, fillers ("As requested.") or empty words, or repeats one word."""
     untagged = str(_LAYOUT_TAGS.sub("\n", read))
@@ -431,7 +426,7 @@ def _has_only_signs(text: str) -> bool:
 
 
 def _check_opener(text: str, read: str, query: str, reference: str) -> str | None:
-    if not is_bare_opener(read):
+    if _patterns()[0].fullmatch(read) is None:
         return None
     if len(text) <= _MAX_WORD_LENGTH:  # it may be a word that the query asks for, or that a short reference contains
         is_short = len(reference) <= _MAX_WORD_LENGTH

@@ -79,11 +79,6 @@ def _suffix_of(path: Path) -> str:
     return next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
 
 
-def is_spreadsheet(path: Path) -> bool:
-    """Return True if a file is read as Excel's .xlsx, where a number may stand for a text."""
-    return _suffix_of(path) == ".xlsx"
-
-
 def is_csv(path: Path) -> bool:
     return _suffix_of(path) in (".csv", ".tsv")
 
@@ -369,7 +364,7 @@ def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses
     ids: dict[str, int] = {}
     groups: dict[str, _FirstRow] = {}
     has_texts_only = is_csv(path)
-    is_text_as_number = is_spreadsheet(path)
+    is_text_as_number = _suffix_of(path) == ".xlsx"  # where a number may stand for a text
     for count, (place, values) in enumerate(read_rows(path), start=1):
         word, _, line = place.rpartition(" ")
         unit, number = (word, int(line)) if word else ("row", count)
