@@ -31,12 +31,7 @@ ODD_TEXTS = (
 )
 
 
-def check_evaluator(
-    use: Any,
-    groups: Iterable[GroupLike],
-    derivers: Sequence[Any] = (),
-    model: Any = "none",
-) -> int:
+def check_evaluator(use: Any, groups: Iterable[GroupLike], derivers: Sequence[Any] = (), model: Any = "none") -> int:
     """Check an evaluator, as in a config or an object, on these tasks and responses; return the number of verdicts.
 
     `derivers` make the material that it needs, and `model` is the model that it may ask: without one an evaluator that

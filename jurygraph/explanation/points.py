@@ -370,6 +370,7 @@ def _describe_effects(one: ExplainedVerdict) -> Iterator[tuple[str, str]]:
         yield f"Not judged, {verdict.status}{cause}", (failure and failure.message) or verdict.reason
 
 
+ChangeKind = Literal["verdict", "response gate", "reward gate"]
 _MOST_CHANGES = 10
 _Key = tuple[str, ...]
 _Scores = Mapping[str, float]
@@ -383,7 +384,7 @@ class Change(FrozenModel):
     the verdict, empty for a gate. `condition` has it too where several changes have the same `name`.
     """
 
-    kind: Literal["verdict", "response gate", "reward gate"]
+    kind: ChangeKind
     name: str
     question: str = ""
     condition: str
@@ -430,7 +431,12 @@ def find_changes(
         if verdict.verdict.status != "not_applicable":
             groups[_key(verdict.verdict)].append(verdict)
     labels = Counter(verdicts[0].label for verdicts in groups.values())
-    changes = []
+    changes: list[Change] = []
+
+    def add(kind: ChangeKind, name: str, condition: str, value: float | None, question: str = "") -> None:
+        gain = None if value is None or now is None else value - now
+        changes.append(Change(kind=kind, name=name, question=question, condition=condition, value=value, gain=gain))
+
     for key, verdicts in groups.items():
         tried = [(decide(explained.decision, key, scores), scores) for scores in _options(verdicts)]
         value, scores = max(tried, key=lambda one: (one[0] is not None, one[0] or 0.0))
@@ -438,23 +444,18 @@ def find_changes(
         question = first.verdict.question
         if first.verdict.gated_by in RESPONSE_GATES:
             text = f"{key[1]} had not stopped it, and all {len(verdicts)} verdicts that it settled were at their best"
-            change = Change(kind="response gate", name=key[1], condition=text, value=value, gain=_gain(value, now))
+            add("response gate", key[1], text, value)
         else:
             shown = first.verdict.responses
             where = question if len(shown) != 1 or shown[0] == key[0] else f"{question} of {shown[0]}"  # of a variant
             label = first.label if labels[first.label] == 1 else f"{first.label} ({where})"
-            text = f"{label} were {_describe_score(first, scores[question])}"
-            change = Change(
-                kind="verdict", name=first.label, question=question, condition=text, value=value, gain=_gain(value, now)
-            )
-        changes.append(change)
+            add("verdict", first.label, f"{label} were {_describe_score(first, scores[question])}", value, question)
     for gate, result in zip(explained.decision.gates, trace.reward.gates, strict=True):
         rest = tuple(other for other in explained.decision.gates if other is not gate)
         value = decide(explained.decision.model_copy(update={"gates": rest}))
         limit = f"{'≤' if result.op == '>' else '≥'} {format_plain(result.threshold)}"
         text = f"the {gate.kind} gate were passed ({result.component} {limit})"
-        gate_name = f"{gate.kind} gate"
-        changes.append(Change(kind="reward gate", name=gate_name, condition=text, value=value, gain=_gain(value, now)))
+        add("reward gate", f"{gate.kind} gate", text, value)
     return sorted(changes, key=lambda one: (-(one.gain or 0.0), -(one.value or 0.0), one.condition))
 
 
@@ -508,7 +509,3 @@ def _describe_score(one: ExplainedVerdict, score: float) -> str:
     if one.native is not None and scale is not None:
         return f"{scale[best]:g} on a scale of {scale[0]:g} to {scale[1]:g}"
     return ("not met", "met")[best] if one.verdict.met is not None else str(best)
-
-
-def _gain(value: float | None, now: float | None) -> float | None:
-    return None if value is None or now is None else value - now

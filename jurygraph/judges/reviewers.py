@@ -46,17 +46,7 @@ from jurygraph.judges.examples import (
 from jurygraph.messages import did_you_mean, join_names, quote
 from jurygraph.models.request import Reply
 from jurygraph.prompts import load_prompt
-from jurygraph.schema import (
-    Audience,
-    Condition,
-    FrozenModel,
-    Layer,
-    Question,
-    Response,
-    Swap,
-    TaskView,
-    Verdict,
-)
+from jurygraph.schema import Audience, Condition, FrozenModel, Layer, Question, Response, Swap, TaskView, Verdict
 from jurygraph.schema.frozen_model import Count, Flag, Id, Number, ParamsModel, Positive, PositiveInt
 from jurygraph.schema.task import query_text
 

@@ -6,17 +6,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, PrivateAttr, field_validator, model_validator
 
-from jurygraph.schema.frozen_model import (
-    Flag,
-    FrozenModel,
-    Id,
-    LongId,
-    Number,
-    Positive,
-    PositiveInt,
-    Unit,
-    digest_of,
-)
+from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit, digest_of
 from jurygraph.schema.task import Audience, Profiles, Rubric, Task, TaskView, with_profiles
 from jurygraph.schema.verdict import Call, Layer, ResponseGate, ScoreCalibration
 

@@ -24,17 +24,7 @@ from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.errors import InputError, PlanError
 from jurygraph.messages import quote, shorten
 from jurygraph.runs.run import Run
-from jurygraph.schema import (
-    Config,
-    FrozenModel,
-    Question,
-    Response,
-    Reward,
-    Task,
-    TaskLine,
-    Trace,
-    WeightsConfig,
-)
+from jurygraph.schema import Config, FrozenModel, Question, Response, Reward, Task, TaskLine, Trace, WeightsConfig
 from jurygraph.schema.frozen_model import Count, Id, LongId, Number, Unit
 from jurygraph.sources.ratings import read_models
 from jurygraph.sources.user_modules import allow_modules_in_folder
