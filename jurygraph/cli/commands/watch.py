@@ -17,16 +17,14 @@ if TYPE_CHECKING:
 
     from jurygraph.studies.report import Report
 
-_DEFAULT_EVERY = 32
+_EVERY = 32
 _POLL_SECONDS = 0.5
 
 
 def watch(
     run: RunFolder,
     step_label: StepLabel = None,
-    every: Annotated[
-        int | None, option("N", "Group into steps of N tasks.", show_default=str(_DEFAULT_EVERY), min=1)
-    ] = None,
+    every: Annotated[int | None, option("N", "Group into steps of N tasks.", show_default=str(_EVERY), min=1)] = None,
     arl: Annotated[
         float, typer.Option(min=10, metavar="N", help="Mean number of steps between false alarms of all tests.")
     ] = 10_000.0,
@@ -62,7 +60,7 @@ def watch(
     analyzer = Analyzer(arl, {"repetition", *monitor.penalty_components(run)})
     try:
         with closing(monitor.read_groups(run, wait)) as groups:
-            by_number = monitor.steps_by_number(groups, every or _DEFAULT_EVERY)
+            by_number = monitor.steps_by_number(groups, every or _EVERY)
             steps = by_number if step_label is None else monitor.steps_by_label(groups, step_label)
             for alert in chain.from_iterable(map(analyzer.observe, monitor.analyzer_steps(steps))):
                 line = f"{'ADVERSE' if alert.adverse else 'change '}  {escape_line(alert.sentence)}"
