@@ -591,7 +591,8 @@ def _group_diagnostics(
         rows = np.flatnonzero((has_utility == members).all(axis=1))
         for name, compute in _GROUP_STATISTICS.items() if members.any() else ():
             diagnostics[name][rows] = compute(utility[np.ix_(rows, np.flatnonzero(members))])
-    is_known = np.all([has_utility.all(axis=1), *map(_is_judged, matrices.values())], axis=0)
+    is_judged = [(one.judged | ~one.applicable | (one.weight == 0.0)).all(axis=1) for one in matrices.values()]
+    is_known = np.all([has_utility.all(axis=1), *is_judged], axis=0)
     diagnostics["group fairness"] = np.where(is_known, stakeholders.group_fairness(utility), np.nan)
     if params.get("soft"):
         met, applicable = map(aggregation.total, _count_met(matrices, params["soft"]))
@@ -602,11 +603,6 @@ def _group_diagnostics(
             stakeholders.preference_completeness(*_count_met(matrices, params["collected"]))
         )
     return diagnostics
-
-
-def _is_judged(matrix: ScoreMatrix) -> Bools:
-    """Return the rows in which every cell that counts was judged, [R]."""
-    return np.asarray((matrix.judged | ~matrix.applicable | (matrix.weight == 0.0)).all(axis=1))
 
 
 def _count_met(matrices: Matrices, columns: Mapping[str, Sequence[int]]) -> tuple[Floats, Floats]:

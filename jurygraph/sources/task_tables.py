@@ -119,7 +119,8 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
     with closing(TextFile(path, str(path))) as file:
         lines = (line.text for line in file.all_lines())
         header = next(lines, "")
-        separator = _separator_of(header)
+        names = re.sub(r'"[^"]*"', "", header)
+        separator = next((sign for sign in _SEPARATORS if sign in names), ",")
         reader = csv.reader(chain([header], lines), strict=True, delimiter=separator)
         try:
             columns = next(reader, [])
@@ -138,12 +139,6 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
         except csv.Error as error:
             problem = f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
             raise InputError(f"{path}, line {reader.line_num}: {problem}") from None
-
-
-def _separator_of(header: str) -> str:
-    """Return the first of comma, semicolon and tab that a header line has outside of quotes; a comma without any."""
-    names = re.sub(r'"[^"]*"', "", header)
-    return next((sign for sign in _SEPARATORS if sign in names), ",")
 
 
 def _check_columns(path: Path, columns: list[str]) -> None:

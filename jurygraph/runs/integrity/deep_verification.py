@@ -207,7 +207,8 @@ class _Verifier:
             raise TraceMismatch(f"{label}: the question has changed")
         if is_erased(stored):
             return "erased"
-        if not stored.calls and self._needs_model(stored, new_verdict):
+        is_gated = not {stored.gated_by, new_verdict.gated_by}.isdisjoint((NO_VARIANT, *RESPONSE_GATES))
+        if not stored.calls and not is_gated and self._jury.evaluators[new_verdict.evaluator].uses_model:
             return "needing_model"
         if stored.calls and _is_unrecorded(new_verdict) and not _is_excused(stored):
             self._require_calls(label, stored)
@@ -216,11 +217,6 @@ class _Verifier:
             return "transient_failures"
         _require_same(label, _COMPARED, stored, new_verdict)
         return "needing_model" if _is_recalled(stored, own_model) else "recomputed"
-
-    def _needs_model(self, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
-        """Return whether a verdict without a call would need a model; one by a response gate does not."""
-        is_gated = not {stored.gated_by, recomputed.gated_by}.isdisjoint((NO_VARIANT, *RESPONSE_GATES))
-        return not is_gated and self._jury.evaluators[recomputed.evaluator].uses_model
 
     def _require_calls(self, label: str, item: RecordedVerdict | Material) -> None:
         """Raise `TraceMismatch` where a call is in no run, unless a run is missing that could have it.
