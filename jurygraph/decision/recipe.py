@@ -139,8 +139,6 @@ def decision_key(task: Task, survey: Survey, weights: Mapping[str, float], diffi
 
 @dataclass
 class _SpecBuilder:
-    """Builds the specs of one task."""
-
     task: Task
     survey: Survey
     config: Config

@@ -244,7 +244,6 @@ class ReviewerHistory:
         return [one for one in self._examples_of.get((dimension, domain), ()) if one.reviewer == reviewer]
 
     def examples_of_others(self, reviewer: str, dimension: str, domain: str | None = None) -> list[Example]:
-        """Return the examples of all reviewers but one."""
         return [one for one in self._examples_of.get((dimension, domain), ()) if one.reviewer != reviewer]
 
     def items_of(self, key: str) -> set[str]:
@@ -311,7 +310,6 @@ class ReviewerHistory:
 
     @cached_property
     def by_digest(self) -> Mapping[str, Example]:
-        """The examples by their digests."""
         return {example.digest: example for example in self.examples}
 
 
@@ -471,7 +469,6 @@ def choose_examples(
 
 
 def example_use(example: Example, dropped: str | None = None) -> ExampleUse:
-    """Return the record of an example for traces."""
     return ExampleUse(
         item=example.key, reviewer=example.reviewer, score=example.score, fingerprint=example.digest, dropped=dropped
     )

@@ -161,7 +161,6 @@ class SurveyOutline(FrozenModel):
 
     @classmethod
     def of(cls, survey: Survey) -> Self:
-        """Return the outline of a survey."""
         place = {digest: str(i) for i, digest in enumerate(survey.views)}
         return cls(
             members=tuple((view.audience, view.member) for view in survey.views.values()),
@@ -180,7 +179,6 @@ class SurveyOutline(FrozenModel):
         }
 
     def survey(self, views: Sequence[TaskView]) -> Survey:
-        """Return the survey of this outline with these views."""
         digests = [view.digest for view in views]
         survey = Survey(
             views=dict(zip(digests, views, strict=True)),

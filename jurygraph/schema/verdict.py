@@ -256,7 +256,6 @@ class VerdictIdentity(FrozenModel):
 
     @property
     def key(self) -> VerdictKey:
-        """Return the key of this verdict in its group."""
         return VerdictKey(self.question, self.about, self.responses, self.sample, self.judge)
 
 

@@ -74,14 +74,10 @@ class PlacedLabel(NamedTuple):
 
 
 class _ItemText(RatedItem):
-    """The text of an item."""
-
     text: str
 
 
 class _ItemPair(RatedItem):
-    """The two texts of an item that is a pair."""
-
     first: str
     second: str
 

@@ -63,8 +63,6 @@ class KeyRow(RatedItem):
 
 
 class SheetVote(Vote):
-    """A vote with the reason for it."""
-
     reason: str | None = None
 
 

@@ -111,8 +111,6 @@ class Duel(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The outcome of one task."""
-
     task: str
     place: Place
     duel: Duel
@@ -281,7 +279,6 @@ def _group(outcomes: Sequence[Outcome], level: str) -> dict[str, list[Outcome]]:
 
 
 def _measure(name: str, outcomes: Sequence[Outcome]) -> Row:
-    """Return the rows of a benchmark."""
     by_category = _group(outcomes, "category")
     categories = []
     overall: Weighted = []

@@ -243,8 +243,6 @@ UNIFORM = "uniform"
 
 
 class StakeholderWeight(FrozenModel):
-    """A stakeholder's weight in a task."""
-
     json_columns: ClassVar = frozenset({"weight"})
 
     task: LongId

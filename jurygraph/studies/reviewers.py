@@ -311,7 +311,6 @@ class Design(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the run."""
         return f"{self.judge}-{self.shots}-{self.seed}"
 
     def revise(self, config: Config, source: Mapping[str, Any]) -> Config:

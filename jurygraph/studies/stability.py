@@ -285,7 +285,6 @@ MEASURES: Mapping[str, Measure] = {"semantic": SeedUnit.semantic, "repeat": Seed
 
 
 def units_by_protocol(rows: Iterable[PresentationScore], ddof: int = 0) -> dict[str, list[SeedUnit]]:
-    """Return the units of each protocol."""
     found: dict[str, list[SeedUnit]] = {}
     for (protocol, _), own in _group(rows, attrgetter("protocol", "unit")).items():
         first = own[0]

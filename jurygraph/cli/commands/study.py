@@ -62,7 +62,6 @@ _GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
 
 
 def study_command(function: Callable[..., Report | None]) -> None:
-    """Add a study, which returns its report, to the commands."""
     study.command()(report_command(function))
 
 
