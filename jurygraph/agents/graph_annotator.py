@@ -686,12 +686,7 @@ class GraphAnnotator:
             raise ModelError(message) from fault
 
         return await ask_model(
-            self._client,
-            request,
-            reply_model,
-            read=lambda reply: check(reply.value),
-            fail=fail,
-            find_flaw=find_flaw,
+            self._client, request, reply_model, read=lambda reply: check(reply.value), fail=fail, find_flaw=find_flaw
         )
 
 

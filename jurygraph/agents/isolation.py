@@ -46,10 +46,7 @@ class IsolatedEvaluator(Evaluator):
             setattr(self, attribute, getattr(evaluator, attribute))
         self._evaluator = evaluator
         limit = evaluator.timeout or CODE_LIMIT
-        setup = {
-            "use": use.model_copy(update={"isolate": None}).model_dump(mode="json"),
-            "folder": folder_of_modules(),
-        }
+        setup = {"use": use.model_copy(update={"isolate": None}).model_dump(mode="json"), "folder": folder_of_modules()}
         self._pool = WorkerPool(self.name, "jurygraph.agents.registry:prepare_isolated", setup, time_limit=limit)
 
     @property

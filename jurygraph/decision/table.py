@@ -317,11 +317,7 @@ def ok_outcome(gated_by: str | None, unsupported: Unsupported | None) -> int:
 
 
 def _place_verdicts(
-    question: Question,
-    row: Mapping[str, int],
-    verdicts: Iterable[RecordedVerdict],
-    variants: Variants,
-    cells: Cells,
+    question: Question, row: Mapping[str, int], verdicts: Iterable[RecordedVerdict], variants: Variants, cells: Cells
 ) -> None:
     """Put the verdicts of a group on a question into their cells.
 

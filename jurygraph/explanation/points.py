@@ -128,11 +128,7 @@ def _part_lines(one: ExplainedTerm, parts: Sequence[_Part]) -> tuple[PointsLine,
         groups.setdefault(_line(one, part, ()), []).append(name if counts[name] == 1 else part.name)
     lines = [
         line.model_copy(
-            update={
-                "names": tuple(sorted(found)),
-                "points": line.points * len(found),
-                "lost": line.lost * len(found),
-            }
+            update={"names": tuple(sorted(found)), "points": line.points * len(found), "lost": line.lost * len(found)}
         )
         for line, found in groups.items()
     ]

@@ -286,10 +286,7 @@ def read_labels(source: str, runs: Sequence[RunJudgements]) -> FileRows[JudgedLa
 
 
 def join_labels(
-    runs: Sequence[RunJudgements],
-    labels: FileRows[JudgedLabel],
-    split: str | None = None,
-    has_consensus: bool = False,
+    runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel], split: str | None = None, has_consensus: bool = False
 ) -> list[JudgeStudy]:
     """Return each judge of the runs beside the labels, in the order of the runs and their questions.
 
@@ -748,10 +745,7 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
             ranks.append([name, *(one[rate] for rate in RATES[4:])])
     yield ReportTable(("judge", *COUNTS, "accuracy", "TPR", "TNR", "κ"), rows, digits=3)
     yield ReportTable(("judge", "rank correlation", "pairwise accuracy", "bias"), ranks, digits=3)
-    rows = []
-    for judge in judges:
-        if judge["brier"] is not None:
-            rows.append([judge["judge"], judge["brier"], judge["ece"]])
+    rows = [[judge["judge"], judge["brier"], judge["ece"]] for judge in judges if judge["brier"] is not None]
     yield ReportTable(("calibration of P(met)", "Brier", "ECE"), rows)
     rows = []
     for judge in judges:

@@ -113,9 +113,7 @@ def _verify_deeply(run: Run, allow_files_outside: bool) -> dict[str, int]:
 
 
 def seal(
-    run: RunFolder,
-    key: Annotated[Path, option("F", "Ed25519 private key.", "--key")],
-    json: AsJson = False,
+    run: RunFolder, key: Annotated[Path, option("F", "Ed25519 private key.", "--key")], json: AsJson = False
 ) -> None:
     """Verify a closed run and sign its head, into seal.json.
 

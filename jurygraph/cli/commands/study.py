@@ -519,13 +519,7 @@ class _ReviewerStudy:
     """The ratings, the judges to compare, and the runs of those that ask a model. Raises `InputError`."""
 
     def __init__(
-        self,
-        ratings: Path,
-        items: Path | None,
-        columns: Mapping[str, str],
-        judges: str | None,
-        shots: str,
-        seeds: int,
+        self, ratings: Path, items: Path | None, columns: Mapping[str, str], judges: str | None, shots: str, seeds: int
     ) -> None:
         from jurygraph.studies.agreement import read_parts
         from jurygraph.studies.reviewers import plan_runs, texts_of
