@@ -67,8 +67,7 @@ def check_evaluator(use: Any, groups: Iterable[GroupLike], derivers: Sequence[An
 
 
 def _verdicts(jury: Jury, task: Task, responses: Sequence[Response]) -> list[RecordedVerdict]:
-    traces = jury.score(task, responses)
-    return sorted((v for trace in traces for v in trace.verdicts), key=_sort_key)
+    return sorted((v for trace in jury.score(task, responses) for v in trace.verdicts), key=_sort_key)
 
 
 def _sort_key(verdict: RecordedVerdict) -> tuple[Any, ...]:

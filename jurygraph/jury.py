@@ -194,8 +194,7 @@ class Jury(Displayed):
         self._start_use()
         require_type("task", task, Task, TASK_HINT)
         require_type("profiles", profiles, ProfilesLine | None, "give a line of a PROFILES file, or none")
-        batch = [(task, profiles)]
-        (planned,) = await start_isolated(partial(self._prepare_batch, batch, sink), self.config.langsmith)
+        (planned,) = await start_isolated(partial(self._prepare_batch, [(task, profiles)], sink), self.config.langsmith)
         return self._take(planned)
 
     async def aprepare_many(

@@ -654,8 +654,8 @@ class GraphAnnotator:
             "pairs": _lines(listed),
         }
         room = _TOKENS_BASE + _TOKENS_AN_EDGE * len(pairs) + _tokens(name for pair in pairs for name in pair)
-        prompt = load_prompt("graph-edges")
         form = edges_reply_model(tuple(pairs))
+        prompt = load_prompt("graph-edges")
         request = self._client.request(prompt, form, variables, sample=sample, max_reply_tokens=room)
         return await self._ask(
             request,
@@ -682,8 +682,7 @@ class GraphAnnotator:
         def fail(fault: Fault) -> Checked:
             if fault.cause != "infrastructure":
                 return without_reply(shorten(str(fault), 200))
-            message = f"task {quote(self._task.id)}: {subject} could not be annotated: {fault}"
-            raise ModelError(message) from fault
+            raise ModelError(f"task {quote(self._task.id)}: {subject} could not be annotated: {fault}") from fault
 
         return await ask_model(
             self._client, request, reply_model, read=lambda reply: check(reply.value), fail=fail, find_flaw=find_flaw

@@ -430,8 +430,7 @@ _graph = lru_cache(maxsize=256)(gear.compile)
 
 def signed_weights(matrices: Matrices) -> Floats:
     """Return the signed weights of the criteria, [C]."""
-    criteria = matrices.values()
-    return np.array([each.input_weight if each.weight[0] > 0 else -each.input_weight for each in criteria])
+    return np.array([each.input_weight if each.weight[0] > 0 else -each.input_weight for each in matrices.values()])
 
 
 def judged_criteria(matrices: Matrices) -> Bools:

@@ -232,7 +232,6 @@ class _SpecBuilder:
                 )
 
     def _declared_weight(self, question: Question) -> float:
-        """Return the weight that a question's evaluator declares for its subject."""
         return self.records[question.evaluator].shares.get(_subject_root(question), 1.0)
 
     def _evaluator_spec(self, component: str, evaluator_name: str) -> ComponentSpec:

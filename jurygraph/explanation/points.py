@@ -414,8 +414,7 @@ def find_changes(
 
     def decide(decision: Decision, key: _Key = (), scores: _Scores | None = None) -> float | None:
         verdicts = own if scores is None else [_revise(one, scores) if _key(one) == key else one for one in own]
-        rewards = compute_rewards(decision, questions, names, verdicts, combiners)
-        return rewards[names.index(trace.response_id)].value
+        return compute_rewards(decision, questions, names, verdicts, combiners)[names.index(trace.response_id)].value
 
     now = decide(explained.decision)
     if now != trace.reward.value:

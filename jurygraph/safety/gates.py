@@ -56,7 +56,6 @@ _ACCENTS = re.compile("[\u0300-\u036f\u0640\u064b-\u065f\u0670]+")
 
 
 def remove_invisible(text: str) -> str:
-    """Return a text without its invisible characters."""
     return _INVISIBLE.sub("", text)
 
 

@@ -210,8 +210,7 @@ class Verdict(FrozenModel):
     @classmethod
     def fail(cls, kind: str, message: str, cause: Cause = "infrastructure") -> Self:
         """Return a verdict for a judgement that could not be made."""
-        failure = Failure(cause=cause, kind=kind, message=message)
-        return cls(status="failed", failure=failure, reason=message)
+        return cls(status="failed", failure=Failure(cause=cause, kind=kind, message=message), reason=message)
 
 
 def is_binary(met: bool | None, score: float | None, scale: object, native: object) -> bool:

@@ -58,8 +58,7 @@ class ScoredPart:
 def read_parts(files: Sequence[Ratings]) -> list[ScoredPart]:
     """Return the ratings of each dimension, sorted by dimension, reviewer and item. Those without a score are left out.
 
-    Raises:
-        InputError: a reviewer scored an item twice, an item has two groups or domains, or there is no score.
+    Raises `InputError` if a reviewer scored an item twice, an item has two groups or domains, or there is no score.
     """
     by_dimension: dict[str, list[Rating]] = {}
     known: dict[tuple[str, str], str | None] = {}

@@ -143,8 +143,7 @@ def compare(
     `margins` are losses that do not matter, each tested for whether B loses less, where the mean reward of one task can
     lose `largest_loss` at most, or as much as one did. `differing` are notes on the settings that differ.
 
-    Raises:
-        InputError: nothing can be paired, or a response occurs twice in a run or belongs to another task in the other.
+    Raises `InputError` if nothing can be paired, or a response is twice in a run or belongs to two tasks.
     """
     by_a = _by_id(a, "A")
     by_b = _by_id(b, "B")

@@ -343,8 +343,7 @@ async def rewrite_responses(
     found: dict[str, PresentationSet] = {}
     for _, responses in pairs:
         written = await each_answered(rewrite(response.data, client, versions) for response in responses)
-        named = zip(responses, written, strict=True)
-        found |= {response.id: one for response, one in named if one is not None}
+        found |= {response.id: one for response, one in zip(responses, written, strict=True) if one is not None}
         advance(len(responses))
     return found
 

@@ -403,9 +403,7 @@ class RunPredictions:
 def read_run(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> list[RunPredictions]:
     """Return the predictions of each judge of reviewers in a run; `advance` is called with 1 for each task.
 
-    Raises:
-        InputError: the run has none of these judges.
-        TraceMismatch: a record of the run has been changed.
+    Raises `InputError` if the run has none of these judges, and `TraceMismatch` if a record of it has been changed.
     """
     found: dict[str, RunPredictions] = {}
     folder = str(run.folder)
@@ -440,8 +438,7 @@ def join_runs(
     A rating without a prediction is counted by its reason, that of the first seed. Costs are those of all requests of a
     judge, as if it had been alone: also of replies that came from the cache.
 
-    Raises:
-        InputError: two runs with the same judge, shots and seed.
+    Raises `InputError` for two runs with the same judge, shots and seed.
     """
     has_models = len({one.model for one in runs}) > 1
     grouped: dict[tuple[str, int], dict[int, RunPredictions]] = {}
@@ -690,8 +687,7 @@ def _name(one: Figures) -> str:
 def _notes(judged: Sequence[Judged]) -> Iterator[str]:
     for part, columns in judged:
         name = part.dimension or "all"
-        question = question_codes(name, part.score, "recode these before, so that their order is one")
-        yield from filter(None, [question])
+        yield from filter(None, [question_codes(name, part.score, "recode these before, so that their order is one")])
         if not _common(columns).any():
             yield f"{name}: no rating that every judge predicts; see the coverage, and leave judges out"
         if len(part.names) < _FEW_REVIEWERS:

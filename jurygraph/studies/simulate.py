@@ -74,7 +74,6 @@ class Setting:
 
     @property
     def annotator_count(self) -> int:
-        """Return the number of annotators that take part."""
         return sum(self.pool) if self.annotators is None else self.annotators
 
     @property
@@ -360,8 +359,7 @@ def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[dict[str, Any]]]:
     for snr in PAPER:
         for group in GROUPS:
             shares = [measure_signs(snr, group, seed) for seed in seeds]
-            formula = sign_correctness(snr, group)
-            signs.append({"name": snr, "group": group, "formula": formula, "simulated": shares})
+            signs.append({"name": snr, "group": group, "formula": sign_correctness(snr, group), "simulated": shares})
     return {"terms": terms, "signs": signs}
 
 
@@ -406,7 +404,6 @@ Row = dict[str, Any]
 
 
 def configurations_of(parts: Sequence[Part]) -> dict[str, Configuration]:
-    """Return the configurations of the sweeps among these parts, by name."""
     return {name: one for name, one in CONFIGURATIONS.items() if one.sweep in parts}
 
 

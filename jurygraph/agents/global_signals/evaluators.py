@@ -148,6 +148,4 @@ class Ranker(BatchEvaluator):
 
 def sigmoid(logit: float) -> float:
     """Return 1 / (1 + exp(-x)), for any finite x."""
-    if logit >= 0.0:
-        return 1.0 / (1.0 + math.exp(-logit))
-    return math.exp(logit) / (1.0 + math.exp(logit))
+    return 1.0 / (1.0 + math.exp(-logit)) if logit >= 0.0 else math.exp(logit) / (1.0 + math.exp(logit))
