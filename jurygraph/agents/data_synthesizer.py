@@ -27,7 +27,7 @@ from jurygraph.agents.maths.comparison import Reading, are_equal_numbers, compar
 from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
 from jurygraph.arrays import Bools, Floats
 from jurygraph.concurrency import each_answered
-from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix
+from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix, weighted_mean
 from jurygraph.errors import PlanError
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import ComponentInput, FrozenModel, Material, Question, Response, TaskView, Variant
@@ -286,9 +286,7 @@ class Contrast(Combiner):
         cell_pairs = [(matrices[original], matrices[contrast]) for original, contrast in sorted(params["twos"].items())]
         margin, is_judged, live, fill = _margins(cell_pairs)
         ranked = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill)
-        count = np.asarray(aggregation.total(np.where(live, 1.0, 0.0)))
-        present: Bools = np.greater(count, 0.0)
-        value = aggregation.total(np.where(live, ranked, 0.0)) / np.where(present, count, 1.0)
+        value, present = weighted_mean(ranked, np.where(live, 1.0, 0.0))
         shown_margin = np.where(live & is_judged, margin, np.nan)
         judged = np.asarray(aggregation.total(np.where(live & is_judged, 1.0, 0.0)))
         margins = {f"pair {number}": column for number, column in enumerate(shown_margin.T, 1)}

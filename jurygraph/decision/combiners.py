@@ -49,9 +49,9 @@ class ScoreMatrix(Displayed):
 
 
 def weighted_mean(values: Floats | Bools, weights: Floats) -> tuple[Floats, Bools]:
-    """Return the mean of the columns of each row [R], 0 without any weight, and a mask [R] of the rows with a weight.
+    """Return the mean over the last axis, 0 without any weight, and a mask of where there is a weight.
 
-    `values` and `weights` are [R,N], and the weights at least 0.
+    `values` and `weights` have one shape, such as [R,N], and the weights are at least 0.
     """
     weight = aggregation.total(weights)
     has_weight: Bools = np.greater(weight, 0.0)
