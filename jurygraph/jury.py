@@ -566,16 +566,14 @@ def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
             call_within_limit(evaluator, evaluator.check, question)
 
 
-async def gather_as_finished(
-    asyncio_tasks: "Iterable[asyncio.Task[T]]", max_concurrent: int
-) -> AsyncGenerator[T, None]:
+async def gather_as_finished(tasks: "Iterable[asyncio.Task[T]]", max_concurrent: int) -> AsyncGenerator[T, None]:
     """Yield the results of asyncio tasks as they finish; the iterable starts a task when its next item is taken.
 
     At most `max_concurrent` tasks run at once. Of tasks that are done at the same time, the one that started first
     comes first. The error of a task is raised in the place of its result. Tasks that still run then, or when the
     generator is closed, are cancelled.
     """
-    unstarted = iter(asyncio_tasks)
+    unstarted = iter(tasks)
     running: dict[asyncio.Task[T], None] = {}  # in the order of their start
     try:
         while True:

@@ -403,10 +403,9 @@ class Synthesizer(Deriver):
             for kind, found in groupby(ordered, key=lambda edit: edit.kind)
             for number, edit in enumerate(choose_some([*found], self.settings.each, f"{seed} {kind} {text}"), 1)
         ]
-        none_found = "nothing in the response could be made worse by a known edit"
-        return Material(
-            name=CONTRASTS, variants=tuple(variants), note=note or ("" if variants else none_found), call=call
-        )
+        if not note and not variants:
+            note = "nothing in the response could be made worse by a known edit"
+        return Material(name=CONTRASTS, variants=tuple(variants), note=note, call=call)
 
 
 def edits_by_rule(text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[Kind]) -> Iterator[Edit]:

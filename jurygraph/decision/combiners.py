@@ -452,8 +452,7 @@ def _met_decisions(matrices: Matrices) -> Bools:
 
 
 def _eq14(q: Floats, weights: Floats, has_value: Bools) -> tuple[Floats, Bools]:
-    """Return Eq. 14 [R] over the criteria that have a value, and a mask [R] of the rows with one of positive
-    weight."""
+    """Return Eq. 14 [R] over the criteria that have a value, and a mask [R] of the rows with one of positive weight."""
     size = np.where(has_value, weights, 0.0)
     positive = aggregation.total(np.maximum(size, 0.0))
     present: Bools = np.greater(positive, 0.0)

@@ -320,9 +320,7 @@ class _SpecBuilder:
         """Return the questions of these evaluators about each criterion or stakeholder as an input, sorted by id."""
         inputs = {}
         for member, weight in sorted(weights.items()):
-            questions = [
-                q for evaluator_name in evaluator_names for q in self.questions[evaluator_name].get(member, ())
-            ]
+            questions = [one for name in evaluator_names for one in self.questions[name].get(member, ())]
             if not any(map(self._declared_weight, questions)):
                 raise PlanError(
                     f"task {self.task.id!r}: no evaluator has a question about {member!r}; add one of that audience, "

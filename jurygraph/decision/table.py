@@ -107,9 +107,8 @@ class VerdictTable:
         """
         columns = self._columns_of(name, spec_input.judge)
         if name in spec_input.calibration:  # the value of any other cell than a judged one follows from its outcome
-            value = np.where(
-                columns.outcome == OK, calibrate(columns.value, spec_input.calibration[name]), columns.value
-            )
+            calibrated = calibrate(columns.value, spec_input.calibration[name])
+            value = np.where(columns.outcome == OK, calibrated, columns.value)
             columns = columns._replace(value=value, met=value >= MET_THRESHOLD)
         if (columns.outcome == NO_VARIANTS).any():
             counted = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
@@ -423,9 +422,7 @@ def dropped_questions(decision: Decision, table: VerdictTable) -> frozenset[str]
     if decision.group_rule != "drop-criterion":
         return frozenset()
     inputs = [spec_input for spec in decision.counting_specs for spec_input in spec.inputs.values()]
-    counting = (
-        (name, table.effective_columns(name, spec_input)) for spec_input in inputs for name in spec_input.questions
-    )
+    counting = ((name, table.effective_columns(name, one)) for one in inputs for name in one.questions)
     return frozenset(name for name, columns in counting if lacks_score(columns.outcome).any())
 
 

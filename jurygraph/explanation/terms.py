@@ -173,9 +173,8 @@ class ExplainedTerm:
 
     @cached_property
     def verdicts(self) -> list[ExplainedVerdict]:
-        return self._explained.of_questions(
-            dict.fromkeys(name for one in self.inputs.values() for name in one.questions)
-        )
+        questions = dict.fromkeys(name for one in self.inputs.values() for name in one.questions)
+        return self._explained.of_questions(questions)
 
     def is_unjudged_part(self, name: str) -> bool:
         """Return True if no verdict of a part counts: of an input, or of all judges in a reviewer's panel."""

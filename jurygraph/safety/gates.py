@@ -193,10 +193,8 @@ def _sign_set(spaced: bool) -> Any:
 @cache
 def _sign_patterns(spaced: bool) -> list[str]:
     languages = _load("addressing").values()
-    word_patterns = (
-        [_expand(word, spaced) for words in languages for word in words[sign]] for sign in get_args(WordSign)
-    )
-    return ["|".join(alternatives) for alternatives in (_SIGNS["marks"], _SIGNS["tokens"], *word_patterns)]
+    of_words = ([_expand(word, spaced) for words in languages for word in words[sign]] for sign in get_args(WordSign))
+    return ["|".join(alternatives) for alternatives in (_SIGNS["marks"], _SIGNS["tokens"], *of_words)]
 
 
 def _load(name: str) -> dict[str, Any]:

@@ -658,11 +658,10 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     rows = [[_name(one), *(one[name] for name in names)] for one in figures["differences"]]
     header = ("dimension", "error of", "less that of", "absolute (95 %)", "p (Holm)", "squared (95 %)", "p (Holm)")
     yield ReportTable((*header, "nearer to", "farther from"), rows, left=3, digits=3, most=_MAX_ROWS)
-    related = [
-        [_name(one), one["reasons_of"], one["pairs"], one["correlation"], one["p"]] for one in figures["reasons"]
-    ]
+    fields = ("reasons_of", "pairs", "correlation", "p")
+    rows = [[_name(one), *(one[field] for field in fields)] for one in figures["reasons"]]
     titles = ("dimension", "similar reasons of", "pairs", "correlation with agreement", "p")
-    yield ReportTable(titles, related, left=2, digits=3)
+    yield ReportTable(titles, rows, left=2, digits=3)
     for dimension, each in groupby(figures["reviewers"], key=_name):
         of_reviewers = list(each)
         judges = of_reviewers[0]["mae"]

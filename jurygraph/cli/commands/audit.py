@@ -55,9 +55,8 @@ def verify(
             result = verify_run(stored_run, report, expect_head, signer)
         deep_counts = _verify_deeply(stored_run, allow_files_outside) if deep else None
     content = {"run": str(run), **result._asdict(), "deep": deep_counts}
-    print_report(
-        json, content, map(escape_line, _verification_lines(run, result, deep_counts, expect_head is not None))
-    )
+    lines = _verification_lines(run, result, deep_counts, expect_head is not None)
+    print_report(json, content, map(escape_line, lines))
     if json:
         return
     if result.unsigned:

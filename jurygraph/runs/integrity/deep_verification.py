@@ -234,9 +234,7 @@ class _Verifier:
         """
         verdicts = [one for one in _own_verdicts([trace]) if one.about in one.responses and not is_erased(one)]
         quoted = [("verdict", verdict.question, evidence) for verdict in verdicts for evidence in verdict.evidence]
-        quoted += [
-            ("material", material.name, evidence) for material in trace.material for evidence in material.evidence
-        ]
+        quoted += [("material", one.name, evidence) for one in trace.material for evidence in one.evidence]
         quoted = [one for one in quoted if one[2].verified and one[2].source == "response"]
         for part, name, evidence in quoted:
             if text[evidence.start : evidence.end] != evidence.quote:
