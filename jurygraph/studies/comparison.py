@@ -119,12 +119,11 @@ def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[Slot, JudgedSlot]:
             question = verdict.question if verdict.judge is None else f"{verdict.question} by {verdict.judge}"
             shown = () if verdict.responses == (verdict.about,) else verdict.responses
             samples[intern(question), shown].append(verdict)
-    return {
-        slot: JudgedSlot(
-            math.fsum(one.score or 0.0 for one in own) / len(own), sum(1 if one.counts_as_met else -1 for one in own)
-        )
-        for slot, own in samples.items()
-    }
+    judged = {}
+    for slot, own in samples.items():
+        score = math.fsum(one.score or 0.0 for one in own) / len(own)
+        judged[slot] = JudgedSlot(score, sum(1 if one.counts_as_met else -1 for one in own))
+    return judged
 
 
 def compare(
