@@ -162,11 +162,8 @@ def _split_input(one: ExplainedTerm, name: str, value: float, share: float) -> l
         return [_Part(name, value, share, verdicts, _describe_reduction(one, name, own, value))]
     if len(questions) < 2:
         return [_Part(name, value, share, verdicts)]
-    by_question: dict[str, list[ExplainedVerdict]] = {}
-    for verdict in verdicts:
-        by_question.setdefault(verdict.verdict.question, []).append(verdict)
     return [
-        _Part(question, mean, share * weight / total, by_question.get(question, []))
+        _Part(question, mean, share * weight / total, [v for v in verdicts if v.verdict.question == question])
         for question, weight, mean in questions
     ]
 
