@@ -31,12 +31,7 @@ ODD_TEXTS = (
 )
 
 
-def check_evaluator(
-    use: Any,
-    groups: Iterable[GroupLike],
-    derivers: Sequence[Any] = (),
-    model: Any = "none",
-) -> int:
+def check_evaluator(use: Any, groups: Iterable[GroupLike], derivers: Sequence[Any] = (), model: Any = "none") -> int:
     """Check an evaluator, as in a config or an object, on these tasks and responses; return the number of verdicts.
 
     `derivers` make the material that it needs, and `model` is the model that it may ask: without one an evaluator that
@@ -72,8 +67,7 @@ def check_evaluator(
 
 
 def _verdicts(jury: Jury, task: Task, responses: Sequence[Response]) -> list[RecordedVerdict]:
-    traces = jury.score(task, responses)
-    return sorted((v for trace in traces for v in trace.verdicts), key=_sort_key)
+    return sorted((v for trace in jury.score(task, responses) for v in trace.verdicts), key=_sort_key)
 
 
 def _sort_key(verdict: RecordedVerdict) -> tuple[Any, ...]:

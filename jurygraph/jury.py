@@ -194,8 +194,7 @@ class Jury(Displayed):
         self._start_use()
         require_type("task", task, Task, TASK_HINT)
         require_type("profiles", profiles, ProfilesLine | None, "give a line of a PROFILES file, or none")
-        batch = [(task, profiles)]
-        (planned,) = await start_isolated(partial(self._prepare_batch, batch, sink), self.config.langsmith)
+        (planned,) = await start_isolated(partial(self._prepare_batch, [(task, profiles)], sink), self.config.langsmith)
         return self._take(planned)
 
     async def aprepare_many(
@@ -567,16 +566,14 @@ def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
             call_within_limit(evaluator, evaluator.check, question)
 
 
-async def gather_as_finished(
-    asyncio_tasks: "Iterable[asyncio.Task[T]]", max_concurrent: int
-) -> AsyncGenerator[T, None]:
+async def gather_as_finished(tasks: "Iterable[asyncio.Task[T]]", max_concurrent: int) -> AsyncGenerator[T, None]:
     """Yield the results of asyncio tasks as they finish; the iterable starts a task when its next item is taken.
 
     At most `max_concurrent` tasks run at once. Of tasks that are done at the same time, the one that started first
     comes first. The error of a task is raised in the place of its result. Tasks that still run then, or when the
     generator is closed, are cancelled.
     """
-    unstarted = iter(asyncio_tasks)
+    unstarted = iter(tasks)
     running: dict[asyncio.Task[T], None] = {}  # in the order of their start
     try:
         while True:

@@ -92,9 +92,8 @@ class ScriptedJudge(Displayed, Backend):
         properties: Any = (request.answer or {}).get("properties", {})
         items = {name: schema.get("properties", {}) for name, schema in properties.items()}
         if not items or not all({"met", "value", "part_1"} & fields.keys() for fields in items.values()):
-            label = (
-                f"the prompt {request.prompt}" if request.prompt else format_value(request.messages[-1].content, 150)
-            )
+            last = format_value(request.messages[-1].content, 150)
+            label = f"the prompt {request.prompt}" if request.prompt else last
             return self._answer(text, turn, response, f"a request with {label}")
         reply = {}
         for name, fields in items.items():

@@ -426,7 +426,10 @@ class Analyzer:
         Raises `InputError` if its series differ from those of earlier steps.
         """
         if not self.series:
-            self._begin(step)
+            opposed = tuple(name for name in OPPOSED if name in step.components)
+            self._opposed = opposed if len(opposed) > 1 else ()
+            self.series = series_of(step, self._opposed, self.penalties)
+            self.tests = Detectors((len(self.series),), limits(self.arl, len(self.series)))
         self._require_same_series(step)
         measure = measure_series(step, self.series, self._opposed, self._conflict)
         self.values.append(measure.value)
@@ -447,12 +450,6 @@ class Analyzer:
                 self._conflict = conflict_limit(self._first_pairs)
         self.alerts += alerts
         return tuple(alerts)
-
-    def _begin(self, step: TrainingStep) -> None:
-        opposed = tuple(name for name in OPPOSED if name in step.components)
-        self._opposed = opposed if len(opposed) > 1 else ()
-        self.series = series_of(step, self._opposed, self.penalties)
-        self.tests = Detectors((len(self.series),), limits(self.arl, len(self.series)))
 
     def _require_same_series(self, step: TrainingStep) -> None:
         names = {series.name for series in series_of(step, self._opposed, self.penalties)}
@@ -493,8 +490,7 @@ class Analyzer:
     def _diagnose(self) -> Alert | None:
         """Return the hack that recent alerts show together, each of which alone may be harmless."""
         fall = self._recent_alert(ACCURACY, "down")
-        evidence = [] if fall is None else self._describe_unshared_fall(fall.since)
-        if fall is not None and evidence:
+        if fall is not None and (evidence := self._describe_unshared_fall(fall.since)):
             return self._hack(fall, evidence)
         length = self._recent_alert("length", "up")
         if length is not None and self._recent_alert("length_reward", "up") is not None:

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from math import sqrt
 from operator import itemgetter
 from statistics import median
@@ -101,7 +101,9 @@ def freshness(text: str) -> float:
     seen_units: set[tuple[str, ...]] = set()
     seen_grams: set[tuple[str, ...]] = set()
     total = repeated = 0
-    for unit in _units(text[:MAX_CHARACTERS]):
+    sentences = (tuple(words(sentence)) for sentence in _UNIT_END.split(text[:MAX_CHARACTERS]))
+    # Cut, so that text without sentence ends is compared too.
+    for unit in chain.from_iterable(_cut(sentence, 40) for sentence in sentences):
         unit_grams = set(grams(unit, 3))
         is_known = bool(unit_grams) and len(unit_grams & seen_grams) >= 0.8 * len(unit_grams)
         is_repeated = is_known or unit in seen_units
@@ -110,12 +112,6 @@ def freshness(text: str) -> float:
         seen_units.add(unit)
         seen_grams |= unit_grams
     return 1.0 - repeated / total if total else 0.0
-
-
-def _units(text: str) -> list[tuple[str, ...]]:
-    """Return sentences and lines as words, cut after 40, so that text without sentence ends is compared too."""
-    sentences = (tuple(words(sentence)) for sentence in _UNIT_END.split(text))
-    return [unit for sentence in sentences for unit in _cut(sentence, 40)]
 
 
 def compressed_share(text: str) -> float:
@@ -138,11 +134,6 @@ def compressed_share(text: str) -> float:
         phrase = 0
     rest_bits = len(phrases).bit_length() if phrase else 0
     return (bits + rest_bits) / (width * len(text))
-
-
-def density(text: str) -> float:
-    """Return min(1, compressed share / ORDINARY_COMPRESSION)."""
-    return min(1.0, compressed_share(text[:MAX_CHARACTERS]) / ORDINARY_COMPRESSION)
 
 
 MAX_WORDS = 100_000
@@ -281,7 +272,7 @@ class Efficiency(Evaluator):
             return Verdict(score=score, reason=f"{1 - score:.1%} of its words repeat earlier sentences")
         if len(text) < MIN_COMPRESSED_CHARACTERS:
             return Verdict(score=1.0, reason=f"{len(text)} characters are too few to tell")
-        score = density(text)
+        score = min(1.0, compressed_share(text[:MAX_CHARACTERS]) / ORDINARY_COMPRESSION)
         return Verdict(score=score, reason=f"by compression it says {score:.1%} of what ordinary text of its size does")
 
     def _length_verdict(self, length: int, free: float) -> Verdict:
@@ -317,7 +308,7 @@ class Diversity(Evaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Sequence[Answer]:
         texts = tuple(response.text for response in inputs.responses)
-        group = _build_group(texts, query_text(inputs.task.query), inputs.task.reference or "")
+        group = _measure_group(texts, (query_text(inputs.task.query), inputs.task.reference or ""))
         if inputs.question.subject == "distinct":
             label = "new sequences of words"
             scores = group.distinct_ngram_shares()
@@ -330,10 +321,7 @@ class Diversity(Evaluator):
         ]
 
 
-@lru_cache(maxsize=2)
-def _build_group(texts: tuple[str, ...], query: str, reference: str) -> MeasuredGroup:
-    """Return the group. Cached, since the same group is read for each part of its diversity."""
-    return MeasuredGroup(texts, (query, reference))
+_measure_group = lru_cache(maxsize=2)(MeasuredGroup)  # the same group is read for each part of its diversity
 
 
 def _length(text: str) -> int:

@@ -27,7 +27,7 @@ from jurygraph.agents.maths.comparison import Reading, are_equal_numbers, compar
 from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
 from jurygraph.arrays import Bools, Floats
 from jurygraph.concurrency import each_answered
-from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix
+from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix, weighted_mean
 from jurygraph.errors import PlanError
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import ComponentInput, FrozenModel, Material, Question, Response, TaskView, Variant
@@ -80,11 +80,6 @@ def choose_some(candidates: Sequence[T], most: int, seed: str) -> list[T]:
     """Return at most `most` of the candidates, in their order; the selection depends on the seed only."""
     chosen = random.Random(seed).sample(range(len(candidates)), min(most, len(candidates)))
     return [candidates[index] for index in sorted(chosen)]
-
-
-def _line_range(text: str, start: int, end: int) -> tuple[int, int]:
-    close = text.find("\n", end)
-    return text.rfind("\n", 0, start) + 1, len(text) if close < 0 else close
 
 
 MAX_CALCULATIONS = 50
@@ -158,9 +153,8 @@ def wrong_result_edits(text: str) -> Iterator[Edit]:
 
 
 def _becomes_wrong(text: str, step: arithmetic.CalculationStep, changes: Sequence[TextChange]) -> bool:
-    line_start, line_end = _line_range(text, step.start, step.start)
-    offset = max(line_start, step.start - CONTEXT_CHARACTERS)
-    line = text[offset : min(line_end, step.end + CONTEXT_CHARACTERS)]
+    offset = max(text.rfind("\n", 0, step.start) + 1, step.start - CONTEXT_CHARACTERS)
+    line = text[offset : step.end + CONTEXT_CHARACTERS].partition("\n")[0]
     moved = tuple(TextChange(start - offset, end - offset, after) for start, end, after in changes)
     steps = arithmetic.steps(Edit("number", moved, "").apply(line))
     return any(changed.start == step.start - offset and not changed.is_right for changed in steps)
@@ -266,11 +260,9 @@ class Contrast(Combiner):
                 "combiner 'contrast' takes inputs in twos, such as {accuracy: maths.accuracy, accuracy-of-contrasts: "
                 "maths.accuracy-of-contrasts}; name the second of each NAME-of-..."
             )
-        for key, component_input in inputs.items():
-            if len(component_input.questions) != 1:
-                raise PlanError(
-                    f"input {key!r} holds {len(component_input.questions)} questions; name one of them by its id"
-                )
+        for key, one in inputs.items():
+            if len(one.questions) != 1:
+                raise PlanError(f"input {key!r} holds {len(one.questions)} questions; name one of them by its id")
         twos = {name: contrast for name, (contrast,) in contrasts.items()}
         for contrast in twos.values():
             if inputs[contrast].if_skipped == "zero":
@@ -292,9 +284,7 @@ class Contrast(Combiner):
         cell_pairs = [(matrices[original], matrices[contrast]) for original, contrast in sorted(params["twos"].items())]
         margin, is_judged, live, fill = _margins(cell_pairs)
         ranked = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill)
-        count = np.asarray(aggregation.total(np.where(live, 1.0, 0.0)))
-        present: Bools = np.greater(count, 0.0)
-        value = aggregation.total(np.where(live, ranked, 0.0)) / np.where(present, count, 1.0)
+        value, present = weighted_mean(ranked, np.where(live, 1.0, 0.0))
         shown_margin = np.where(live & is_judged, margin, np.nan)
         judged = np.asarray(aggregation.total(np.where(live & is_judged, 1.0, 0.0)))
         margins = {f"pair {number}": column for number, column in enumerate(shown_margin.T, 1)}
@@ -411,10 +401,9 @@ class Synthesizer(Deriver):
             for kind, found in groupby(ordered, key=lambda edit: edit.kind)
             for number, edit in enumerate(choose_some([*found], self.settings.each, f"{seed} {kind} {text}"), 1)
         ]
-        none_found = "nothing in the response could be made worse by a known edit"
-        return Material(
-            name=CONTRASTS, variants=tuple(variants), note=note or ("" if variants else none_found), call=call
-        )
+        if not note and not variants:
+            note = "nothing in the response could be made worse by a known edit"
+        return Material(name=CONTRASTS, variants=tuple(variants), note=note, call=call)
 
 
 def edits_by_rule(text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[Kind]) -> Iterator[Edit]:

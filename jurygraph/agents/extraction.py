@@ -201,12 +201,9 @@ class IndexedText(SearchableText):
             self._passages_of[words] = list(islice(self.find_between_words(words), _MAX_PLACES))
         return self._passages_of[words]
 
-    def find_numerals(self, value: float) -> Sequence[Passage]:
-        """Return every passage that writes the number in digits, such as 1200, 1,200 or 1200.0; in order."""
-        return self._numerals.get(value, ())
-
     @cached_property
-    def _numerals(self) -> Mapping[float, Sequence[Passage]]:
+    def numerals(self) -> Mapping[float, Sequence[Passage]]:
+        """Return the passages that write a number in digits, such as 1200, 1,200 or 1200.0, in order; by number."""
         passages: dict[float, list[Passage]] = defaultdict(list)
         for figures in _FIGURES.finditer(self.text):
             # of a range, both ends are numbers
@@ -292,7 +289,7 @@ def _locate_value(text: IndexedText, field: FieldSpec, value: Any, passage: Pass
         return None if value is None else passage
     if not field.number and not any(map(str.isalnum, value)):
         return None
-    places = text.find_numerals(value) if field.number else text.find_words(value)
+    places = text.numerals.get(value, ()) if field.number else text.find_words(value)
     if field.context:
         before = bisect_right(places, passage.end, key=lambda candidate: candidate.end)
         return places[before - 1] if before else None

@@ -16,17 +16,7 @@ from typing import Any, overload
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import name_type
-from jurygraph.schema import (
-    Audience,
-    Branch,
-    Condition,
-    Criterion,
-    Layer,
-    Question,
-    Scope,
-    TaskView,
-    Verdict,
-)
+from jurygraph.schema import Audience, Branch, Condition, Criterion, Layer, Question, Scope, TaskView, Verdict
 from jurygraph.schema.frozen_model import FrozenModel, Id, PositiveInt, require_type
 from jurygraph.schema.plan import SUBMITTED, Pairs
 

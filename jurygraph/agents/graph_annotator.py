@@ -67,11 +67,6 @@ class Domain(NamedTuple):
     examples: str = ""
 
 
-def field_metadata(task: Task) -> dict[str, Any]:
-    """Return the metadata of a task that describe its field, in the order of their names."""
-    return {name: task.metadata[name] for name in FIELD_METADATA if task.metadata.get(name)}
-
-
 def load_domain(name: str, where: str = "annotation.domain") -> Domain:
     """Load a built-in domain by its name, or a text file by its path. Raises `ConfigError` that begins with `where`."""
     if name in DOMAINS:
@@ -213,7 +208,6 @@ class CheckedRoles:
 
     @property
     def problems(self) -> list[str]:
-        """Return all problems, in sentences."""
         return [f"{_quote(name)} {why}" for name, why in self.unassigned.items()]
 
 
@@ -253,7 +247,6 @@ class CheckedEdges:
 
     @property
     def problems(self) -> list[str]:
-        """Return all problems, in sentences."""
         messages = [f"{_quote(f'{edge.parent} -> {edge.child}')}: {why}" for edge, why in self.rejected]
         return [*messages, *(f"{_quote(str(pair))}: {why}" for pair, why in self.unanswered.items())]
 
@@ -599,7 +592,7 @@ class GraphAnnotator:
         self._domain = domain
         self._client = client
         self._by_id = {criterion.id: criterion for criterion in sort_by_id(rubric.criteria)}
-        about = _lines({name: value} for name, value in field_metadata(task).items())
+        about = _lines({name: task.metadata[name]} for name in FIELD_METADATA if task.metadata.get(name))
         self._shared_variables = {"domain": domain.text, "about": about, "query": query_text(task.query)}
 
     async def roles(self, names: Sequence[str]) -> CheckedRoles:
@@ -661,8 +654,8 @@ class GraphAnnotator:
             "pairs": _lines(listed),
         }
         room = _TOKENS_BASE + _TOKENS_AN_EDGE * len(pairs) + _tokens(name for pair in pairs for name in pair)
-        prompt = load_prompt("graph-edges")
         form = edges_reply_model(tuple(pairs))
+        prompt = load_prompt("graph-edges")
         request = self._client.request(prompt, form, variables, sample=sample, max_reply_tokens=room)
         return await self._ask(
             request,
@@ -689,16 +682,10 @@ class GraphAnnotator:
         def fail(fault: Fault) -> Checked:
             if fault.cause != "infrastructure":
                 return without_reply(shorten(str(fault), 200))
-            message = f"task {quote(self._task.id)}: {subject} could not be annotated: {fault}"
-            raise ModelError(message) from fault
+            raise ModelError(f"task {quote(self._task.id)}: {subject} could not be annotated: {fault}") from fault
 
         return await ask_model(
-            self._client,
-            request,
-            reply_model,
-            read=lambda reply: check(reply.value),
-            fail=fail,
-            find_flaw=find_flaw,
+            self._client, request, reply_model, read=lambda reply: check(reply.value), fail=fail, find_flaw=find_flaw
         )
 
 

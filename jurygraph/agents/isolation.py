@@ -6,8 +6,10 @@ What crosses is JSON: the question, the view of the task, the responses, their m
 import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from pydantic import ConfigDict
 
 from jurygraph.agents.roles import CODE_LIMIT, Answer, Evaluator, EvaluatorInput, UndeclaredClient
 from jurygraph.agents.worker_pool import WorkerDied, WorkerPool, WorkFailed
@@ -15,6 +17,7 @@ from jurygraph.schema import (
     Branch,
     EvaluatorRecord,
     EvaluatorUse,
+    FrozenModel,
     Material,
     Question,
     Response,
@@ -43,10 +46,7 @@ class IsolatedEvaluator(Evaluator):
             setattr(self, attribute, getattr(evaluator, attribute))
         self._evaluator = evaluator
         limit = evaluator.timeout or CODE_LIMIT
-        setup = {
-            "use": use.model_copy(update={"isolate": None}).model_dump(mode="json"),
-            "folder": folder_of_modules(),
-        }
+        setup = {"use": use.model_copy(update={"isolate": None}).model_dump(mode="json"), "folder": folder_of_modules()}
         self._pool = WorkerPool(self.name, "jurygraph.agents.registry:prepare_isolated", setup, time_limit=limit)
 
     @property
@@ -66,7 +66,7 @@ class IsolatedEvaluator(Evaluator):
 
     async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
         try:
-            result = await self._pool.call(json.dumps(_to_request(inputs)))
+            result = await self._pool.call(json.dumps(_Request.model_validate(inputs).model_dump(mode="json")))
         except WorkFailed as error:
             return Verdict.fail(error.kind, str(error), cause="evaluator")
         except WorkerDied as error:
@@ -75,14 +75,16 @@ class IsolatedEvaluator(Evaluator):
         return answer
 
 
-def _to_request(inputs: EvaluatorInput) -> dict[str, Any]:
-    return {
-        "question": inputs.question.model_dump(mode="json"),
-        "task": inputs.task.model_dump(mode="json"),
-        "responses": [response.model_dump(mode="json") for response in inputs.responses],
-        "material": [{name: one.model_dump(mode="json") for name, one in each.items()} for each in inputs.material],
-        "sample": inputs.sample,
-    }
+class _Request(FrozenModel):
+    """The part of an evaluator's input that a worker needs."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    question: Question
+    task: TaskView
+    responses: tuple[Response, ...]
+    material: tuple[Mapping[str, Material], ...]
+    sample: int
 
 
 def _read_answer(result: Any) -> Any:
@@ -96,7 +98,9 @@ def open_in_worker(evaluator: Evaluator) -> Callable[[str], Any]:
     runner = asyncio.Runner()
 
     def answer(request: str) -> Any:
-        result = evaluator.answer(_from_request(json.loads(request)))
+        read = _Request.model_validate(json.loads(request))
+        client: Any = UndeclaredClient(read.question.evaluator)
+        result = evaluator.answer(EvaluatorInput(**dict(read), client=client))
         return _write_answer(runner.run(_wait(result)) if inspect.isawaitable(result) else result)
 
     evaluator.open()
@@ -118,14 +122,3 @@ def _write_answer(answer: Any) -> Any:
     if answer is not None and not isinstance(answer, str | bool | int | float):
         raise TypeError(f"expected a Verdict, a number or a boolean, got {type(answer).__name__}")
     return answer
-
-
-def _from_request(request: dict[str, Any]) -> EvaluatorInput:
-    return EvaluatorInput(
-        Question.model_validate(request["question"]),
-        TaskView.model_validate(request["task"]),
-        tuple(map(Response.model_validate, request["responses"])),
-        tuple({name: Material.model_validate(one) for name, one in each.items()} for each in request["material"]),
-        request["sample"],
-        cast(Any, UndeclaredClient(request["question"]["evaluator"])),
-    )

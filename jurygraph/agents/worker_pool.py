@@ -122,8 +122,7 @@ class WorkerPool:
 
     def _submit(self, arguments: tuple[str, ...]) -> Future[Any]:
         with self._lock:
-            processes = self._open()
-            future = processes.schedule(_do_work, args=arguments, timeout=self.time_limit)
+            future = self._open().schedule(_do_work, args=arguments, timeout=self.time_limit)
             self._underway.add(future)
             future.add_done_callback(self._underway.discard)
             return future

@@ -81,9 +81,8 @@ def repetition_control(r: ArrayLike, repetition: ArrayLike, threshold: float) ->
     for anything else. A reward below 0 moves towards 0 as well, so use the rule where rewards are at least 0.
     """
     rewards, repeated = _check_pair(r, "repetition", repetition)
-    controlled: Floats = np.where(
-        repeated > as_probability("threshold", threshold), rewards * (1.0 - repeated), rewards
-    )
+    is_above = repeated > as_probability("threshold", threshold)
+    controlled: Floats = np.where(is_above, rewards * (1.0 - repeated), rewards)
     return controlled[()]
 
 

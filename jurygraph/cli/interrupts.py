@@ -19,10 +19,7 @@ _SHOW_CURSOR = "\x1b[?25h"  # a progress bar hides it
 
 
 def run_interruptible(
-    runner: asyncio.Runner,
-    work: Coroutine[Any, Any, T],
-    threads: DaemonThreads,
-    stop: Callable[[], None] | None = None,
+    runner: asyncio.Runner, work: Coroutine[Any, Any, T], threads: DaemonThreads, stop: Callable[[], None] | None = None
 ) -> T:
     """Run a coroutine whose calls in threads run in `threads`. Raises KeyboardInterrupt if Ctrl-C ended it.
 

@@ -197,8 +197,7 @@ def score_study(folder: Path, runs: Sequence[StudyRun], options: ScoreOptions, a
     Results that are there already are kept, so that the same command continues. Config, model and limits are those of
     `options`; the limits are of all runs together. A dry run prints the estimate and returns no runs.
 
-    Raises:
-        InputError: the folder holds other tasks under the name of a run.
+    Raises `InputError` if the folder holds other tasks under the name of a run.
     """
     import asyncio
 

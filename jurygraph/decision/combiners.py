@@ -49,9 +49,9 @@ class ScoreMatrix(Displayed):
 
 
 def weighted_mean(values: Floats | Bools, weights: Floats) -> tuple[Floats, Bools]:
-    """Return the mean of the columns of each row [R], 0 without any weight, and a mask [R] of the rows with a weight.
+    """Return the mean over the last axis, 0 without any weight, and a mask of where there is a weight.
 
-    `values` and `weights` are [R,N], and the weights at least 0.
+    `values` and `weights` have one shape, such as [R,N], and the weights are at least 0.
     """
     weight = aggregation.total(weights)
     has_weight: Bools = np.greater(weight, 0.0)
@@ -430,8 +430,7 @@ _graph = lru_cache(maxsize=256)(gear.compile)
 
 def signed_weights(matrices: Matrices) -> Floats:
     """Return the signed weights of the criteria, [C]."""
-    criteria = matrices.values()
-    return np.array([each.input_weight if each.weight[0] > 0 else -each.input_weight for each in criteria])
+    return np.array([each.input_weight if each.weight[0] > 0 else -each.input_weight for each in matrices.values()])
 
 
 def judged_criteria(matrices: Matrices) -> Bools:
@@ -453,8 +452,7 @@ def _met_decisions(matrices: Matrices) -> Bools:
 
 
 def _eq14(q: Floats, weights: Floats, has_value: Bools) -> tuple[Floats, Bools]:
-    """Return Eq. 14 [R] over the criteria that have a value, and a mask [R] of the rows with one of positive
-    weight."""
+    """Return Eq. 14 [R] over the criteria that have a value, and a mask [R] of the rows with one of positive weight."""
     size = np.where(has_value, weights, 0.0)
     positive = aggregation.total(np.maximum(size, 0.0))
     present: Bools = np.greater(positive, 0.0)
@@ -591,7 +589,8 @@ def _group_diagnostics(
         rows = np.flatnonzero((has_utility == members).all(axis=1))
         for name, compute in _GROUP_STATISTICS.items() if members.any() else ():
             diagnostics[name][rows] = compute(utility[np.ix_(rows, np.flatnonzero(members))])
-    is_known = np.all([has_utility.all(axis=1), *map(_is_judged, matrices.values())], axis=0)
+    is_judged = [(one.judged | ~one.applicable | (one.weight == 0.0)).all(axis=1) for one in matrices.values()]
+    is_known = np.all([has_utility.all(axis=1), *is_judged], axis=0)
     diagnostics["group fairness"] = np.where(is_known, stakeholders.group_fairness(utility), np.nan)
     if params.get("soft"):
         met, applicable = map(aggregation.total, _count_met(matrices, params["soft"]))
@@ -602,11 +601,6 @@ def _group_diagnostics(
             stakeholders.preference_completeness(*_count_met(matrices, params["collected"]))
         )
     return diagnostics
-
-
-def _is_judged(matrix: ScoreMatrix) -> Bools:
-    """Return the rows in which every cell that counts was judged, [R]."""
-    return np.asarray((matrix.judged | ~matrix.applicable | (matrix.weight == 0.0)).all(axis=1))
 
 
 def _count_met(matrices: Matrices, columns: Mapping[str, Sequence[int]]) -> tuple[Floats, Floats]:

@@ -1,9 +1,8 @@
 """The recipe: from the config's components, weights and gates to the frozen specs of a decision."""
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -138,14 +137,8 @@ def decision_key(task: Task, survey: Survey, weights: Mapping[str, float], diffi
     return survey.outline.digest, rubric is None, criteria, edges, people, repr((weights, difficulty))
 
 
-def _count_once(question: Question) -> float:
-    return 1.0
-
-
 @dataclass
 class _SpecBuilder:
-    """Builds the specs of one task."""
-
     task: Task
     survey: Survey
     config: Config
@@ -199,12 +192,12 @@ class _SpecBuilder:
         settings = component.inputs[key]
         if settings.if_skipped is None:
             settings = settings.model_copy(update={"if_skipped": self.combiners[component.combiner].if_skipped})
-        weigh: Callable[[Question], float] = self._named_weight
         if settings.verdicts_of in self.questions:
             questions = [q for of_member in self.questions[settings.verdicts_of].values() for q in of_member]
+            weights = {q.id: self._declared_weight(q) or 1.0 for q in questions}  # also if it counts in no utility
         elif settings.verdicts_of in self.by_id:
             questions = [self.by_id[settings.verdicts_of]]
-            weigh = _count_once
+            weights = {settings.verdicts_of: 1.0}
         else:
             near = nearest_name(settings.verdicts_of, [*self.questions, *self.by_id])
             hint = f"did you mean {near!r}?" if near else f"there are {', '.join(self.by_id)}"
@@ -213,7 +206,7 @@ class _SpecBuilder:
             )
         if settings.min_confidence is None and self.records[questions[0].evaluator].audience == "reviewer":
             settings = settings.model_copy(update={"min_confidence": self.config.panel.min_confidence})
-        return _build_input(f"{where}.if_skipped", questions, self._with_fold(questions, settings), weigh)
+        return _build_input(f"{where}.if_skipped", questions, self._with_fold(questions, settings), weights)
 
     def _refuse_lost_weights(self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]) -> None:
         """Raise PlanError for an input that would count criteria of the task's rubric without their weights.
@@ -238,12 +231,7 @@ class _SpecBuilder:
                     "`rubric.aggregation`, or make each criterion of positive weight an input of its own"
                 )
 
-    def _named_weight(self, question: Question) -> float:
-        """Return the declared weight of a question that a component names: one that counts in no utility counts 1."""
-        return self._declared_weight(question) or 1.0
-
     def _declared_weight(self, question: Question) -> float:
-        """Return the weight that a question's evaluator declares for its subject."""
         return self.records[question.evaluator].shares.get(_subject_root(question), 1.0)
 
     def _evaluator_spec(self, component: str, evaluator_name: str) -> ComponentSpec:
@@ -267,7 +255,12 @@ class _SpecBuilder:
             update = {"reduce": panel.reduce, "min_confidence": panel.min_confidence, "if_skipped": if_skipped}
             settings = settings.model_copy(update=update)
         inputs = {
-            key: _build_input(where, group, self._with_fold(group, settings, settings.reduce), self._declared_weight)
+            key: _build_input(
+                where,
+                group,
+                self._with_fold(group, settings, settings.reduce),
+                {question.id: self._declared_weight(question) for question in group},
+            )
             for key, group in sorted(groups.items())
         }
         if has_shares:
@@ -327,17 +320,16 @@ class _SpecBuilder:
         """Return the questions of these evaluators about each criterion or stakeholder as an input, sorted by id."""
         inputs = {}
         for member, weight in sorted(weights.items()):
-            questions = [
-                q for evaluator_name in evaluator_names for q in self.questions[evaluator_name].get(member, ())
-            ]
+            questions = [one for name in evaluator_names for one in self.questions[name].get(member, ())]
             if not any(map(self._declared_weight, questions)):
                 raise PlanError(
                     f"task {self.task.id!r}: no evaluator has a question about {member!r}; add one of that audience, "
                     "or leave it out of the task"
                 )
             settings = InputConfig(verdicts_of=evaluator_names[0], input_weight=abs(weight), if_skipped=if_skipped)
-            weigh = partial(self._signed_weight, 1.0 if weight > 0 else -1.0)
-            inputs[member] = _build_input(where, questions, self._with_fold(questions, settings), weigh)
+            sign = 1.0 if weight > 0 else -1.0
+            signs = {question.id: sign if self._declared_weight(question) else 0.0 for question in questions}
+            inputs[member] = _build_input(where, questions, self._with_fold(questions, settings), signs)
         return inputs
 
     def _with_fold(
@@ -357,9 +349,6 @@ class _SpecBuilder:
             problem = f"{first!r} and {second!r} count in one input and have different folds"
             raise PlanError(f"task {self.task.id!r}: {problem}; give both the same `fold`")
         return settings.model_copy(update={"reduce": given[0]})
-
-    def _signed_weight(self, sign: float, question: Question) -> float:
-        return sign if self._declared_weight(question) else 0.0
 
     def _layer_weights(self, member: str, spec_input: ComponentInput) -> tuple[float, ...]:
         """Return the weight of each question: its layer's share, divided among the questions of it that count."""
@@ -465,7 +454,7 @@ class _SpecBuilder:
 
 
 def _build_input(
-    where: str, questions: Iterable[Question], settings: InputConfig, weigh: Callable[[Question], float]
+    where: str, questions: Iterable[Question], settings: InputConfig, weights: Mapping[str, float]
 ) -> ComponentInput:
     ordered = sorted(questions, key=lambda q: q.id)
     if settings.if_skipped is None and any(q.when for q in ordered):
@@ -477,7 +466,7 @@ def _build_input(
     if_skipped: SkippedRule = "zero" if any(q.material != SUBMITTED for q in ordered) else "left-out"
     return ComponentInput(
         questions=tuple(q.id for q in ordered),
-        weights=tuple(map(weigh, ordered)),
+        weights=tuple(weights[q.id] for q in ordered),
         reduce=settings.reduce,
         min_confidence=settings.min_confidence or 0.0,
         input_weight=settings.input_weight,

@@ -107,9 +107,8 @@ class VerdictTable:
         """
         columns = self._columns_of(name, spec_input.judge)
         if name in spec_input.calibration:  # the value of any other cell than a judged one follows from its outcome
-            value = np.where(
-                columns.outcome == OK, calibrate(columns.value, spec_input.calibration[name]), columns.value
-            )
+            calibrated = calibrate(columns.value, spec_input.calibration[name])
+            value = np.where(columns.outcome == OK, calibrated, columns.value)
             columns = columns._replace(value=value, met=value >= MET_THRESHOLD)
         if (columns.outcome == NO_VARIANTS).any():
             counted = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
@@ -143,7 +142,8 @@ class VerdictTable:
             effective = self.effective_columns(name, spec_input)
             is_discarded = _is_answered(columns.outcome) & (columns.confidence < spec_input.min_confidence)
             discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
-            is_undecided = _has_vote(columns.outcome).any(axis=1) & lacks_score(effective.outcome).any(axis=1)
+            has_vote = _is_answered(columns.outcome) | (columns.outcome == STOPPED)
+            is_undecided = has_vote.any(axis=1) & lacks_score(effective.outcome).any(axis=1)
             needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
             undecided.append(np.where(is_undecided & needs_majority, 1.0, 0.0))
         return np.asarray(aggregation.total(discarded, axis=0)), np.asarray(aggregation.total(undecided, axis=0))
@@ -225,18 +225,10 @@ def stack_groups(
         for question in questions:
             _place_verdicts(question, row, by_question[question.id], shown[question.material], cells[question.id])
     columns = {question.id: fill_columns(rows, cells[question.id]) for question in questions}
-    return VerdictTable(rows, columns, sampled_questions(questions), judges_of_seats(questions))
-
-
-def sampled_questions(questions: Iterable[Question]) -> frozenset[str]:
-    """Return the questions with several samples, by any judge, for one response as it was submitted."""
-    several = (q for q in questions if q.seats > 1 and q.scope == "response" and q.material == SUBMITTED)
-    return frozenset(q.id for q in several)
-
-
-def judges_of_seats(questions: Iterable[Question]) -> dict[str, Sequence[str]]:
-    """Return the judge of each seat of the questions that several may answer."""
-    return {q.id: [judge for judge in q.judges for _ in range(q.samples)] for q in questions if q.judges}
+    # Several samples, by any judge, of one response as it was submitted.
+    sampled = (q.id for q in questions if q.seats > 1 and q.scope == "response" and q.material == SUBMITTED)
+    judges = {q.id: [judge for judge in q.judges for _ in range(q.samples)] for q in questions if q.judges}
+    return VerdictTable(rows, columns, frozenset(sampled), judges)
 
 
 def fill_columns(rows: int, cells: Cells) -> ScoreArrays:
@@ -324,11 +316,7 @@ def ok_outcome(gated_by: str | None, unsupported: Unsupported | None) -> int:
 
 
 def _place_verdicts(
-    question: Question,
-    row: Mapping[str, int],
-    verdicts: Iterable[RecordedVerdict],
-    variants: Variants,
-    cells: Cells,
+    question: Question, row: Mapping[str, int], verdicts: Iterable[RecordedVerdict], variants: Variants, cells: Cells
 ) -> None:
     """Put the verdicts of a group on a question into their cells.
 
@@ -434,20 +422,13 @@ def dropped_questions(decision: Decision, table: VerdictTable) -> frozenset[str]
     if decision.group_rule != "drop-criterion":
         return frozenset()
     inputs = [spec_input for spec in decision.counting_specs for spec_input in spec.inputs.values()]
-    counting = (
-        (name, table.effective_columns(name, spec_input)) for spec_input in inputs for name in spec_input.questions
-    )
+    counting = ((name, table.effective_columns(name, one)) for one in inputs for name in one.questions)
     return frozenset(name for name, columns in counting if lacks_score(columns.outcome).any())
 
 
 def _is_answered(outcome: NDArray[np.int8]) -> Bools:
     """Return which cells hold an answer of the evaluator: a score, or that the question does not apply."""
     return np.asarray((outcome == OK) | (outcome == EXCLUDED))
-
-
-def _has_vote(outcome: NDArray[np.int8]) -> Bools:
-    """Return which cells vote in a majority."""
-    return np.asarray(_is_answered(outcome) | (outcome == STOPPED))
 
 
 def has_score(outcome: NDArray[np.int8]) -> Bools:

@@ -128,11 +128,7 @@ def _part_lines(one: ExplainedTerm, parts: Sequence[_Part]) -> tuple[PointsLine,
         groups.setdefault(_line(one, part, ()), []).append(name if counts[name] == 1 else part.name)
     lines = [
         line.model_copy(
-            update={
-                "names": tuple(sorted(found)),
-                "points": line.points * len(found),
-                "lost": line.lost * len(found),
-            }
+            update={"names": tuple(sorted(found)), "points": line.points * len(found), "lost": line.lost * len(found)}
         )
         for line, found in groups.items()
     ]
@@ -166,11 +162,8 @@ def _split_input(one: ExplainedTerm, name: str, value: float, share: float) -> l
         return [_Part(name, value, share, verdicts, _describe_reduction(one, name, own, value))]
     if len(questions) < 2:
         return [_Part(name, value, share, verdicts)]
-    by_question: dict[str, list[ExplainedVerdict]] = {}
-    for verdict in verdicts:
-        by_question.setdefault(verdict.verdict.question, []).append(verdict)
     return [
-        _Part(question, mean, share * weight / total, by_question.get(question, []))
+        _Part(question, mean, share * weight / total, [v for v in verdicts if v.verdict.question == question])
         for question, weight, mean in questions
     ]
 
@@ -370,6 +363,7 @@ def _describe_effects(one: ExplainedVerdict) -> Iterator[tuple[str, str]]:
         yield f"Not judged, {verdict.status}{cause}", (failure and failure.message) or verdict.reason
 
 
+ChangeKind = Literal["verdict", "response gate", "reward gate"]
 _MOST_CHANGES = 10
 _Key = tuple[str, ...]
 _Scores = Mapping[str, float]
@@ -383,7 +377,7 @@ class Change(FrozenModel):
     the verdict, empty for a gate. `condition` has it too where several changes have the same `name`.
     """
 
-    kind: Literal["verdict", "response gate", "reward gate"]
+    kind: ChangeKind
     name: str
     question: str = ""
     condition: str
@@ -417,8 +411,7 @@ def find_changes(
 
     def decide(decision: Decision, key: _Key = (), scores: _Scores | None = None) -> float | None:
         verdicts = own if scores is None else [_revise(one, scores) if _key(one) == key else one for one in own]
-        rewards = compute_rewards(decision, questions, names, verdicts, combiners)
-        return rewards[names.index(trace.response_id)].value
+        return compute_rewards(decision, questions, names, verdicts, combiners)[names.index(trace.response_id)].value
 
     now = decide(explained.decision)
     if now != trace.reward.value:
@@ -430,7 +423,12 @@ def find_changes(
         if verdict.verdict.status != "not_applicable":
             groups[_key(verdict.verdict)].append(verdict)
     labels = Counter(verdicts[0].label for verdicts in groups.values())
-    changes = []
+    changes: list[Change] = []
+
+    def add(kind: ChangeKind, name: str, condition: str, value: float | None, question: str = "") -> None:
+        gain = None if value is None or now is None else value - now
+        changes.append(Change(kind=kind, name=name, question=question, condition=condition, value=value, gain=gain))
+
     for key, verdicts in groups.items():
         tried = [(decide(explained.decision, key, scores), scores) for scores in _options(verdicts)]
         value, scores = max(tried, key=lambda one: (one[0] is not None, one[0] or 0.0))
@@ -438,23 +436,18 @@ def find_changes(
         question = first.verdict.question
         if first.verdict.gated_by in RESPONSE_GATES:
             text = f"{key[1]} had not stopped it, and all {len(verdicts)} verdicts that it settled were at their best"
-            change = Change(kind="response gate", name=key[1], condition=text, value=value, gain=_gain(value, now))
+            add("response gate", key[1], text, value)
         else:
             shown = first.verdict.responses
             where = question if len(shown) != 1 or shown[0] == key[0] else f"{question} of {shown[0]}"  # of a variant
             label = first.label if labels[first.label] == 1 else f"{first.label} ({where})"
-            text = f"{label} were {_describe_score(first, scores[question])}"
-            change = Change(
-                kind="verdict", name=first.label, question=question, condition=text, value=value, gain=_gain(value, now)
-            )
-        changes.append(change)
+            add("verdict", first.label, f"{label} were {_describe_score(first, scores[question])}", value, question)
     for gate, result in zip(explained.decision.gates, trace.reward.gates, strict=True):
         rest = tuple(other for other in explained.decision.gates if other is not gate)
         value = decide(explained.decision.model_copy(update={"gates": rest}))
         limit = f"{'≤' if result.op == '>' else '≥'} {format_plain(result.threshold)}"
         text = f"the {gate.kind} gate were passed ({result.component} {limit})"
-        gate_name = f"{gate.kind} gate"
-        changes.append(Change(kind="reward gate", name=gate_name, condition=text, value=value, gain=_gain(value, now)))
+        add("reward gate", f"{gate.kind} gate", text, value)
     return sorted(changes, key=lambda one: (-(one.gain or 0.0), -(one.value or 0.0), one.condition))
 
 
@@ -508,7 +501,3 @@ def _describe_score(one: ExplainedVerdict, score: float) -> str:
     if one.native is not None and scale is not None:
         return f"{scale[best]:g} on a scale of {scale[0]:g} to {scale[1]:g}"
     return ("not met", "met")[best] if one.verdict.met is not None else str(best)
-
-
-def _gain(value: float | None, now: float | None) -> float | None:
-    return None if value is None or now is None else value - now

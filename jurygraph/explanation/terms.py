@@ -132,7 +132,8 @@ class ExplainedTrace:
 
     def _explain_verdicts(self, recorded: Iterable[RecordedVerdict]) -> Iterator[ExplainedVerdict]:
         confidences, directions = _read_inputs(self.decision)
-        maps = {name: one for use in _inputs_of(self.decision) for name, one in use.calibration.items()}
+        inputs = (one for spec in self.decision.specs for one in spec.inputs.values())
+        maps = {name: one for use in inputs for name, one in use.calibration.items()}
         for verdict in recorded:
             is_own = verdict.about == self.trace.response_id
             score = verdict.score if is_own or verdict.score is None else 1.0 - verdict.score
@@ -172,9 +173,8 @@ class ExplainedTerm:
 
     @cached_property
     def verdicts(self) -> list[ExplainedVerdict]:
-        return self._explained.of_questions(
-            dict.fromkeys(name for one in self.inputs.values() for name in one.questions)
-        )
+        questions = dict.fromkeys(name for one in self.inputs.values() for name in one.questions)
+        return self._explained.of_questions(questions)
 
     def is_unjudged_part(self, name: str) -> bool:
         """Return True if no verdict of a part counts: of an input, or of all judges in a reviewer's panel."""
@@ -198,10 +198,6 @@ class ExplainedTerm:
         matrix = self._explained.table.score_matrix(one, self._explained.decision.rule, direction, scenario)
         cells = matrix.value[matrix.applicable & (matrix.weight != 0.0)]
         return (float(cells.mean()), len(cells)) if len(cells) else None
-
-
-def _inputs_of(decision: Decision) -> Iterator[ComponentInput]:
-    return (one for spec in decision.specs for one in spec.inputs.values())
 
 
 def _calibrate(verdict: RecordedVerdict, score: float | None, calibration: ScoreCalibration | None) -> float | None:

@@ -135,7 +135,6 @@ def means_differ(first: ArrayLike, second: ArrayLike, tests: int = 1) -> bool:
 
 
 def t_quantile(freedom: float, probability: float = 0.5 + LEVEL / 2) -> float:
-    """Return the quantile of Student's t distribution."""
     from scipy import special
 
     return float(special.stdtrit(freedom, probability))

@@ -109,9 +109,8 @@ def _components(numbers: Floats, places: Sequence[Ints], rounding: float) -> Flo
     """
     levels = [np.zeros(len(numbers), dtype=np.intp), *places, np.arange(len(numbers))]
     sizes = [np.bincount(level).astype(np.float64) for level in levels]
-    squares = [
-        _sum_of_ratios(np.bincount(level, numbers) ** 2, size) for level, size in zip(levels, sizes, strict=True)
-    ]
+    sums = [np.bincount(level, numbers) for level in levels]
+    squares = [_sum_of_ratios(total**2, size) for total, size in zip(sums, sizes, strict=True)]
 
     def times(outer: int, inner: int) -> float:
         """Return how often the component of a level is in the expected squares of another one."""

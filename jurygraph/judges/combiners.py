@@ -17,7 +17,7 @@ from jurygraph import aggregation
 from jurygraph.aggregation import pairwise
 from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.arrays import Bools, Floats
-from jurygraph.decision.combiners import Combiner, Component, Mean, ScoreMatrix
+from jurygraph.decision.combiners import Combiner, Component, Mean, ScoreMatrix, weighted_mean
 from jurygraph.errors import PlanError
 from jurygraph.judges.protocols import HIGHEST, LOWEST, UTILITY, WEIGHT
 from jurygraph.schema import ComponentInput, Question
@@ -81,13 +81,14 @@ class AdaptiveSum(Combiner):
         utility = np.where(live, utilities.value.reshape(shape), 0.0)
         weight = np.where(live, weights.value.reshape(shape), 0.0)
         by_sample = _weighted_mean(utility, weight, live & ~weights.judged.reshape(shape))
-        is_live = np.asarray(live.any(axis=1))
-        value = _mean_over_samples(by_sample[:, None], is_live[:, None])[:, 0]
+        counted = np.where(live, 1.0, 0.0)
+        value, has_value = weighted_mean(by_sample, np.where(live.any(axis=1), 1.0, 0.0))
         total = np.asarray(aggregation.total(weight, axis=1))
-        share = _mean_over_samples(weight / np.where(total > 0.0, total, 1.0)[:, None], live)
-        parts = dict(zip(people, _mean_over_samples(utility, live).T, strict=True))
+        share, _ = weighted_mean(weight / np.where(total > 0.0, total, 1.0)[:, None], counted)
+        means, _ = weighted_mean(utility, counted)
+        parts = dict(zip(people, means.T, strict=True))
         shares = {f"weight of {name}": column for name, column in zip(people, share.T, strict=True)}
-        return Component(value, np.asarray(is_live.any(axis=1)), parts, {"R": _to_native_scale(value), **shares})
+        return Component(value, has_value, parts, {"R": _to_native_scale(value), **shares})
 
 
 def _match_person(utility: str, weight: str) -> str:
@@ -109,12 +110,6 @@ def _weighted_mean(utility: Floats, weight: Floats, is_open: Bools) -> Floats:
     known = aggregation.total(weight * utility, axis=1) / np.where(total > 0.0, total, 1.0)
     is_filled_high = (is_open & np.greater(weight, 0.0)).any(axis=1)
     return np.where(is_open.any(axis=1), np.where(is_filled_high, utility.max(axis=1), 0.0), known)
-
-
-def _mean_over_samples(values: Floats, live: Bools) -> Floats:
-    """Return the mean of [R,n,K] over the live samples, [R,n]; 0 where there are none."""
-    count = np.asarray(aggregation.total(np.where(live, 1.0, 0.0)))
-    return np.asarray(aggregation.total(np.where(live, values, 0.0)) / np.where(count > 0.0, count, 1.0))
 
 
 ComparisonForm = Literal["pairs", "lists"]

@@ -244,7 +244,6 @@ class ReviewerHistory:
         return [one for one in self._examples_of.get((dimension, domain), ()) if one.reviewer == reviewer]
 
     def examples_of_others(self, reviewer: str, dimension: str, domain: str | None = None) -> list[Example]:
-        """Return the examples of all reviewers but one."""
         return [one for one in self._examples_of.get((dimension, domain), ()) if one.reviewer != reviewer]
 
     def items_of(self, key: str) -> set[str]:
@@ -311,7 +310,6 @@ class ReviewerHistory:
 
     @cached_property
     def by_digest(self) -> Mapping[str, Example]:
-        """The examples by their digests."""
         return {example.digest: example for example in self.examples}
 
 
@@ -471,7 +469,6 @@ def choose_examples(
 
 
 def example_use(example: Example, dropped: str | None = None) -> ExampleUse:
-    """Return the record of an example for traces."""
     return ExampleUse(
         item=example.key, reviewer=example.reviewer, score=example.score, fingerprint=example.digest, dropped=dropped
     )
@@ -498,14 +495,9 @@ def as_shots(examples: Sequence[Example], target: str) -> tuple[Shot, ...]:
     for example in examples:
         names.setdefault(example.reviewer, f"reviewer {len(names) + 1}")
     return tuple(
-        Shot(names[example.reviewer], example.text, format_score(example.score), example.reason or "")
+        Shot(names[example.reviewer], example.text, f"{example.score:.15g}", example.reason or "")
         for example in examples
     )
-
-
-def format_score(score: float) -> str:
-    """Return a score as prompts show it."""
-    return f"{score:.15g}"
 
 
 MIN_SIMILARITY = 85.0  # least similarity of two near texts: percentage of letters that are the same, in the same order

@@ -367,7 +367,8 @@ def _fuse_votes(matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) 
 def _resolve_levels(given: Sequence[float] | None, confusions: Confusions | None) -> list[float]:
     """Return the value of each class: its own if all are numbers in [0, 1], else evenly spaced."""
     classes: Sequence[Any] = (0, 1) if confusions is None else confusions.classes
-    class_values = [float(label) for label in classes] if _are_units(classes) else None
+    are_units = all(type(value) in (int, float) and 0 <= value <= 1 for value in classes)
+    class_values = [float(label) for label in classes] if are_units else None
     if class_values is not None and class_values != sorted(class_values):
         raise PlanError(f"params.confusions: the classes {list(classes)} do not rise; name them from low to high")
     if given is None:
@@ -380,10 +381,6 @@ def _resolve_levels(given: Sequence[float] | None, confusions: Confusions | None
             f"params.levels is {levels}, and the confusions are of {class_values}; learn them of these levels"
         )
     return levels
-
-
-def _are_units(values: Sequence[Any]) -> bool:
-    return all(type(value) in (int, float) and 0 <= value <= 1 for value in values)
 
 
 def to_confusions(fitted: Consensus, classes: Sequence[Label]) -> Confusions:

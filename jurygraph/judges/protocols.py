@@ -397,9 +397,7 @@ def _utility_finding(name: str, reply: Any) -> Finding:
     quotes = [quote for constraint in constraints.values() for quote in constraint.quotes]
     quotes += verdict.credibility.quotes
     held = [Claim(f"{place} held", constraint.quotes) for place, constraint in constraints.items() if constraint.held]
-    descriptions = [
-        f"{place} ({constraint.constraint}) {_describe_held(constraint)}" for place, constraint in constraints.items()
-    ]
+    descriptions = [f"{place} ({one.constraint}) {_describe_held(one)}" for place, one in constraints.items()]
     reason = "; ".join([*descriptions, f"credibility: {verdict.credibility.reason}"])
     return rating(name, verdict.utility, reason, quotes, held, "utility")
 

@@ -46,17 +46,7 @@ from jurygraph.judges.examples import (
 from jurygraph.messages import did_you_mean, join_names, quote
 from jurygraph.models.request import Reply
 from jurygraph.prompts import load_prompt
-from jurygraph.schema import (
-    Audience,
-    Condition,
-    FrozenModel,
-    Layer,
-    Question,
-    Response,
-    Swap,
-    TaskView,
-    Verdict,
-)
+from jurygraph.schema import Audience, Condition, FrozenModel, Layer, Question, Response, Swap, TaskView, Verdict
 from jurygraph.schema.frozen_model import Count, Flag, Id, Number, ParamsModel, Positive, PositiveInt
 from jurygraph.schema.task import query_text
 
@@ -252,7 +242,6 @@ class ReviewerJudge(Evaluator):
 
         @property
         def resolved_dimensions(self) -> dict[str, Dimension]:
-            """The dimensions, sorted by name."""
             dimensions = load_ready_set(self.dimensions) if isinstance(self.dimensions, str) else self.dimensions
             return dict(sorted(dimensions.items()))
 

@@ -509,36 +509,24 @@ def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:
         for verdict in body["verdicts"]
     ]
     verdicts.sort(key=lambda verdict: verdict.key.sort_key)
-    verdicts_by_response = group_verdicts_by_response(outline.questions, [record.key for record, _ in stored], verdicts)
+    by_response = group_verdicts_by_response(outline.questions, [record.key for record, _ in stored], verdicts)
     plan_digest = ERASED
     if task_content is not None:
         plan_digest = task_content["plan"] if run.base is None else run.plan_of(task_id).digest
-    group_fields = {
+    shared = {
         "task_id": task_id,
         "group": texts[group.seq].get(0, ERASED.encode()).decode(),
         "plan_digest": plan_digest,
         "statistics": group_body["statistics"],
     }
     return [
-        _unpack_trace(
-            run,
-            record,
-            body,
-            texts[record.seq],
-            decision,
-            {**group_fields, "verdicts": verdicts_by_response[record.key]},
-        )
+        _unpack_trace(run, record, body, texts[record.seq], decision, shared | {"verdicts": by_response[record.key]})
         for record, body in stored
     ]
 
 
 def _unpack_trace(
-    run: Run,
-    record: Record,
-    body: Body,
-    texts: Mapping[int, bytes],
-    decision: Decision,
-    group_fields: Mapping[str, Any],
+    run: Run, record: Record, body: Body, texts: Mapping[int, bytes], decision: Decision, shared: Mapping[str, Any]
 ) -> ScoredResponse:
     about = unpack_about(body, texts)
     calls = body.get("calls", ())
@@ -546,7 +534,7 @@ def _unpack_trace(
     reward = body["reward"] if own_record is record else own_record.content["reward"]
     trace = Trace.model_validate(
         {
-            **group_fields,
+            **shared,
             "response_id": record.key,
             "agent": body.get("agent"),
             "labels": about["labels"],

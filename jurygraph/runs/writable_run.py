@@ -154,8 +154,11 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
     by_id = {call.id: call for call in trace.calls}
     calls: dict[str, RecordedCall] = {}
     for use in _named_uses(run.survey_outline_of(trace.task_id), trace, verdicts):
-        if use.id in by_id:
-            calls.setdefault(use.id, RecordedCall(use.purpose, by_id[use.id], *_read_texts(run.source, by_id[use.id])))
+        call = by_id.get(use.id)
+        if call is not None and use.id not in calls:
+            request, reply = _find_texts(run.source, call)
+            reply = reply if call.fault is None else "none"  # one that came too late does not count
+            calls[use.id] = RecordedCall(use.purpose, call, request, reply)
     return list(calls.values())
 
 
@@ -174,13 +177,8 @@ def _named_uses(outline: SurveyOutline, trace: Trace, verdicts: Sequence[Recorde
         yield from verdict.named_calls
 
 
-def _read_texts(run: Run, call: Call) -> tuple[Any, Any]:
-    """Return the request and the reply of a call, from the run or the one from which it was branched."""
-    request, reply = _find_texts(run, call)
-    return request, reply if call.fault is None else "none"  # one that came too late does not count
-
-
 def _find_texts(run: Run, call: Call) -> tuple[Any, Any]:
+    """Return the request and the reply of a call, from the run or the one from which it was branched."""
     if run.ledger.find("call", call.id) is not None:
         texts = run.ledger.texts_of(run.ledger.require("call", call.id))
         request, reply = (json.loads(texts[place]) if place in texts else ERASED for place in (0, 1))

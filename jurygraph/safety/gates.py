@@ -56,7 +56,6 @@ _ACCENTS = re.compile("[\u0300-\u036f\u0640\u064b-\u065f\u0670]+")
 
 
 def remove_invisible(text: str) -> str:
-    """Return a text without its invisible characters."""
     return _INVISIBLE.sub("", text)
 
 
@@ -89,11 +88,6 @@ _BETWEEN = rf"(?:[^\pL\pM\pN\p{{Sm}}]|[+<=>|~]|{_LAYOUT_TAG})"
 
 _LAYOUT_TAGS = re2.compile(_LAYOUT_TAG)
 _WORDS = re2.compile(r"[\pL\pN]+")
-
-
-def is_bare_opener(read: str) -> bool:
-    """Return whether a folded text consists only of openers, in any layout, number and mixture of 28 languages."""
-    return _patterns()[0].fullmatch(read) is not None
 
 
 def is_empty_talk(read: str) -> bool:
@@ -199,10 +193,8 @@ def _sign_set(spaced: bool) -> Any:
 @cache
 def _sign_patterns(spaced: bool) -> list[str]:
     languages = _load("addressing").values()
-    word_patterns = (
-        [_expand(word, spaced) for words in languages for word in words[sign]] for sign in get_args(WordSign)
-    )
-    return ["|".join(alternatives) for alternatives in (_SIGNS["marks"], _SIGNS["tokens"], *word_patterns)]
+    of_words = ([_expand(word, spaced) for words in languages for word in words[sign]] for sign in get_args(WordSign))
+    return ["|".join(alternatives) for alternatives in (_SIGNS["marks"], _SIGNS["tokens"], *of_words)]
 
 
 def _load(name: str) -> dict[str, Any]:
@@ -431,7 +423,7 @@ def _has_only_signs(text: str) -> bool:
 
 
 def _check_opener(text: str, read: str, query: str, reference: str) -> str | None:
-    if not is_bare_opener(read):
+    if _patterns()[0].fullmatch(read) is None:
         return None
     if len(text) <= _MAX_WORD_LENGTH:  # it may be a word that the query asks for, or that a short reference contains
         is_short = len(reference) <= _MAX_WORD_LENGTH

@@ -78,24 +78,21 @@ def _forms(secret: str) -> Iterator[str]:
 
 def is_possible_source(redacted: str, text: str) -> bool:
     """Return whether a redacted text may come from a text, that is, has the same pieces in order, with gaps between."""
-    first, *others = map(re.escape, redacted.split(REDACTED))
-    if not others:
+    if REDACTED not in redacted:
         return False
-    *inner, last = others
+    first, *inner, last = map(re.escape, redacted.split(REDACTED))
     pattern = first + "".join(f"(?>.*?{piece})" for piece in inner) + f".*{last}"
     return re.fullmatch(pattern, text, re.DOTALL) is not None
 
 
 _NAME_OF_SECRET = re.compile(
-    r".*PASSWORD.*"
-    r"|.*(?:KEY|TOKEN|SECRET|PASSWD|PASSPHRASE|JWT|CREDENTIALS?)\d*(?:_.*|$)"
-    r"|.*_(?:PASS|PWD)",
+    r"(?:.*PASSWORD.*|.*(?:KEY|TOKEN|SECRET|PASSWD|PASSPHRASE|JWT|CREDENTIALS?)\d*(?:_.*|$)|.*_(?:PASS|PWD))"
+    r"(?<!_FILE)(?<!_PATH)(?<!_DIR)",
     re.DOTALL,
 )
 """`*PASSWORD*`, and names with one of the other words at the end or before a `_` (AWS_BEARER_TOKEN_BEDROCK)."""
 
-_NAME_OF_FILE = ("_FILE", "_PATH", "_DIR")
-_NAME_OF_ADDRESS = ("_PROXY", "_URL", "_URI", "_DSN", "_BASE", "_ENDPOINT", "_HOST", "_WEBHOOK")
+_NAME_OF_ADDRESS = re.compile("_(?:PROXY|URL|URI|DSN|BASE|ENDPOINT|HOST|WEBHOOK)$")
 _MIN_WORD_LENGTH = 16
 _MIN_NUMBER_LENGTH = 12
 
@@ -117,19 +114,15 @@ def find_secrets(environment: Mapping[str, str]) -> list[str]:
 
     These are the values of variables that are named like a secret, and the passwords in addresses.
     """
-    found = (secret for name, value in environment.items() for secret in _secrets_of(name.upper(), value.strip()))
+    found: list[str] = []
+    for name, value in environment.items():
+        if _NAME_OF_SECRET.fullmatch(name.upper()):
+            found.append(value.strip())
+        elif _NAME_OF_ADDRESS.search(name.upper()):
+            with suppress(ValueError):  # no address
+                password = urlsplit(value.strip()).password or ""
+                found += (password, unquote(password))
     return [secret for secret in dict.fromkeys(found) if not is_placeholder(secret)]
-
-
-def _secrets_of(name: str, value: str) -> Iterator[str]:
-    if name.endswith(_NAME_OF_FILE):
-        return
-    if _NAME_OF_SECRET.fullmatch(name):
-        yield value
-    elif name.endswith(_NAME_OF_ADDRESS):
-        with suppress(ValueError):  # no address
-            password = urlsplit(value).password or ""
-            yield from (password, unquote(password))
 
 
 def process_redactor(secrets: Iterable[str] = ()) -> Redactor:
@@ -169,10 +162,7 @@ def refuse_secrets_in_config(config: "Config") -> None:
     redactor = process_redactor()
     for path, text in iter_parts(config.model_dump(mode="json")) if redactor.has_secrets else ():
         if isinstance(text, str) and redactor.has_secret_in(text):
-            variables = (name for name, value in os.environ.items() if _holds_secret(name, value, text))
+            redactors = {name: Redactor(find_secrets({name: value})) for name, value in os.environ.items()}
+            variable = next(name for name, own in redactors.items() if own.has_secret_in(text))
             advice = "which a run would keep; read that variable in your own code instead"
-            raise ConfigError(f"{format_path(path) or 'a name'}: holds the secret of {next(variables)}, {advice}")
-
-
-def _holds_secret(name: str, value: str, text: str) -> bool:
-    return Redactor(find_secrets({name: value})).has_secret_in(text)
+            raise ConfigError(f"{format_path(path) or 'a name'}: holds the secret of {variable}, {advice}")

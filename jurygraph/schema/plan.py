@@ -6,17 +6,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, PrivateAttr, field_validator, model_validator
 
-from jurygraph.schema.frozen_model import (
-    Flag,
-    FrozenModel,
-    Id,
-    LongId,
-    Number,
-    Positive,
-    PositiveInt,
-    Unit,
-    digest_of,
-)
+from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit, digest_of
 from jurygraph.schema.task import Audience, Profiles, Rubric, Task, TaskView, with_profiles
 from jurygraph.schema.verdict import Call, Layer, ResponseGate, ScoreCalibration
 
@@ -171,7 +161,6 @@ class SurveyOutline(FrozenModel):
 
     @classmethod
     def of(cls, survey: Survey) -> Self:
-        """Return the outline of a survey."""
         place = {digest: str(i) for i, digest in enumerate(survey.views)}
         return cls(
             members=tuple((view.audience, view.member) for view in survey.views.values()),
@@ -190,7 +179,6 @@ class SurveyOutline(FrozenModel):
         }
 
     def survey(self, views: Sequence[TaskView]) -> Survey:
-        """Return the survey of this outline with these views."""
         digests = [view.digest for view in views]
         survey = Survey(
             views=dict(zip(digests, views, strict=True)),

@@ -35,7 +35,6 @@ class Counts(FrozenModel):
 
     @property
     def total(self) -> int:
-        """Return the total of the four counts."""
         return self.judged + self.abstained + self.failed + self.not_applicable
 
 
@@ -115,7 +114,6 @@ class Purpose(FrozenModel):
 
     @property
     def description(self) -> str:
-        """Return a description of the purpose."""
         trained = f"rewards of {', '.join(self.reward_judges)}" if self.reward_judges else "rewards of no model"
         same = ", which is one of them (allowed by the config)" if self.same_judge else ""
         return f"{self.kind} of what was trained on {trained}, by {self.judge or 'no model'}{same}"

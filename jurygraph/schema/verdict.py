@@ -210,8 +210,7 @@ class Verdict(FrozenModel):
     @classmethod
     def fail(cls, kind: str, message: str, cause: Cause = "infrastructure") -> Self:
         """Return a verdict for a judgement that could not be made."""
-        failure = Failure(cause=cause, kind=kind, message=message)
-        return cls(status="failed", failure=failure, reason=message)
+        return cls(status="failed", failure=Failure(cause=cause, kind=kind, message=message), reason=message)
 
 
 def is_binary(met: bool | None, score: float | None, scale: object, native: object) -> bool:
@@ -256,7 +255,6 @@ class VerdictIdentity(FrozenModel):
 
     @property
     def key(self) -> VerdictKey:
-        """Return the key of this verdict in its group."""
         return VerdictKey(self.question, self.about, self.responses, self.sample, self.judge)
 
 

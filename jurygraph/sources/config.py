@@ -155,11 +155,7 @@ def _explain(error: MarkedYAMLError) -> str:
 
 SIGNALS = ("vanilla", "rerank", "emb")
 AGENTS = (2, 3, 4)
-PRESETS = (
-    *(f"macrm-{signal}-{agents}" for signal in SIGNALS for agents in AGENTS),
-    "macrm-single",
-    "macrm-multi-head",
-)
+PRESETS = (*(f"macrm-{signal}-{agents}" for signal in SIGNALS for agents in AGENTS), "macrm-single", "macrm-multi-head")
 
 PRESET = "preset"
 _SIGNAL_MODELS = {"embedder": "emb", "ranker": "rerank"}

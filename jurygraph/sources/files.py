@@ -330,8 +330,7 @@ class TaskKeyedFile(Generic[N]):
         """Raise `InputError`, with the hint `hint` if none of the `ids` is similar, for a task that is not known."""
         for name, (number, _) in self._lines.items():
             if not is_known(name):
-                remedy = did_you_mean(name, ids) or hint
-                self._refuse(number, (self._key,), f"there is no task {quote(name)}", remedy)
+                self._refuse(number, (self._key,), f"there is no task {quote(name)}", did_you_mean(name, ids) or hint)
 
     def _refuse(self, number: int, path: FieldPath, problem: str, remedy: str) -> NoReturn:
         raise_line_error(self._file.name, number, Problem(path, problem, remedy))

@@ -52,8 +52,6 @@ class ImportedRow(FrozenModel):
 
 
 class ImportedTurn(ImportedRow):
-    """A message of a conversation."""
-
     role: Literal["system", "user", "assistant", "tool"]
     content: str
 
@@ -80,8 +78,6 @@ Content = tuple[Mapping[str, Any] | None, Sequence[Note]]
 
 
 class TaskRow(ImportedRow):
-    """A row that becomes a task."""
-
     KEY: ClassVar[str | None]
     """The field with the id of a row; None if the id is computed from the whole row."""
     EXPECTED: ClassVar[str]
@@ -515,8 +511,6 @@ class Sentence(ImportedRow):
 
 
 class ImportedSummary(ImportedRow):
-    """An article and its summary."""
-
     article: str
     summary_sentences: tuple[Sentence, ...] = Field(min_length=1)
 

@@ -18,16 +18,7 @@ from pydantic_core import from_json
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, did_you_mean, quote, validate
 from jurygraph.schema import FrozenModel, ScoreCalibration
-from jurygraph.schema.rating import (
-    Confusions,
-    JudgedLabel,
-    Label,
-    LabelledItem,
-    RatedItem,
-    RatedText,
-    Rating,
-    Vote,
-)
+from jurygraph.schema.rating import Confusions, JudgedLabel, Label, LabelledItem, RatedItem, RatedText, Rating, Vote
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.task_tables import Row, is_csv, missing_column_error, read_rows
 
@@ -48,19 +39,7 @@ _ALIASES = {
 _COLUMNS = {*Rating.model_fields, *Vote.model_fields}
 """Every column that RATINGS may have, read or not."""
 
-_TEXT_FIELDS = {
-    "item",
-    "agent",
-    "reviewer",
-    "annotator",
-    "dimension",
-    "domain",
-    "group",
-    "id",
-    "other",
-    "question",
-    "split",
-}
+_TEXT_FIELDS = set("item agent reviewer annotator dimension domain group id other question split".split())
 NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -95,14 +74,10 @@ class PlacedLabel(NamedTuple):
 
 
 class _ItemText(RatedItem):
-    """The text of an item."""
-
     text: str
 
 
 class _ItemPair(RatedItem):
-    """The two texts of an item that is a pair."""
-
     first: str
     second: str
 

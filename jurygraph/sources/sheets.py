@@ -63,8 +63,6 @@ class KeyRow(RatedItem):
 
 
 class SheetVote(Vote):
-    """A vote with the reason for it."""
-
     reason: str | None = None
 
 
@@ -164,8 +162,7 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
     A score is a number; of pairs it is below 0 if the first text is better and above 0 if the second is, or one of the
     words first, second and tie.
 
-    Raises:
-        InputError: a missing sheet, a row that is not in the key, two rows of one id, or a score that is neither.
+    Raises `InputError` for a missing sheet, a row that is not in the key, two rows of one id, or any other score.
     """
     key, *sheets = paths
     if not sheets:

@@ -79,11 +79,6 @@ def _suffix_of(path: Path) -> str:
     return next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
 
 
-def is_spreadsheet(path: Path) -> bool:
-    """Return True if a file is read as Excel's .xlsx, where a number may stand for a text."""
-    return _suffix_of(path) == ".xlsx"
-
-
 def is_csv(path: Path) -> bool:
     return _suffix_of(path) in (".csv", ".tsv")
 
@@ -124,7 +119,8 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
     with closing(TextFile(path, str(path))) as file:
         lines = (line.text for line in file.all_lines())
         header = next(lines, "")
-        separator = _separator_of(header)
+        names = re.sub(r'"[^"]*"', "", header)
+        separator = next((sign for sign in _SEPARATORS if sign in names), ",")
         reader = csv.reader(chain([header], lines), strict=True, delimiter=separator)
         try:
             columns = next(reader, [])
@@ -143,12 +139,6 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
         except csv.Error as error:
             problem = f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
             raise InputError(f"{path}, line {reader.line_num}: {problem}") from None
-
-
-def _separator_of(header: str) -> str:
-    """Return the first of comma, semicolon and tab that a header line has outside of quotes; a comma without any."""
-    names = re.sub(r'"[^"]*"', "", header)
-    return next((sign for sign in _SEPARATORS if sign in names), ",")
 
 
 def _check_columns(path: Path, columns: list[str]) -> None:
@@ -369,7 +359,7 @@ def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses
     ids: dict[str, int] = {}
     groups: dict[str, _FirstRow] = {}
     has_texts_only = is_csv(path)
-    is_text_as_number = is_spreadsheet(path)
+    is_text_as_number = _suffix_of(path) == ".xlsx"  # where a number may stand for a text
     for count, (place, values) in enumerate(read_rows(path), start=1):
         word, _, line = place.rpartition(" ")
         unit, number = (word, int(line)) if word else ("row", count)

@@ -58,8 +58,7 @@ class ScoredPart:
 def read_parts(files: Sequence[Ratings]) -> list[ScoredPart]:
     """Return the ratings of each dimension, sorted by dimension, reviewer and item. Those without a score are left out.
 
-    Raises:
-        InputError: a reviewer scored an item twice, an item has two groups or domains, or there is no score.
+    Raises `InputError` if a reviewer scored an item twice, an item has two groups or domains, or there is no score.
     """
     by_dimension: dict[str, list[Rating]] = {}
     known: dict[tuple[str, str], str | None] = {}
@@ -137,19 +136,11 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
         raise InputError(f"{paths}: no item has scores of two reviewers; agreement needs some that have")
     parts = [_measure_part(one, level) for one in matrices]
     whole = [part for part in parts if part["domain"] is None]
-    rows = [
-        [
-            _part_name(one),
-            len(matrix.reviewers),
-            one["items"],
-            one["ratings"],
-            _alpha_cell(one),
-            one["pairs"],
-            one["jaccard"],
-            one["jaccard_by_chance"],
-        ]
-        for matrix, one in zip(matrices, parts, strict=True)
-    ]
+    rows = []
+    for matrix, one in zip(matrices, parts, strict=True):
+        similarity = [one[name] for name in ("pairs", "jaccard", "jaccard_by_chance")]
+        counts = [len(matrix.reviewers), one["items"], one["ratings"]]
+        rows.append([_part_name(one), *counts, _alpha_cell(one), *similarity])
     header = ("ratings", "reviewers", "items", "scores", "alpha (95 %)", "pairs", "Jaccard", "by chance")
     sections: list[str | ReportTable] = [
         f"agreement of reviewers; alpha is Krippendorff's, {level}; Jaccard compares what two reviewers rate above "

@@ -217,11 +217,9 @@ def _groups(tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[
 def _plan(task: Task, survey: Survey, jury: Jury) -> Plan:
     """Return the plan of a task; its decision is the mean, because only verdicts are needed."""
     questions = tuple(question.id for question in survey.questions)
-    all_questions = ComponentInput(questions=questions, weights=(1.0,) * len(questions))
+    inputs = {"asked": ComponentInput(questions=questions, weights=(1.0,) * len(questions))}
     mean = jury.combiners["mean"]
-    spec = ComponentSpec(
-        name="mean", weight=1.0, combiner=mean.name, version=mean.version, inputs={"asked": all_questions}
-    )
+    spec = ComponentSpec(name="mean", weight=1.0, combiner=mean.name, version=mean.version, inputs=inputs)
     return Plan(
         task_id=task.id,
         task_digest=task.content_digest,
@@ -289,14 +287,9 @@ def merit_questions(config: Config, survey: Survey) -> frozenset[str]:
     the question's evaluator negatively.
     """
     negative = {name for name, weight in config.reward.items() if weight < 0}
-    inputs = {
-        one.verdicts_of
-        for name in negative & config.components.keys()
-        for one in config.components[name].inputs.values()
-    }
-    return frozenset(
-        q.id for q in survey.questions if _is_attacked(q) and not _is_penalty(q, survey, negative | inputs)
-    )
+    components = [one for name, one in config.components.items() if name in negative]
+    negative |= {one.verdicts_of for component in components for one in component.inputs.values()}
+    return frozenset(q.id for q in survey.questions if _is_attacked(q) and not _is_penalty(q, survey, negative))
 
 
 def _is_penalty(question: Question, survey: Survey, negative: set[str]) -> bool:

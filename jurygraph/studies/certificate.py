@@ -43,11 +43,11 @@ class CertifiedFigure(NamedTuple):
 
     subject: str
     name: str
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int | None
-    command: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    command: str = ""
     why: str = ""
 
 
@@ -68,12 +68,8 @@ def _figure(
     """Return the figure that a command gives; without a value, the `remedy` (or the command) would measure it."""
     estimate = as_interval(found)
     if estimate is None or estimate.value is None:
-        return _missing(subject, name, remedy or command, why)
+        return CertifiedFigure(subject, name, command=remedy or command, why=why)
     return CertifiedFigure(subject, name, *estimate, n, command)
-
-
-def _missing(subject: str, name: str, command: str, why: str) -> CertifiedFigure:
-    return CertifiedFigure(subject, name, None, None, None, None, command, why)
 
 
 def certify(runs: Sequence[Path], read: ReadRuns, labels: str | None = None, attacks: Path | None = None) -> Report:
@@ -104,7 +100,7 @@ def certify(runs: Sequence[Path], read: ReadRuns, labels: str | None = None, att
         except InputError as error:
             if subject in given:
                 raise
-            found = [_missing(subject, subject, command, str(error))]
+            found = [CertifiedFigure(subject, subject, command=command, why=str(error))]
         figures += found
         measured = [one for one in found if one.value is not None]
         if measured:
@@ -135,7 +131,7 @@ def _by_run(runs: Sequence[Path], read: ReadRuns, measure: MeasureRun, subject: 
             for found in read([folder], lambda run, advance: list(measure(run, advance))):
                 yield from found
         except InputError as error:
-            yield _missing(subject, f"{subject}, {folder.name}", command, str(error))
+            yield CertifiedFigure(subject, f"{subject}, {folder.name}", command=command, why=str(error))
 
 
 def _wording(presentations: ReadPresentations, named: str) -> Figures:
@@ -153,8 +149,8 @@ def _wording(presentations: ReadPresentations, named: str) -> Figures:
         label = f"share of drifting weights in σ²_Sem of {one['protocol']}, {one['stakeholders']} stakeholders"
         yield _figure("drift", label, one["explained"], one["variants"], command)
     if not report["drift"]:
-        why = "the judge gives no weights"
-        yield _missing("drift", "drift of weights", "use protocols.decomposed-adaptive in the config", why)
+        remedy = "use protocols.decomposed-adaptive in the config"
+        yield CertifiedFigure("drift", "drift of weights", command=remedy, why="the judge gives no weights")
 
 
 def _signs(presentations: ReadPresentations, named: str) -> Figures:
@@ -210,7 +206,8 @@ def _coverage(run: Run, advance: Callable[[int], None]) -> Figures:
 def _votes(run: Run, advance: Callable[[int], None]) -> Figures:
     report = reliability.report(reliability.read_scores(run, advance)).figures
     if "judges" not in report:
-        yield _missing("votes", f"votes of a jury, {run.folder.name}", _JURY, "one judge alone gave scores")
+        name = f"votes of a jury, {run.folder.name}"
+        yield CertifiedFigure("votes", name, command=_JURY, why="one judge alone gave scores")
         return
     for one in report["judges"]:
         name = f"α of the judges on {one['name']}, {run.folder.name}"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.arrays import Floats, Ints
 from jurygraph.display import format_number
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import (
@@ -119,12 +119,11 @@ def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[Slot, JudgedSlot]:
             question = verdict.question if verdict.judge is None else f"{verdict.question} by {verdict.judge}"
             shown = () if verdict.responses == (verdict.about,) else verdict.responses
             samples[intern(question), shown].append(verdict)
-    return {
-        slot: JudgedSlot(
-            math.fsum(one.score or 0.0 for one in own) / len(own), sum(1 if one.counts_as_met else -1 for one in own)
-        )
-        for slot, own in samples.items()
-    }
+    judged = {}
+    for slot, own in samples.items():
+        score = math.fsum(one.score or 0.0 for one in own) / len(own)
+        judged[slot] = JudgedSlot(score, sum(1 if one.counts_as_met else -1 for one in own))
+    return judged
 
 
 def compare(
@@ -143,8 +142,7 @@ def compare(
     `margins` are losses that do not matter, each tested for whether B loses less, where the mean reward of one task can
     lose `largest_loss` at most, or as much as one did. `differing` are notes on the settings that differ.
 
-    Raises:
-        InputError: nothing can be paired, or a response occurs twice in a run or belongs to another task in the other.
+    Raises `InputError` if nothing can be paired, or a response is twice in a run or belongs to two tasks.
     """
     by_a = _by_id(a, "A")
     by_b = _by_id(b, "B")
@@ -157,21 +155,24 @@ def compare(
     both = rewards[:, has_both]
     tasks_of_both = tasks[has_both]
     overall, estimate = _difference(both[0], both[1], tasks_of_both)
+    sums, sizes = _by_task(_subtract(both[1], both[0]), tasks_of_both)
+    lost = float(np.max(-sums / sizes, initial=largest_loss))
     questions, flips = _compare_verdicts(pairs, tasks)
     judged_both = sum(row["n"] for row in questions)
-    loss = _largest_loss(both, tasks_of_both, largest_loss)
     figures: Figures = {
         "paired": len(pairs),
         "only_a": len(by_a) - len(pairs),
         "only_b": len(by_b) - len(pairs),
-        **_failures(failed),
+        "failed_a": int((failed[0] & ~failed[1]).sum()),
+        "failed_b": int((failed[1] & ~failed[0]).sum()),
+        "failed_both": int(failed.all(axis=0).sum()),
         **overall,
         "detectable_difference": None if estimate is None else detectable_difference(estimate),
         "kendall_within": _kendall_within(both, tasks_of_both),
         "judged_both": judged_both,
         "flips": len(flips),
         "flip_rate": len(flips) / judged_both if judged_both else None,
-        "margins": [_test_margin(margin, estimate, loss) for margin in margins],
+        "margins": [_test_margin(margin, estimate, lost) for margin in margins],
         "agents": _compare_agents(pairs, rewards, tasks),
         "questions": questions,
         "flipped_verdicts": flips,
@@ -249,11 +250,6 @@ def _adjusted(rows: Sequence[tuple[Figures, Estimate | None]]) -> list[Figures]:
         low, high = (None, None) if estimate is None else interval_among(estimate, tests)
         adjusted.append({**figures, "mean_delta_low": low, "mean_delta_high": high, "holm_p": p})
     return adjusted
-
-
-def _failures(failed: Bools) -> Figures:
-    a, b = failed
-    return {"failed_a": int((a & ~b).sum()), "failed_b": int((b & ~a).sum()), "failed_both": int((a & b).sum())}
 
 
 def _kendall_within(rewards: Floats, tasks: Ints) -> float | None:
@@ -347,11 +343,6 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
         "lowest": lowest_value(estimate, largest_loss),
         "needed_tasks": needed_clusters(estimate, margin, largest_loss),
     }
-
-
-def _largest_loss(rewards: Floats, tasks: Ints, possible: float) -> float:
-    sums, sizes = _by_task(_subtract(rewards[1], rewards[0]), tasks)
-    return float(np.max(-sums / sizes, initial=possible))
 
 
 def evidence_messages(figures: Mapping[str, Any], missed: Iterable[Threshold], largest_loss: float) -> Iterator[str]:

@@ -255,7 +255,6 @@ class FittedConsensus:
     warnings: tuple[str, ...]
 
     def items_by_method(self, method: Method) -> Credited:
-        """Return the items as scored by a method."""
         if method == "majority":
             return self.majority
         return self.model.hard_labels() if method == "dawid-skene" else self.model

@@ -64,10 +64,8 @@ def read_samples(
     run; with neither there are none. Left out and counted are responses whose reward failed, those with a missing
     component, and those without the label of the step.
 
-    Raises:
-        InputError: an unknown component or fewer than two, a component outside [0, 1], a label that is not a number, or
-            fewer than two samples.
-        TraceMismatch: a record of the run has been changed.
+    Raises `InputError` for an unknown component or fewer than two, a component outside [0, 1], a label that is not a
+    number, or fewer than two samples, and `TraceMismatch` if a record of the run has been changed.
     """
     chosen = _choose_components(run, components)
     left_out: Counter[str] = Counter()

@@ -123,7 +123,6 @@ class JudgeStudy:
 
     @property
     def has_pairs(self) -> bool:
-        """Return whether rows are pairs of responses."""
         return any(len(responses_of(row.response)) > 1 for row in self.rows[:1])
 
     def to_unit(self, target: float) -> float:
@@ -148,8 +147,7 @@ def read_judgements(run: Run, advance: Callable[[int], None] = lambda tasks: Non
     Several samples of a judge are one judgement, by their mean, and so are both orders of a pair. Verdicts on variants
     are not read.
 
-    Raises:
-        TraceMismatch: a record of the run has been changed.
+    Raises `TraceMismatch` if a record of the run has been changed.
     """
     by_judge: dict[Judge, dict[str, Judgement]] = {}
     lengths: dict[str, int | None] = {}
@@ -203,8 +201,7 @@ def _verdicts_by_judge(run: str, trace: Trace) -> dict[Judge, list[RecordedVerdi
             # A failed verdict has no call of its own, but those that were tried.
             used = [models[call] for call in (one.call, *(use.id for use in one.calls)) if call in models]
             name = one.judge or (used[0] if used else None)
-            judge = Judge(run, one.question, one.evaluator, name, one.reviewer)
-            found.setdefault(judge, []).append(one)
+            found.setdefault(Judge(run, one.question, one.evaluator, name, one.reviewer), []).append(one)
     return found
 
 
@@ -286,10 +283,7 @@ def read_labels(source: str, runs: Sequence[RunJudgements]) -> FileRows[JudgedLa
 
 
 def join_labels(
-    runs: Sequence[RunJudgements],
-    labels: FileRows[JudgedLabel],
-    split: str | None = None,
-    has_consensus: bool = False,
+    runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel], split: str | None = None, has_consensus: bool = False
 ) -> list[JudgeStudy]:
     """Return each judge of the runs beside the labels, in the order of the runs and their questions.
 
@@ -299,9 +293,8 @@ def join_labels(
     a pair become what most say, else a tie. With `has_consensus` they become the likeliest class under their consensus
     (STABLEVAL, Algorithm 1).
 
-    Raises:
-        InputError: an unknown response or question, no label of `split`, no judge with a label, a target that is not on
-            the judge's scale, or too few labels for a consensus.
+    Raises `InputError` for an unknown response or question, no label of `split`, no judge with a label, a target off
+    the judge's scale, or too few labels for a consensus.
     """
     chosen = [(place, label) for place, label in labels.rows if split is None or label.split == split]
     if not chosen:
@@ -543,9 +536,7 @@ def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
 
 
 def _share(hits: Bools, tasks: Ints) -> Figures | None:
-    if not len(hits):
-        return None
-    return _cell(share_interval(np.bincount(tasks, hits), np.bincount(tasks)))
+    return _cell(share_interval(np.bincount(tasks, hits), np.bincount(tasks))) if len(hits) else None
 
 
 def _cell(found: Estimate | Share | None) -> Figures | None:
@@ -748,10 +739,7 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
             ranks.append([name, *(one[rate] for rate in RATES[4:])])
     yield ReportTable(("judge", *COUNTS, "accuracy", "TPR", "TNR", "κ"), rows, digits=3)
     yield ReportTable(("judge", "rank correlation", "pairwise accuracy", "bias"), ranks, digits=3)
-    rows = []
-    for judge in judges:
-        if judge["brier"] is not None:
-            rows.append([judge["judge"], judge["brier"], judge["ece"]])
+    rows = [[judge["judge"], judge["brier"], judge["ece"]] for judge in judges if judge["brier"] is not None]
     yield ReportTable(("calibration of P(met)", "Brier", "ECE"), rows)
     rows = []
     for judge in judges:

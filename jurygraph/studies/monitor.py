@@ -85,8 +85,7 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
 
 def _plots(analyzer: Analyzer) -> list[Plot]:
     plots = []
-    for index, name in enumerate(one.name for one in analyzer.series):
-        values = [float(values[index]) for values in analyzer.values]
+    for name, values in zip((one.name for one in analyzer.series), np.array(analyzer.values).T.tolist(), strict=True):
         alerts = [alert for alert in analyzer.alerts if alert.series == name or alert.kind == "hack"]
         marks = [(float(one.step), f"{'adverse ' if one.adverse else ''}{one.kind}") for one in alerts]
         series = PlotSeries(name, [None if isnan(one) else one for one in values], range(1, len(values) + 1))

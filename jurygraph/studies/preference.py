@@ -111,8 +111,6 @@ class Duel(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The outcome of one task."""
-
     task: str
     place: Place
     duel: Duel
@@ -137,9 +135,8 @@ def read_comparisons(run: Run, advance: Callable[[int], None] = lambda tasks: No
     A task needs one response with the label `preferred` true, and others with false. By default the verdicts on pairs
     decide if one evaluator of pairs is all that the reward counts, and else the rewards.
 
-    Raises:
-        InputError: no task with such labels, or a label that is not true or false.
-        TraceMismatch: a record of the run has been changed.
+    Raises `InputError` for no task with such labels, or a label that is not true or false, and `TraceMismatch` if a
+    record of the run has been changed.
     """
     decided_by = _choose_judge(run)
     left_out: Counter[str] = Counter()
@@ -281,7 +278,6 @@ def _group(outcomes: Sequence[Outcome], level: str) -> dict[str, list[Outcome]]:
 
 
 def _measure(name: str, outcomes: Sequence[Outcome]) -> Row:
-    """Return the rows of a benchmark."""
     by_category = _group(outcomes, "category")
     categories = []
     overall: Weighted = []

@@ -24,18 +24,7 @@ from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.errors import InputError, PlanError
 from jurygraph.messages import quote, shorten
 from jurygraph.runs.run import Run
-from jurygraph.schema import (
-    Config,
-    FrozenModel,
-    Question,
-    RecordedVerdict,
-    Response,
-    Reward,
-    Task,
-    TaskLine,
-    Trace,
-    WeightsConfig,
-)
+from jurygraph.schema import Config, FrozenModel, Question, Response, Reward, Task, TaskLine, Trace, WeightsConfig
 from jurygraph.schema.frozen_model import Count, Id, LongId, Number, Unit
 from jurygraph.sources.ratings import read_models
 from jurygraph.sources.user_modules import allow_modules_in_folder
@@ -238,14 +227,9 @@ def _rewards_by_repeat(run: Run, traces: Sequence[Trace], combiners: Combiners) 
         chosen = [
             verdict.model_copy(update={"sample": 0}) if verdict.question in samples else verdict
             for verdict in verdicts.values()
-            if _is_of_repeat(verdict, samples, repeat)
+            if verdict.question not in samples or verdict.sample == min(repeat, samples[verdict.question] - 1)
         ]
         yield compute_rewards(decision, once, names, chosen, combiners)
-
-
-def _is_of_repeat(verdict: RecordedVerdict, samples: Mapping[str, int], repeat: int) -> bool:
-    count = samples.get(verdict.question)
-    return count is None or verdict.sample == min(repeat, count - 1)
 
 
 def is_repeated(question: Question) -> bool:
@@ -259,8 +243,6 @@ UNIFORM = "uniform"
 
 
 class StakeholderWeight(FrozenModel):
-    """A stakeholder's weight in a task."""
-
     json_columns: ClassVar = frozenset({"weight"})
 
     task: LongId
@@ -361,8 +343,7 @@ async def rewrite_responses(
     found: dict[str, PresentationSet] = {}
     for _, responses in pairs:
         written = await each_answered(rewrite(response.data, client, versions) for response in responses)
-        named = zip(responses, written, strict=True)
-        found |= {response.id: one for response, one in named if one is not None}
+        found |= {response.id: one for response, one in zip(responses, written, strict=True) if one is not None}
         advance(len(responses))
     return found
 

@@ -66,9 +66,7 @@ def read_scores(run: Run, advance: Callable[[int], None] = lambda tasks: None) -
     A re-scored run gives its own rewards. Left out and counted are responses whose reward failed, and verdicts without
     a score or set by a gate. Comparisons of two responses and judgements of variants are no samples of a response.
 
-    Raises:
-        InputError: rewards of fewer than two tasks.
-        TraceMismatch: a record of the run has been changed.
+    Raises `InputError` for fewer than two tasks with a reward, and `TraceMismatch` if a record has been changed.
     """
     rewards = Scores("reward")
     questions = {name: Scores(name) for name in run.questions()}
@@ -95,8 +93,7 @@ def read_scores(run: Run, advance: Callable[[int], None] = lambda tasks: None) -
     tasks = len(set(rewards.tasks))
     if tasks < 2:
         found = f"{len(rewards.values)} rewards, of {tasks} task{'s' * (tasks != 1)}"
-        hint = "score at least 2 tasks: every figure here is over tasks"
-        raise InputError(f"{run.folder}: has {found}; {hint}")
+        raise InputError(f"{run.folder}: has {found}; score at least 2 tasks: every figure here is over tasks")
     scored = tuple(one for one in questions.values() if one.values)
     return RunScores(str(run.folder), rewards, scored, dict(sorted(left_out.items())), judges)
 

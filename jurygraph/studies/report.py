@@ -120,7 +120,6 @@ class Report:
 
     @property
     def tables(self) -> list[ReportTable]:
-        """The tables."""
         return [one for one in self.sections if isinstance(one, ReportTable)]
 
     def to_json(self) -> dict[str, Any]:

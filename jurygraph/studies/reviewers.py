@@ -311,7 +311,6 @@ class Design(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the run."""
         return f"{self.judge}-{self.shots}-{self.seed}"
 
     def revise(self, config: Config, source: Mapping[str, Any]) -> Config:
@@ -404,9 +403,7 @@ class RunPredictions:
 def read_run(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> list[RunPredictions]:
     """Return the predictions of each judge of reviewers in a run; `advance` is called with 1 for each task.
 
-    Raises:
-        InputError: the run has none of these judges.
-        TraceMismatch: a record of the run has been changed.
+    Raises `InputError` if the run has none of these judges, and `TraceMismatch` if a record of it has been changed.
     """
     found: dict[str, RunPredictions] = {}
     folder = str(run.folder)
@@ -441,8 +438,7 @@ def join_runs(
     A rating without a prediction is counted by its reason, that of the first seed. Costs are those of all requests of a
     judge, as if it had been alone: also of replies that came from the cache.
 
-    Raises:
-        InputError: two runs with the same judge, shots and seed.
+    Raises `InputError` for two runs with the same judge, shots and seed.
     """
     has_models = len({one.model for one in runs}) > 1
     grouped: dict[tuple[str, int], dict[int, RunPredictions]] = {}
@@ -662,11 +658,10 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     rows = [[_name(one), *(one[name] for name in names)] for one in figures["differences"]]
     header = ("dimension", "error of", "less that of", "absolute (95 %)", "p (Holm)", "squared (95 %)", "p (Holm)")
     yield ReportTable((*header, "nearer to", "farther from"), rows, left=3, digits=3, most=_MAX_ROWS)
-    related = [
-        [_name(one), one["reasons_of"], one["pairs"], one["correlation"], one["p"]] for one in figures["reasons"]
-    ]
+    fields = ("reasons_of", "pairs", "correlation", "p")
+    rows = [[_name(one), *(one[field] for field in fields)] for one in figures["reasons"]]
     titles = ("dimension", "similar reasons of", "pairs", "correlation with agreement", "p")
-    yield ReportTable(titles, related, left=2, digits=3)
+    yield ReportTable(titles, rows, left=2, digits=3)
     for dimension, each in groupby(figures["reviewers"], key=_name):
         of_reviewers = list(each)
         judges = of_reviewers[0]["mae"]
@@ -691,8 +686,7 @@ def _name(one: Figures) -> str:
 def _notes(judged: Sequence[Judged]) -> Iterator[str]:
     for part, columns in judged:
         name = part.dimension or "all"
-        question = question_codes(name, part.score, "recode these before, so that their order is one")
-        yield from filter(None, [question])
+        yield from filter(None, [question_codes(name, part.score, "recode these before, so that their order is one")])
         if not _common(columns).any():
             yield f"{name}: no rating that every judge predicts; see the coverage, and leave judges out"
         if len(part.names) < _FEW_REVIEWERS:

@@ -74,7 +74,6 @@ class Setting:
 
     @property
     def annotator_count(self) -> int:
-        """Return the number of annotators that take part."""
         return sum(self.pool) if self.annotators is None else self.annotators
 
     @property
@@ -106,11 +105,6 @@ class SimulatedEvaluation:
     confusions: Floats
     truth: Ints
     ambiguity: Floats
-
-    @property
-    def true_scores(self) -> Floats:
-        """Return the mean credit of each agent's items by their true classes, [agents]."""
-        return self.scores(np.eye(CLASSES)[self.truth])
 
     def scores(self, posterior: Floats) -> Floats:
         """Return the mean credit of each agent's items by a posterior of the items [N,3], [agents]."""
@@ -252,7 +246,7 @@ def recovery(settings: Mapping[str, Setting], seeds: Sequence[int], advance: Adv
 
 def _measure_recovery(setting: Setting, seed: int) -> Floats:
     simulated = stableval(setting, seed)
-    true = simulated.true_scores
+    true = simulated.scores(np.eye(CLASSES)[simulated.truth])
     rows = np.ones(len(simulated.item), dtype=np.bool_)
     figures = []
     for estimated in scores_by_method(simulated, rows, preset="paper-synthetic"):
@@ -360,8 +354,7 @@ def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[dict[str, Any]]]:
     for snr in PAPER:
         for group in GROUPS:
             shares = [measure_signs(snr, group, seed) for seed in seeds]
-            formula = sign_correctness(snr, group)
-            signs.append({"name": snr, "group": group, "formula": formula, "simulated": shares})
+            signs.append({"name": snr, "group": group, "formula": sign_correctness(snr, group), "simulated": shares})
     return {"terms": terms, "signs": signs}
 
 
@@ -406,7 +399,6 @@ Row = dict[str, Any]
 
 
 def configurations_of(parts: Sequence[Part]) -> dict[str, Configuration]:
-    """Return the configurations of the sweeps among these parts, by name."""
     return {name: one for name, one in CONFIGURATIONS.items() if one.sweep in parts}
 
 

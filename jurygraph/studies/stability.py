@@ -123,9 +123,8 @@ def summarize_drift(units: Sequence[tuple[Floats, Floats, Floats]], clusters: Se
     spread = float(np.mean(np.sqrt(variances)))
     sizes = np.abs(np.concatenate(shifts))
     by_cluster = np.unique(clusters, return_inverse=True)[1]
-    explained = ratio_interval(
-        np.bincount(by_cluster, [variance(one) for one in shifts]), np.bincount(by_cluster, variances)
-    )
+    by_weights = [variance(one) for one in shifts]
+    explained = ratio_interval(np.bincount(by_cluster, by_weights), np.bincount(by_cluster, variances))
     return DriftSummary(
         len(units),
         len(sizes),
@@ -285,7 +284,6 @@ MEASURES: Mapping[str, Measure] = {"semantic": SeedUnit.semantic, "repeat": Seed
 
 
 def units_by_protocol(rows: Iterable[PresentationScore], ddof: int = 0) -> dict[str, list[SeedUnit]]:
-    """Return the units of each protocol."""
     found: dict[str, list[SeedUnit]] = {}
     for (protocol, _), own in _group(rows, attrgetter("protocol", "unit")).items():
         first = own[0]

@@ -460,10 +460,9 @@ def _decide_distinct(label: str, values: Sequence[_Value], unknown: Unknowns) ->
 
     never = f"{label} never repeats"
     fails = f"{label} repeats {_quote_values([entry.value for entry in repeated])}"
+    worlds = _measure_worlds(count_repeats, unknown)
     at = [entry.item for entry in repeated]
-    return _conclude(
-        _measure_worlds(count_repeats, unknown), _NONE, _Words(never, fails, never), unknown, at, share=share
-    )
+    return _conclude(worlds, _NONE, _Words(never, fails, never), unknown, at, share=share)
 
 
 def _quote_values(values: Sequence[Any]) -> str:

@@ -317,9 +317,8 @@ class RowTable(FactTable):
         self._path = None if spec.file is None else Path(spec.file)
         self._state = path_state(self._path)
         self._find = lru_cache(maxsize=_MAX_CACHED_KEYS)(self._find_uncached)  # the responses of a group share claims
-        self._index = sqlite3.connect(
-            ":memory:" if spec.file is None else "", isolation_level=None, check_same_thread=False
-        )
+        place = ":memory:" if spec.file is None else ""
+        self._index = sqlite3.connect(place, isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._index.close)
         with require_temporary_space():
             rows = spec.rows or () if self._path is None else (row for _, row in read_rows(self._path))

@@ -74,14 +74,8 @@ def _build_verdict(response: Floats | Fault, reference: Floats | Fault) -> Verdi
     if isinstance(response, Fault):
         return failed_verdict(response)
     cosine = float(np.dot(response, reference))
-    return Verdict(
-        score=nearness(cosine), native=cosine, scale=(-1, 1), reason=f"cosine with the reference {cosine:.3f}"
-    )
-
-
-def nearness(cosine: float) -> float:
-    """Return max(0, cos), limited to 1 against rounding errors."""
-    return min(1.0, max(0.0, cosine))
+    score = min(1.0, max(0.0, cosine))  # rounding errors could lead beyond 1
+    return Verdict(score=score, native=cosine, scale=(-1, 1), reason=f"cosine with the reference {cosine:.3f}")
 
 
 class Ranker(BatchEvaluator):
@@ -154,6 +148,4 @@ class Ranker(BatchEvaluator):
 
 def sigmoid(logit: float) -> float:
     """Return 1 / (1 + exp(-x)), for any finite x."""
-    if logit >= 0.0:
-        return 1.0 / (1.0 + math.exp(-logit))
-    return math.exp(logit) / (1.0 + math.exp(logit))
+    return 1.0 / (1.0 + math.exp(-logit)) if logit >= 0.0 else math.exp(logit) / (1.0 + math.exp(logit))

@@ -64,19 +64,16 @@ class Accuracy(Evaluator):
             return Verdict.abstain(f"the reference is longer than {TEXT_LIMIT} characters")
         if len(answer.text) > TEXT_LIMIT:
             return Verdict.fail("answer-too-long", f"it is longer than {TEXT_LIMIT} characters", cause="response")
+        unit = required_unit(query_text(inputs.task.query))
+        is_short = max(len(answer.text), len(reference)) <= _NUMBER_LIMIT
+        known = compare_numbers(answer.text, reference, unit) if is_short else None
         try:
-            status = await self._compare(answer.text, reference, required_unit(query_text(inputs.task.query)))
+            status: Status = known or await self._pool.call(answer.text, reference, unit)
         except WorkFailed as error:
             return Verdict.fail(error.kind, "the answers could not be compared", cause="response")
         except WorkerDied as error:
             return Verdict.fail("worker-died", str(error), cause="response")
         return _build_verdict(status, answer, reference)
-
-    async def _compare(self, answer: str, reference: str, unit: str) -> Status:
-        is_short = max(len(answer), len(reference)) <= _NUMBER_LIMIT
-        known = compare_numbers(answer, reference, unit) if is_short else None
-        compared: Status = known or await self._pool.call(answer, reference, unit)
-        return compared
 
 
 def _build_verdict(status: Status, answer: Span, reference: str) -> Verdict:

@@ -98,8 +98,7 @@ _STRENGTH = {
 
 
 def statements_of(document: Document) -> dict[str, Statement]:
-    people = _people_of(document)
-    found = list(_statements(document, people))
+    found = _statements(document, _people_of(document))
     return {f"s{number}": statement for number, statement in enumerate(found, 1)}
 
 
@@ -133,9 +132,7 @@ def _statements(document: Document, people: Sequence[str]) -> Iterator[Statement
 
 
 def _shown(value: Scalar) -> list[str]:
-    if isinstance(value, list):
-        return value
-    return [value if isinstance(value, str) else json.dumps(value)]
+    return value if isinstance(value, list) else [value if isinstance(value, str) else json.dumps(value)]
 
 
 def _contains(text: str, words: str) -> bool:
@@ -332,8 +329,7 @@ async def _write(
         "operation": _FAMILIES[family].operation.format(way=ways[(number - 1) % len(ways)]),
     }
     size = 2 * sum(len(one.text) for one in statements.values())
-    prompt = load_prompt(PROMPT)
-    request = client.request(prompt, PassagesReply, variables, sample=number, max_reply_tokens=size)
+    request = client.request(load_prompt(PROMPT), PassagesReply, variables, sample=number, max_reply_tokens=size)
 
     def read(reply: PassagesReply) -> tuple[str, str | None]:
         passages = [WrittenPassage(one.statement, one.text) for one in reply.passages]

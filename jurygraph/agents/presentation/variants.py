@@ -323,13 +323,8 @@ def _headings(document: Document, rng: random.Random) -> Iterator[tuple[Document
 
 
 def _low_level(document: Document, rng: random.Random) -> Iterator[tuple[Document, Layout]]:
-    for bullet, emphasis, indent in (
-        ("*", "", ""),
-        ("-", "**", ""),
-        ("+", "", ""),
-        ("-", "", "  "),
-        ("•", "**", "   "),
-    ):
+    forms = (("*", "", ""), ("-", "**", ""), ("+", "", ""), ("-", "", "  "), ("•", "**", "   "))
+    for bullet, emphasis, indent in forms:
         yield document, Layout(bullet=bullet, emphasis=emphasis, indent=indent)
 
 

@@ -265,9 +265,7 @@ def profiles(
     ):
         results = _run_each(jury, lines, Planner(jury).aread_profiles, "reading profiles")
     write_output(file, [profiles_line(task, result) for task, result in results.found])
-    entries = [
-        {"task": task.id, **result.model_dump(mode="json"), "dropped": result.dropped} for task, result in results.found
-    ]
+    entries = [{"task": task.id, **one.model_dump(mode="json"), "dropped": one.dropped} for task, one in results.found]
     results.print_report(json, {"profiles_file": file, "profiles": entries}, _profile_lines(results.found))
     if not results.found and not results.omitted:
         print_message("no stakeholder has only a profile in text: there was nothing to read")

@@ -91,10 +91,8 @@ def attack(
         requests = count_requests(jury)
     if dry_run:
         counts = {"arms": len(study.arms), "responses": study.responses}
-        table = format_table(["to judge", ""], list(counts.items()))
-        summary.print_dry_run(
-            json, {**counts, "model": estimate.to_json()}, [*table, *summary.estimate_lines(estimate)]
-        )
+        lines = [*format_table(["to judge", ""], list(counts.items())), *summary.estimate_lines(estimate)]
+        summary.print_dry_run(json, {**counts, "model": estimate.to_json()}, lines)
         return
     report.figures = {**report.figures, "suite": suite, "requests": requests and requests.to_json()}
     report.sections = [*report.sections, *summary.request_lines(requests)]

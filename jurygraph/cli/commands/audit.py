@@ -55,9 +55,8 @@ def verify(
             result = verify_run(stored_run, report, expect_head, signer)
         deep_counts = _verify_deeply(stored_run, allow_files_outside) if deep else None
     content = {"run": str(run), **result._asdict(), "deep": deep_counts}
-    print_report(
-        json, content, map(escape_line, _verification_lines(run, result, deep_counts, expect_head is not None))
-    )
+    lines = _verification_lines(run, result, deep_counts, expect_head is not None)
+    print_report(json, content, map(escape_line, lines))
     if json:
         return
     if result.unsigned:
@@ -113,9 +112,7 @@ def _verify_deeply(run: Run, allow_files_outside: bool) -> dict[str, int]:
 
 
 def seal(
-    run: RunFolder,
-    key: Annotated[Path, option("F", "Ed25519 private key.", "--key")],
-    json: AsJson = False,
+    run: RunFolder, key: Annotated[Path, option("F", "Ed25519 private key.", "--key")], json: AsJson = False
 ) -> None:
     """Verify a closed run and sign its head, into seal.json.
 

@@ -36,8 +36,7 @@ ColumnNames = Annotated[
 def import_(
     form: Annotated[str, argument("FORMAT", f"{', '.join(FORMATS)}.")],
     files: Annotated[
-        list[str],
-        argument("FILE", "Input file, for qags one or both, for sheets the key first; - for stdin."),
+        list[str], argument("FILE", "Input file, for qags one or both, for sheets the key first; - for stdin.")
     ],
     target: Annotated[str, option("F", "Output file; - for stdout.", "-o", "--out")],
     only: Only = None,

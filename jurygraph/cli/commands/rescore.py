@@ -74,7 +74,11 @@ def rescore(
         jurygraph rescore run --out run4 --calibrate criteria@kind=people.csv --false-positives 0.05
         jurygraph compare run run2
     """
-    _refuse_artifact(artifact, len(learn or []) + bool(calibrations))
+    if artifact is not None:
+        if len(learn or []) + bool(calibrations) != 1:
+            problem = "stores the confusions of one component, or calibrations"
+            raise InputError(f"--artifact: {problem}; name one with --learn, or questions with --calibrate")
+        refuse_unwritable(str(artifact))
     learned: dict[str, LearnedPanel] = {}
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
         config = apply_settings(stored_run.config, settings or [])
@@ -97,15 +101,6 @@ def rescore(
     ReportOutput(json).write(_report({"run": str(folder)}, result, learned, maps_made))
     if not json:
         print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
-
-
-def _refuse_artifact(artifact: Path | None, contents: int) -> None:
-    if artifact is None:
-        return
-    if contents != 1:
-        problem = "stores the confusions of one component, or calibrations"
-        raise InputError(f"--artifact: {problem}; name one with --learn, or questions with --calibrate")
-    refuse_unwritable(str(artifact))
 
 
 def _calibrate(

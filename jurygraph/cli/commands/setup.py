@@ -76,8 +76,7 @@ class SetupCheck(NamedTuple):
 
 
 def doctor(
-    config: Annotated[Path | None, option("F", "Check that this config can run.")] = None,
-    json: AsJson = False,
+    config: Annotated[Path | None, option("F", "Check that this config can run.")] = None, json: AsJson = False
 ) -> None:
     """Check models, keys, extras and write access.
 

@@ -198,9 +198,8 @@ def export(
             refuse_unwritable(output)
         _print_if_unfinished(stored_run)
         if form not in ("csv", "parquet"):
-            traces = export_jsonl(stored_run)
-            lines = {"jsonl": traces, "ratings": export_votes(stored_run)}
-            _write(output, lines.get(form) or (lambda path: _write_bundle(stored_run, path, traces)))
+            lines = {"jsonl": export_jsonl(stored_run), "ratings": export_votes(stored_run)}
+            _write(output, lines.get(form) or (lambda path: _write_bundle(stored_run, path)))
             return
         with progress("reading", stored_run.header.extent.responses, "responses") as report:
             name: TableName = "verdicts" if to == "verdicts" else "rewards"
@@ -209,10 +208,10 @@ def export(
             _write(output, table_to_csv(table) if form == "csv" else lambda path: write_parquet(table, path))
 
 
-def _write_bundle(run: Run, path: Path, traces: Iterable[bytes]) -> None:
+def _write_bundle(run: Run, path: Path) -> None:
     from jurygraph.runs.integrity.verification import export_bundle  # lazily: it loads LangGraph
 
-    export_bundle(run, path, traces)
+    export_bundle(run, path, export_jsonl(run))
 
 
 _SUFFIXES = {"jsonl": ".jsonl", "ratings": ".jsonl", "csv": ".csv", "parquet": ".parquet", "audit-bundle": ".zip"}

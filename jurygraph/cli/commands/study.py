@@ -62,7 +62,6 @@ _GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
 
 
 def study_command(function: Callable[..., Report | None]) -> None:
-    """Add a study, which returns its report, to the commands."""
     study.command()(report_command(function))
 
 
@@ -520,13 +519,7 @@ class _ReviewerStudy:
     """The ratings, the judges to compare, and the runs of those that ask a model. Raises `InputError`."""
 
     def __init__(
-        self,
-        ratings: Path,
-        items: Path | None,
-        columns: Mapping[str, str],
-        judges: str | None,
-        shots: str,
-        seeds: int,
+        self, ratings: Path, items: Path | None, columns: Mapping[str, str], judges: str | None, shots: str, seeds: int
     ) -> None:
         from jurygraph.studies.agreement import read_parts
         from jurygraph.studies.reviewers import plan_runs, texts_of

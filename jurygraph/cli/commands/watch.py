@@ -2,6 +2,7 @@
 
 import time
 from contextlib import closing
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,22 +13,18 @@ from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
-    from jurygraph.agents.data_analyzer import Analyzer, TrainingStep
     from jurygraph.studies.report import Report
 
-_DEFAULT_EVERY = 32
+_EVERY = 32
 _POLL_SECONDS = 0.5
 
 
 def watch(
     run: RunFolder,
     step_label: StepLabel = None,
-    every: Annotated[
-        int | None, option("N", "Group into steps of N tasks.", show_default=str(_DEFAULT_EVERY), min=1)
-    ] = None,
+    every: Annotated[int | None, option("N", "Group into steps of N tasks.", show_default=str(_EVERY), min=1)] = None,
     arl: Annotated[
         float, typer.Option(min=10, metavar="N", help="Mean number of steps between false alarms of all tests.")
     ] = 10_000.0,
@@ -63,9 +60,11 @@ def watch(
     analyzer = Analyzer(arl, {"repetition", *monitor.penalty_components(run)})
     try:
         with closing(monitor.read_groups(run, wait)) as groups:
-            by_number = monitor.steps_by_number(groups, every or _DEFAULT_EVERY)
+            by_number = monitor.steps_by_number(groups, every or _EVERY)
             steps = by_number if step_label is None else monitor.steps_by_label(groups, step_label)
-            _print_alerts(analyzer, monitor.analyzer_steps(steps), json)
+            for alert in chain.from_iterable(map(analyzer.observe, monitor.analyzer_steps(steps))):
+                line = f"{'ADVERSE' if alert.adverse else 'change '}  {escape_line(alert.sentence)}"
+                print_report(json, {"alert": alert.model_dump(mode="json")}, [line])
         is_complete = True
     except KeyboardInterrupt:
         print_message("interrupted; these are the results so far")
@@ -92,10 +91,3 @@ def _refuse_untested(run: "Path", report: "Report", advice: str) -> None:
         raise InputError(f"{run}: steps: {steps}; the tests need at least {MIN_STEPS}; {advice}")
     if not any(row["series"] == "reward" and row["steps"] for row in report.figures["series"]):
         raise InputError(f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`")
-
-
-def _print_alerts(analyzer: "Analyzer", steps: "Iterable[TrainingStep]", json: bool) -> None:
-    for step in steps:
-        for alert in analyzer.observe(step):
-            line = f"{'ADVERSE' if alert.adverse else 'change '}  {escape_line(alert.sentence)}"
-            print_report(json, {"alert": alert.model_dump(mode="json")}, [line])

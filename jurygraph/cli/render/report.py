@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import wraps
+from importlib.util import find_spec
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -51,7 +52,10 @@ class ReportOutput:
         if self.json and self.markdown:
             raise InputError("--json and --markdown: one result has one form; remove one of them")
         if self.plot is not None:
-            require_drawable(self.plot)
+            if self.plot.suffix not in METADATA_BY_SUFFIX:
+                raise InputError(f"{self.plot}: pictures end in {', '.join(METADATA_BY_SUFFIX)}; name one of these")
+            if find_spec("matplotlib") is None:
+                raise InputError(f"{self.plot}: drawing needs matplotlib; pip install 'jurygraph[plot]'")
             refuse_unwritable(str(self.plot), *self.sources)
 
     def write(self, report: Report) -> None:
@@ -132,16 +136,6 @@ _STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
 """Lines and markers, which distinguish series without colour."""
 _MAX_LARGE = 4
 _MAX_LABELS = 12
-
-
-def require_drawable(file: Path) -> None:
-    """Raise `InputError` if the suffix is not a supported format, or if matplotlib is not installed."""
-    if file.suffix not in METADATA_BY_SUFFIX:
-        raise InputError(f"{file}: pictures end in {', '.join(METADATA_BY_SUFFIX)}; name one of these")
-    try:
-        import matplotlib  # noqa: F401 - only checks that it is installed
-    except ImportError:
-        raise InputError(f"{file}: drawing needs matplotlib; pip install 'jurygraph[plot]'") from None
 
 
 def draw_plots(plots: Sequence[Plot], file: Path, suffix: str) -> None:

@@ -37,7 +37,9 @@ def result_lines(summary: "Summary") -> list[str]:
         )
     if summary.superseded:
         lines.append(f"escalated: {summary.superseded} verdicts more are superseded by those of another judge")
-    lines += discarded_lines(summary.discarded)
+    if summary.discarded:
+        counts = ", ".join(f"{name} {number}" for name, number in summary.discarded.items())
+        lines.append(escape_line(f"discarded, because their confidence is below min_confidence: {counts}"))
     bills = {"calls": summary.bill}
     bills |= {f"calls of {name}": bill for name, bill in sorted(summary.bill.models.items())}
     return [*lines, *(f"{label}: {text}" for label, bill in bills.items() if (text := _format_bill(bill)))]
@@ -69,12 +71,6 @@ def possible_reward_line(limits: Sequence[tuple[float, float]]) -> str | None:
 def _format_mean(row: "AgentRow") -> float | str | None:
     left_out = row.responses - row.scored
     return row.mean if left_out == 0 else f"{format_number(row.mean)} ({left_out} left out)"
-
-
-def discarded_lines(discarded: Mapping[str, int]) -> list[str]:
-    """Return a line with the numbers of verdicts that components discarded for low confidence, if there are any."""
-    counts = ", ".join(f"{name} {number}" for name, number in discarded.items())
-    return [escape_line(f"discarded, because their confidence is below min_confidence: {counts}")] if counts else []
 
 
 _REPLY_SOURCES: dict["ReplySource", tuple[str, str]] = {

@@ -36,13 +36,9 @@ def escape_line(text: str, limit: int | None = None) -> str:
 _HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{UNSEEN}]")
 
 
-def _escape(match: re.Match[str]) -> str:
-    return json.dumps(match[0])[1:-1]
-
-
 def escape_lines(text: str) -> str:
     """Return the text with control and invisible characters as escapes, except line feeds and tabs."""
-    return _HIDDEN_IN_LINES.sub(_escape, text)
+    return _HIDDEN_IN_LINES.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def shell_quote(value: object) -> str:
@@ -87,13 +83,12 @@ def print_message(line: str) -> None:
 
 
 def print_report(as_json: bool, report: Any, lines: Iterable[str]) -> None:
-    """Print a report, a pydantic model or a JSON value, as one line of JSON, or else its lines.
+    """Print a report, a JSON value, as one line of JSON, or else its lines.
 
     Values are redacted before encoding, so that it stays valid JSON.
     """
     if as_json:
-        value = report if isinstance(report, dict | list) else report.model_dump(mode="json")
-        print_result(json.dumps(current_redactor().redact_json(value)))
+        print_result(json.dumps(current_redactor().redact_json(report)))
     else:
         print_result_lines(lines)
 

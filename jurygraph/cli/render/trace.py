@@ -5,13 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jurygraph.cli.render.text import (
-    escape_line,
-    escape_lines,
-    format_component,
-    format_counts,
-    format_table,
-)
+from jurygraph.cli.render.text import escape_line, escape_lines, format_component, format_counts, format_table
 from jurygraph.decision.table import NOT_APPLICABLE, OK, STOPPED, ScoreArrays
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedTerm, ExplainedTrace, ExplainedVerdict

@@ -139,57 +139,41 @@ class _Verifier:
         self._ledgers = [one.ledger for one in (run, *origins)]
         self._calls = CallStore(*self._ledgers)
         self._is_run_missing = [run, *origins][-1].header.branch is not None
+        self._unanswered: frozenset[str] = frozenset()  # the calls of the group without a reply
 
     async def verify_group(self, group: Record, scored: list[ScoredResponse]) -> Mapping[str, int]:
         run = self._run
         stored = [item.trace for item in scored]
+        own = _own_verdicts(stored)
         task = run.task(group.key)
         responses = [item.response for item in scored if item.response is not None]
         if task is None or len(responses) < len(scored):
-            return {"erased": sum(1 for trace in stored for _ in _own_verdicts(trace))}
+            return {"erased": len(own)}
         quotations = sum(map(self._check_quotations, stored, [response.text for response in responses]))
         plan = run.plan_of(task.id)
         evaluators = self._jury.evaluators
         own_model = {
             q.id for q in plan.survey.questions if q.layer == "model" and not evaluators[q.evaluator].uses_model
         }
-        recalled = {
-            key: verdict
-            for trace in stored
-            for key, verdict in _own_verdicts(trace)
-            if _is_recalled(verdict, own_model)
-        }
+        recalled = {verdict.key: verdict for verdict in own if _is_recalled(verdict, own_model)}
+        self._unanswered = frozenset(call.id for trace in stored for call in trace.calls if call.fault is not None)
         known = ReusedResults(recalled, self._external_material(stored))
-        self._calls.hidden = frozenset(call.id for trace in stored for call in trace.calls if call.fault is not None)
+        self._calls.hidden = self._unanswered
         traces = await self._jury.ascore(task, responses, plan, known, self._calls)
         if traces[0].group != stored[0].group:
             problem = "its responses are not those that were judged"
             raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: {problem}")
         self._compare_material(stored, traces)
-        recomputed = {key: verdict for trace in traces for key, verdict in _own_verdicts(trace)}
-        reused = self._reused_verdicts(stored)
+        recomputed = {verdict.key: verdict for verdict in _own_verdicts(traces)}
+        # Verdicts that a branch took from another run, which has their calls.
+        reused = {v.key: v for v in own if any(run.ledger.find("call", use.id) is None for use in v.calls)}
         if reused and any(map(_is_unrecorded, recomputed.values())):
             # A call of the branch is about the questions that were left: it is repeated with the others as they were.
             known = ReusedResults({**recalled, **reused}, known.material)
             again = await self._jury.ascore(task, responses, plan, known, self._calls)
-            own = ((key, verdict) for trace in again for key, verdict in _own_verdicts(trace))
-            recomputed |= {key: verdict for key, verdict in own if key not in reused}
-        counts = Counter(
-            self._compare_verdict(trace, key, verdict, recomputed, own_model)
-            for trace in stored
-            for key, verdict in _own_verdicts(trace)
-        )
+            recomputed |= {verdict.key: verdict for verdict in _own_verdicts(again) if verdict.key not in reused}
+        counts = Counter(self._compare_verdict(verdict, recomputed, own_model) for verdict in own)
         return {**counts, "quotations": quotations}
-
-    def _reused_verdicts(self, stored: Sequence[Trace]) -> dict[VerdictKey, RecordedVerdict]:
-        """Return the verdicts that a branch took from another run, which has their calls."""
-        find = self._run.ledger.find
-        return {
-            key: verdict
-            for trace in stored
-            for key, verdict in _own_verdicts(trace)
-            if any(find("call", use.id) is None for use in verdict.calls)
-        }
 
     def _external_material(self, stored: Sequence[Trace]) -> dict[tuple[str, str], Material]:
         """Return the material whose calls were erased, or are in a missing run."""
@@ -197,58 +181,49 @@ class _Verifier:
         for trace in stored:
             for material in trace.material:
                 if any(self._calls.find(use.id) is None for use in material.calls):
-                    self._require_calls(self._label(trace, "material", material.name), trace, material)
+                    self._require_calls(self._label(trace.response_id, "material", material.name), material)
                     known[material.name, trace.response_id] = material
         return known
 
     def _compare_material(self, stored: Sequence[Trace], recomputed: Sequence[Trace]) -> None:
         for stored_trace, new_trace in zip(stored, recomputed, strict=True):
             derived = {material.name: material for material in new_trace.material}
-            if not {material.name for material in stored_trace.material} == derived.keys():
-                raise TraceMismatch(f"{self._label(stored_trace)}: its material differs from what is derived now")
+            if {material.name for material in stored_trace.material} != derived.keys():
+                label = self._label(stored_trace.response_id)
+                raise TraceMismatch(f"{label}: its material differs from what is derived now")
             for material in stored_trace.material:
                 new_material = derived[material.name]
                 if not (_is_excused(material) or _is_excused(new_material)):
-                    label = self._label(stored_trace, "material", material.name)
+                    label = self._label(stored_trace.response_id, "material", material.name)
                     _require_same(label, _DERIVED, material, new_material)
 
     def _compare_verdict(
-        self,
-        trace: Trace,
-        key: VerdictKey,
-        stored: RecordedVerdict,
-        recomputed: Mapping[VerdictKey, RecordedVerdict],
-        own_model: Collection[str],
+        self, stored: RecordedVerdict, recomputed: Mapping[VerdictKey, RecordedVerdict], own_model: Collection[str]
     ) -> str:
         """Compare a stored verdict with the one that was computed again; return the count that it adds to."""
-        label = self._label(trace, "verdict", stored.question)
-        new_verdict = recomputed.get(key) or recomputed.get(VerdictKey(stored.question, stored.about, (), 0))
+        label = self._label(stored.about, "verdict", stored.question)
+        new_verdict = recomputed.get(stored.key) or recomputed.get(VerdictKey(stored.question, stored.about, (), 0))
         if new_verdict is None:
             raise TraceMismatch(f"{label}: the question has changed")
         if is_erased(stored):
             return "erased"
-        if not stored.calls and self._needs_model(stored, new_verdict):
+        is_gated = not {stored.gated_by, new_verdict.gated_by}.isdisjoint((NO_VARIANT, *RESPONSE_GATES))
+        if not stored.calls and not is_gated and self._jury.evaluators[new_verdict.evaluator].uses_model:
             return "needing_model"
         if stored.calls and _is_unrecorded(new_verdict) and not _is_excused(stored):
-            self._require_calls(label, trace, stored)
+            self._require_calls(label, stored)
             return "needing_model"
         if _is_excused(stored) or _is_excused(new_verdict):
             return "transient_failures"
         _require_same(label, _COMPARED, stored, new_verdict)
         return "needing_model" if _is_recalled(stored, own_model) else "recomputed"
 
-    def _needs_model(self, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
-        """Return whether a verdict without a call would need a model; one by a response gate does not."""
-        is_gated = not {stored.gated_by, recomputed.gated_by}.isdisjoint((NO_VARIANT, *RESPONSE_GATES))
-        return not is_gated and self._jury.evaluators[recomputed.evaluator].uses_model
-
-    def _require_calls(self, label: str, trace: Trace, item: RecordedVerdict | Material) -> None:
+    def _require_calls(self, label: str, item: RecordedVerdict | Material) -> None:
         """Raise `TraceMismatch` where a call is in no run, unless a run is missing that could have it.
 
         A call whose texts were erased is not missing.
         """
-        unanswered = {call.id for call in trace.calls if call.fault is not None}
-        names = () if self._is_run_missing else [use.id for use in item.calls if use.id not in unanswered]
+        names = () if self._is_run_missing else [use.id for use in item.calls if use.id not in self._unanswered]
         if any(all(ledger.find("call", name) is None for ledger in self._ledgers) for name in names):
             raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
 
@@ -257,26 +232,22 @@ class _Verifier:
 
         A verdict on a variant quotes the variant. Raises `TraceMismatch` for a quotation that is not at its place.
         """
-        verdicts = [one for _, one in _own_verdicts(trace) if one.about in one.responses and not is_erased(one)]
+        verdicts = [one for one in _own_verdicts([trace]) if one.about in one.responses and not is_erased(one)]
         quoted = [("verdict", verdict.question, evidence) for verdict in verdicts for evidence in verdict.evidence]
-        quoted += [
-            ("material", material.name, evidence) for material in trace.material for evidence in material.evidence
-        ]
+        quoted += [("material", one.name, evidence) for one in trace.material for evidence in one.evidence]
         quoted = [one for one in quoted if one[2].verified and one[2].source == "response"]
         for part, name, evidence in quoted:
             if text[evidence.start : evidence.end] != evidence.quote:
                 place = f"characters {evidence.start} to {evidence.end}"
-                raise TraceMismatch(f"{self._label(trace, part, name)}: its quotation is not at {place}")
+                raise TraceMismatch(f"{self._label(trace.response_id, part, name)}: its quotation is not at {place}")
         return len(quoted)
 
-    def _label(self, trace: Trace, part: str = "", name: str = "") -> str:
-        return f"{self._run.ledger.path}, trace {trace.response_id!r}{f', {part} {name!r}' if part else ''}"
+    def _label(self, response: str, part: str = "", name: str = "") -> str:
+        return f"{self._run.ledger.path}, trace {response!r}{f', {part} {name!r}' if part else ''}"
 
 
-def _own_verdicts(trace: Trace) -> Iterator[tuple[VerdictKey, RecordedVerdict]]:
-    for verdict in trace.verdicts:
-        if verdict.about == trace.response_id:
-            yield verdict.key, verdict
+def _own_verdicts(traces: Sequence[Trace]) -> list[RecordedVerdict]:
+    return [verdict for trace in traces for verdict in trace.verdicts if verdict.about == trace.response_id]
 
 
 def _is_recalled(verdict: RecordedVerdict, own_model: Collection[str]) -> bool:

@@ -171,8 +171,12 @@ class Ledger(Chain):
         """Return the body of a decision or a task; check the reward of a trace, and the base of a run."""
         if kind == "run":
             self.run = {**body, "key": key}
-            if body["base"]:
-                self.base = read_base(self._folder / "base", body["base"])
+            origin = body["base"]
+            if origin:
+                with at_place("base"):
+                    self.base = Ledger(self._folder / "base")
+                    base = (self.base.run["key"], self.base.links[origin["records"]].hex())
+                    require(base == (origin["run"], origin["head"]), "is not the run that this one refers to")
                 self.tasks = self.base.tasks
         elif kind == "group":
             self._task = key
@@ -181,14 +185,6 @@ class Ledger(Chain):
             specs = self.known["decision", self.known["task", task]["decision"]]["specs"]
             self.rewards[key] = [task, *check_reward(body["reward"], specs)]
         return body if kind in ("decision", "task") else None
-
-
-def read_base(folder: Path, origin: dict[str, Any]) -> Ledger:
-    with at_place("base"):
-        base = Ledger(folder)
-        is_same_run = (base.run["key"], base.links[origin["records"]].hex()) == (origin["run"], origin["head"])
-        require(is_same_run, "is not the run that this one refers to")
-    return base
 
 
 def check_reward(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[Any]:

@@ -392,8 +392,7 @@ def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:
         ledger = run.base.ledger
         # to the last erasure, if it comes later, because it explains missing texts
         later = (record.seq for record in ledger.records("erasure", after=run.last_base_record))
-        members = _ledger_members(ledger, max(later, default=run.last_base_record))
-        for name, content in members:
+        for name, content in _ledger_members(ledger, max(later, default=run.last_base_record)):
             yield f"base/{name}", content
     yield "traces.jsonl", traces
 

@@ -497,9 +497,8 @@ class Summary:
 
     @property
     def agents(self) -> dict[str | None, AgentRow]:
-        return {
-            agent: self._agents[agent] for agent in sorted(self._agents, key=lambda name: (name is None, name or ""))
-        }
+        names = sorted(self._agents, key=lambda name: (name is None, name or ""))
+        return {name: self._agents[name] for name in names}
 
     @property
     def lowest(self) -> str | None:

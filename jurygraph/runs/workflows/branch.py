@@ -128,6 +128,5 @@ def input_digests(survey: Survey) -> InputDigests:
 
 def _digest_inputs(model: FrozenModel, names: Iterable[str], material: Mapping[str, str]) -> str:
     """Return the digest of a question or derivation together with the digests of the material that it needs."""
-    return digest_of(
-        [model.model_dump(mode="json", exclude=set(SCHEDULING_FIELDS)), {name: material[name] for name in names}]
-    )
+    fields = model.model_dump(mode="json", exclude=set(SCHEDULING_FIELDS))
+    return digest_of([fields, {name: material[name] for name in names}])

@@ -130,9 +130,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def _refuse_other_questions(run: Run, config: Config) -> None:
-    old = run.config.model_dump(mode="json")
-    new = config.model_dump(mode="json")
-    for key, _, _ in changes(old, new):
+    for key, _, _ in changes(run.config.model_dump(mode="json"), config.model_dump(mode="json")):
         if key.split(".")[0].split("[")[0] not in DECISION_KEYS and not _FOLD.fullmatch(key):
             hint = f"use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
             raise InputError(f"{key} changes the questions, and re-scoring keeps them; {hint}")
@@ -140,13 +138,12 @@ def _refuse_other_questions(run: Run, config: Config) -> None:
 
 def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) -> Header:
     origin = run.header.base or run.origin(folder)
-    scored = Extent(tasks=run.tasks_scored, responses=run.ledger.count_records("trace"))
     return run.header.model_copy(
         update={
             "config": config,
             "combiners": {name: combiner.version for name, combiner in combiners.items()},
             "code": relative_folder(folder, run.code_folder),
-            "extent": scored,
+            "extent": Extent(tasks=run.tasks_scored, responses=run.ledger.count_records("trace")),
             "base": origin.model_copy(update={"folder": relative_folder(folder, run.source.folder)}),
             "branch": None,
         }
