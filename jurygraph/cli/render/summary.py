@@ -1,6 +1,6 @@
 """Output of a command that scores: rewards, missed thresholds, requests and cost."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
