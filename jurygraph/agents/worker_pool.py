@@ -21,11 +21,12 @@ from pathlib import Path
 from pkgutil import resolve_name
 from traceback import extract_tb
 from types import ModuleType
-from typing import Any
-
-from pebble import ProcessExpired, ProcessPool
+from typing import TYPE_CHECKING, Any
 
 from jurygraph.errors import JurygraphError, TimeLimitExceeded
+
+if TYPE_CHECKING:
+    from pebble import ProcessPool
 
 START_LIMIT = 60  # seconds for a worker to import what it needs
 _PASSED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME", "VIRTUAL_ENV")
@@ -76,6 +77,8 @@ class WorkerPool:
 
         Raises TimeLimitExceeded, WorkFailed, WorkerDied or WorkerNotStarted.
         """
+        from pebble import ProcessExpired  # imported lazily, as below: most runs need no worker
+
         try:
             outcome, *details = await asyncio.wrap_future(self._submit(arguments))
         except TimeoutError:
@@ -102,13 +105,15 @@ class WorkerPool:
             if processes is not None and self._opened_by == os.getpid():
                 _end(processes)
 
-    def _open(self) -> ProcessPool:
+    def _open(self) -> "ProcessPool":
         if self._processes is not None and self._opened_by == os.getpid():
             if self._processes.active:
                 return self._processes
             if not self._has_replied:  # it would fail again, perhaps only after its time limit
                 raise WorkerNotStarted(f"the worker of {self.name!r} died or hung while it started")
             _end(self._processes)  # a thread of it waits for more
+        from pebble import ProcessPool
+
         self._opened_by = os.getpid()
         self._underway = set()
         processes = ProcessPool(self._workers, 0, _start_worker, self._initargs, _Context())
@@ -128,12 +133,12 @@ class WorkerPool:
             return future
 
 
-def _end(processes: ProcessPool) -> None:
+def _end(processes: "ProcessPool") -> None:
     processes.stop()  # type: ignore[no-untyped-call]
     processes.join()
 
 
-def _end_later(processes: ProcessPool) -> None:
+def _end_later(processes: "ProcessPool") -> None:
     """End the processes of a pool that is collected, perhaps on one of the threads that have to end for it."""
     threading.Thread(target=_end, args=(processes,), daemon=True).start()
 
