@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pebble import ProcessExpired
 
-from jurygraph.agents import worker_pool
 from jurygraph.agents.maths.comparison import compare
 
 BOMBS = ("9^{9^{9^{9}}}", "(10^9)!", "(" * 3000 + "1" + ")" * 3000)
@@ -58,5 +57,5 @@ class InProcess:
 def processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[InProcess]:
     InProcess.opened = 0
     if not any(request.node.get_closest_marker(mark) for mark in ("landing", "exhaustive")):
-        monkeypatch.setattr(worker_pool, "ProcessPool", InProcess)
+        monkeypatch.setattr("pebble.ProcessPool", InProcess)
     return InProcess
