@@ -4,10 +4,9 @@ No pattern here can backtrack: a JSONPath has no `match` and `search`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Annotated, Any
 
-import jsonpath_rfc9535 as jsonpath
 import re2
 from pydantic import AfterValidator
 
@@ -31,18 +30,39 @@ def compile_pattern(text: str) -> Any:
         ) from None
 
 
+@cache
+def _jsonpath_environment() -> Any:
+    """Return what compiles JSONPaths. Imported lazily, as below: few configs have one."""
+    from jsonpath_rfc9535 import JSONPathEnvironment
+
+    class Environment(JSONPathEnvironment):
+        max_recursion_depth = 300
+        """Greater than the depth of any data accepted here."""
+
+        def setup_function_extensions(self) -> None:
+            """Leave `match` and `search` out: their patterns could backtrack over a response's data."""
+            super().setup_function_extensions()
+            del self.function_extensions["match"], self.function_extensions["search"]
+
+    return Environment()
+
+
 @lru_cache(maxsize=1024)
 def compile_jsonpath(text: str) -> Any:
     """Compile a JSONPath. Raises ValueError."""
+    from jsonpath_rfc9535 import JSONPathError
+
     try:
-        return _ENVIRONMENT.compile(text)
-    except jsonpath.JSONPathError as error:
+        return _jsonpath_environment().compile(text)
+    except JSONPathError as error:
         raise ValueError(f"is not a valid JSONPath ({error}); write one such as $[*].name") from None
 
 
 def jsonpath_of(location: tuple[str | int, ...]) -> str:
     """Return the JSONPath of a location, normalised as in RFC 9535."""
-    return jsonpath.JSONPathNode(value=None, location=location, parent=None, root=None).path()
+    from jsonpath_rfc9535 import JSONPathNode
+
+    return JSONPathNode(value=None, location=location, parent=None, root=None).path()
 
 
 def location_sort_key(location: Sequence[str | int]) -> tuple[tuple[bool, str | int], ...]:
@@ -78,16 +98,3 @@ Pattern = Annotated[str, IS_PATTERN]
 
 JsonPath = Annotated[str, AfterValidator(partial(_check, compile_jsonpath))]
 """A text that is a JSONPath, as the type of a field."""
-
-
-class _Environment(jsonpath.JSONPathEnvironment):
-    max_recursion_depth = 300
-    """Greater than the depth of any data accepted here."""
-
-    def setup_function_extensions(self) -> None:
-        """Leave `match` and `search` out: their patterns could backtrack over a response's data."""
-        super().setup_function_extensions()
-        del self.function_extensions["match"], self.function_extensions["search"]
-
-
-_ENVIRONMENT = _Environment()
