@@ -260,9 +260,10 @@ class Contrast(Combiner):
                 "combiner 'contrast' takes inputs in twos, such as {accuracy: maths.accuracy, accuracy-of-contrasts: "
                 "maths.accuracy-of-contrasts}; name the second of each NAME-of-..."
             )
-        for key, one in inputs.items():
-            if len(one.questions) != 1:
-                raise PlanError(f"input {key!r} holds {len(one.questions)} questions; name one of them by its id")
+        for key, component_input in inputs.items():
+            questions = len(component_input.questions)
+            if questions != 1:
+                raise PlanError(f"input {key!r} holds {questions} questions; name one of them by its id")
         twos = {name: contrast for name, (contrast,) in contrasts.items()}
         for contrast in twos.values():
             if inputs[contrast].if_skipped == "zero":

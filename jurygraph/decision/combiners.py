@@ -589,7 +589,10 @@ def _group_diagnostics(
         rows = np.flatnonzero((has_utility == members).all(axis=1))
         for name, compute in _GROUP_STATISTICS.items() if members.any() else ():
             diagnostics[name][rows] = compute(utility[np.ix_(rows, np.flatnonzero(members))])
-    is_judged = [(one.judged | ~one.applicable | (one.weight == 0.0)).all(axis=1) for one in matrices.values()]
+    # By input: the rows [R] in which every cell that counts was judged.
+    is_judged = [
+        (matrix.judged | ~matrix.applicable | (matrix.weight == 0.0)).all(axis=1) for matrix in matrices.values()
+    ]
     is_known = np.all([has_utility.all(axis=1), *is_judged], axis=0)
     diagnostics["group fairness"] = np.where(is_known, stakeholders.group_fairness(utility), np.nan)
     if params.get("soft"):

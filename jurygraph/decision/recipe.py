@@ -254,13 +254,9 @@ class _SpecBuilder:
             if_skipped = panel.if_skipped or settings.if_skipped
             update = {"reduce": panel.reduce, "min_confidence": panel.min_confidence, "if_skipped": if_skipped}
             settings = settings.model_copy(update=update)
+        weights = {question.id: self._declared_weight(question) for group in groups.values() for question in group}
         inputs = {
-            key: _build_input(
-                where,
-                group,
-                self._with_fold(group, settings, settings.reduce),
-                {question.id: self._declared_weight(question) for question in group},
-            )
+            key: _build_input(where, group, self._with_fold(group, settings, settings.reduce), weights)
             for key, group in sorted(groups.items())
         }
         if has_shares:
@@ -320,7 +316,7 @@ class _SpecBuilder:
         """Return the questions of these evaluators about each criterion or stakeholder as an input, sorted by id."""
         inputs = {}
         for member, weight in sorted(weights.items()):
-            questions = [one for name in evaluator_names for one in self.questions[name].get(member, ())]
+            questions = [q for evaluator in evaluator_names for q in self.questions[evaluator].get(member, ())]
             if not any(map(self._declared_weight, questions)):
                 raise PlanError(
                     f"task {self.task.id!r}: no evaluator has a question about {member!r}; add one of that audience, "

@@ -227,8 +227,8 @@ def stack_groups(
     columns = {question.id: fill_columns(rows, cells[question.id]) for question in questions}
     # Several samples, by any judge, of one response as it was submitted.
     sampled = (q.id for q in questions if q.seats > 1 and q.scope == "response" and q.material == SUBMITTED)
-    judges = {q.id: [judge for judge in q.judges for _ in range(q.samples)] for q in questions if q.judges}
-    return VerdictTable(rows, columns, frozenset(sampled), judges)
+    judges_of_seats = {q.id: [judge for judge in q.judges for _ in range(q.samples)] for q in questions if q.judges}
+    return VerdictTable(rows, columns, frozenset(sampled), judges_of_seats)
 
 
 def fill_columns(rows: int, cells: Cells) -> ScoreArrays:
@@ -422,8 +422,12 @@ def dropped_questions(decision: Decision, table: VerdictTable) -> frozenset[str]
     if decision.group_rule != "drop-criterion":
         return frozenset()
     inputs = [spec_input for spec in decision.counting_specs for spec_input in spec.inputs.values()]
-    counting = ((name, table.effective_columns(name, one)) for one in inputs for name in one.questions)
-    return frozenset(name for name, columns in counting if lacks_score(columns.outcome).any())
+    return frozenset(
+        name
+        for spec_input in inputs
+        for name in spec_input.questions
+        if lacks_score(table.effective_columns(name, spec_input).outcome).any()
+    )
 
 
 def _is_answered(outcome: NDArray[np.int8]) -> Bools:

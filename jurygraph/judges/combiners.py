@@ -80,8 +80,8 @@ class AdaptiveSum(Combiner):
         live = (utilities.applicable & weights.applicable).reshape(shape)
         utility = np.where(live, utilities.value.reshape(shape), 0.0)
         weight = np.where(live, weights.value.reshape(shape), 0.0)
-        by_sample = _weighted_mean(utility, weight, live & ~weights.judged.reshape(shape))
-        counted = np.where(live, 1.0, 0.0)
+        by_sample = _utility_of_replies(utility, weight, live & ~weights.judged.reshape(shape))
+        counted = np.where(live, 1.0, 0.0)  # for means over the live samples
         value, has_value = weighted_mean(by_sample, np.where(live.any(axis=1), 1.0, 0.0))
         total = np.asarray(aggregation.total(weight, axis=1))
         share, _ = weighted_mean(weight / np.where(total > 0.0, total, 1.0)[:, None], counted)
@@ -100,7 +100,7 @@ def _match_person(utility: str, weight: str) -> str:
     raise PlanError(f"combiner 'adaptive': {utility!r} and {weight!r} are not about the same person; ask about both")
 
 
-def _weighted_mean(utility: Floats, weight: Floats, is_open: Bools) -> Floats:
+def _utility_of_replies(utility: Floats, weight: Floats, is_open: Bools) -> Floats:
     """Return Σ w_i û_i / Σ w_i of each reply, [R,K]; 0 where the weights sum to 0.
 
     Where some weights are open, without a verdict, any û_i may be all that counts: it is 0, or the highest û_i if an

@@ -242,6 +242,7 @@ class ReviewerJudge(Evaluator):
 
         @property
         def resolved_dimensions(self) -> dict[str, Dimension]:
+            """The dimensions, sorted by name."""
             dimensions = load_ready_set(self.dimensions) if isinstance(self.dimensions, str) else self.dimensions
             return dict(sorted(dimensions.items()))
 

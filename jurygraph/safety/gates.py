@@ -423,7 +423,8 @@ def _has_only_signs(text: str) -> bool:
 
 
 def _check_opener(text: str, read: str, query: str, reference: str) -> str | None:
-    if _patterns()[0].fullmatch(read) is None:
+    openers, _, _ = _patterns()
+    if openers.fullmatch(read) is None:  # only openers, in any layout, number and mixture of 28 languages
         return None
     if len(text) <= _MAX_WORD_LENGTH:  # it may be a word that the query asks for, or that a short reference contains
         is_short = len(reference) <= _MAX_WORD_LENGTH

@@ -92,7 +92,7 @@ _NAME_OF_SECRET = re.compile(
 )
 """`*PASSWORD*`, and names with one of the other words at the end or before a `_` (AWS_BEARER_TOKEN_BEDROCK)."""
 
-_NAME_OF_ADDRESS = re.compile("_(?:PROXY|URL|URI|DSN|BASE|ENDPOINT|HOST|WEBHOOK)$")
+_NAME_OF_ADDRESS = re.compile(r"_(?:PROXY|URL|URI|DSN|BASE|ENDPOINT|HOST|WEBHOOK)\Z")
 _MIN_WORD_LENGTH = 16
 _MIN_NUMBER_LENGTH = 12
 

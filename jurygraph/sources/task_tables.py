@@ -119,6 +119,7 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
     with closing(TextFile(path, str(path))) as file:
         lines = (line.text for line in file.all_lines())
         header = next(lines, "")
+        # The first of these that the header has outside of quotes; a comma where it has none.
         names = re.sub(r'"[^"]*"', "", header)
         separator = next((sign for sign in _SEPARATORS if sign in names), ",")
         reader = csv.reader(chain([header], lines), strict=True, delimiter=separator)

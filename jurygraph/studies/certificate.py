@@ -43,11 +43,11 @@ class CertifiedFigure(NamedTuple):
 
     subject: str
     name: str
+    command: str
     value: float | None = None
     low: float | None = None
     high: float | None = None
     n: int | None = None
-    command: str = ""
     why: str = ""
 
 
@@ -68,8 +68,8 @@ def _figure(
     """Return the figure that a command gives; without a value, the `remedy` (or the command) would measure it."""
     estimate = as_interval(found)
     if estimate is None or estimate.value is None:
-        return CertifiedFigure(subject, name, command=remedy or command, why=why)
-    return CertifiedFigure(subject, name, *estimate, n, command)
+        return CertifiedFigure(subject, name, remedy or command, why=why)
+    return CertifiedFigure(subject, name, command, *estimate, n)
 
 
 def certify(runs: Sequence[Path], read: ReadRuns, labels: str | None = None, attacks: Path | None = None) -> Report:
@@ -100,7 +100,7 @@ def certify(runs: Sequence[Path], read: ReadRuns, labels: str | None = None, att
         except InputError as error:
             if subject in given:
                 raise
-            found = [CertifiedFigure(subject, subject, command=command, why=str(error))]
+            found = [CertifiedFigure(subject, subject, command, why=str(error))]
         figures += found
         measured = [one for one in found if one.value is not None]
         if measured:
@@ -131,7 +131,7 @@ def _by_run(runs: Sequence[Path], read: ReadRuns, measure: MeasureRun, subject: 
             for found in read([folder], lambda run, advance: list(measure(run, advance))):
                 yield from found
         except InputError as error:
-            yield CertifiedFigure(subject, f"{subject}, {folder.name}", command=command, why=str(error))
+            yield CertifiedFigure(subject, f"{subject}, {folder.name}", command, why=str(error))
 
 
 def _wording(presentations: ReadPresentations, named: str) -> Figures:
@@ -150,7 +150,7 @@ def _wording(presentations: ReadPresentations, named: str) -> Figures:
         yield _figure("drift", label, one["explained"], one["variants"], command)
     if not report["drift"]:
         remedy = "use protocols.decomposed-adaptive in the config"
-        yield CertifiedFigure("drift", "drift of weights", command=remedy, why="the judge gives no weights")
+        yield CertifiedFigure("drift", "drift of weights", remedy, why="the judge gives no weights")
 
 
 def _signs(presentations: ReadPresentations, named: str) -> Figures:
@@ -207,7 +207,7 @@ def _votes(run: Run, advance: Callable[[int], None]) -> Figures:
     report = reliability.report(reliability.read_scores(run, advance)).figures
     if "judges" not in report:
         name = f"votes of a jury, {run.folder.name}"
-        yield CertifiedFigure("votes", name, command=_JURY, why="one judge alone gave scores")
+        yield CertifiedFigure("votes", name, _JURY, why="one judge alone gave scores")
         return
     for one in report["judges"]:
         name = f"α of the judges on {one['name']}, {run.folder.name}"

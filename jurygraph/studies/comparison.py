@@ -156,7 +156,7 @@ def compare(
     tasks_of_both = tasks[has_both]
     overall, estimate = _difference(both[0], both[1], tasks_of_both)
     sums, sizes = _by_task(_subtract(both[1], both[0]), tasks_of_both)
-    lost = float(np.max(-sums / sizes, initial=largest_loss))
+    worst_loss = float(np.max(-sums / sizes, initial=largest_loss))
     questions, flips = _compare_verdicts(pairs, tasks)
     judged_both = sum(row["n"] for row in questions)
     figures: Figures = {
@@ -172,7 +172,7 @@ def compare(
         "judged_both": judged_both,
         "flips": len(flips),
         "flip_rate": len(flips) / judged_both if judged_both else None,
-        "margins": [_test_margin(margin, estimate, lost) for margin in margins],
+        "margins": [_test_margin(margin, estimate, worst_loss) for margin in margins],
         "agents": _compare_agents(pairs, rewards, tasks),
         "questions": questions,
         "flipped_verdicts": flips,

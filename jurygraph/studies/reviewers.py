@@ -686,7 +686,9 @@ def _name(one: Figures) -> str:
 def _notes(judged: Sequence[Judged]) -> Iterator[str]:
     for part, columns in judged:
         name = part.dimension or "all"
-        yield from filter(None, [question_codes(name, part.score, "recode these before, so that their order is one")])
+        question = question_codes(name, part.score, "recode these before, so that their order is one")
+        if question is not None:
+            yield question
         if not _common(columns).any():
             yield f"{name}: no rating that every judge predicts; see the coverage, and leave judges out"
         if len(part.names) < _FEW_REVIEWERS:

@@ -106,6 +106,11 @@ class SimulatedEvaluation:
     truth: Ints
     ambiguity: Floats
 
+    @property
+    def true_scores(self) -> Floats:
+        """Return the mean credit of each agent's items by their true classes, [agents]."""
+        return self.scores(np.eye(CLASSES)[self.truth])
+
     def scores(self, posterior: Floats) -> Floats:
         """Return the mean credit of each agent's items by a posterior of the items [N,3], [agents]."""
         return np.asarray((posterior @ VALUES).reshape(len(self.setting.qualities), -1).mean(axis=1))
@@ -246,7 +251,7 @@ def recovery(settings: Mapping[str, Setting], seeds: Sequence[int], advance: Adv
 
 def _measure_recovery(setting: Setting, seed: int) -> Floats:
     simulated = stableval(setting, seed)
-    true = simulated.scores(np.eye(CLASSES)[simulated.truth])
+    true = simulated.true_scores
     rows = np.ones(len(simulated.item), dtype=np.bool_)
     figures = []
     for estimated in scores_by_method(simulated, rows, preset="paper-synthetic"):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import wraps
-from importlib.util import find_spec
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -54,8 +53,10 @@ class ReportOutput:
         if self.plot is not None:
             if self.plot.suffix not in METADATA_BY_SUFFIX:
                 raise InputError(f"{self.plot}: pictures end in {', '.join(METADATA_BY_SUFFIX)}; name one of these")
-            if find_spec("matplotlib") is None:
-                raise InputError(f"{self.plot}: drawing needs matplotlib; pip install 'jurygraph[plot]'")
+            try:
+                import matplotlib  # noqa: F401 - only checks that it can be imported
+            except ImportError:
+                raise InputError(f"{self.plot}: drawing needs matplotlib; pip install 'jurygraph[plot]'") from None
             refuse_unwritable(str(self.plot), *self.sources)
 
     def write(self, report: Report) -> None:

@@ -107,7 +107,8 @@ def _find_column(run: Run, option: str, name: str) -> _Column:
         return _Column(lambda one: query_of(place_of(one)[0]), True)
     components = _name_components(run)
     if name in components:
-        return _Column(lambda one: (one.component(components[name])[1], is_filled_in(*one.component(components[name]))))
+        component = components[name]
+        return _Column(lambda one: _component_value(*one.component(component)))
     read = trace_reader(run)
     questions = run.questions()
     question = full_question(name.removeprefix("question."), questions)
@@ -119,6 +120,10 @@ def _find_column(run: Run, option: str, name: str) -> _Column:
     known = [*_FIXED, *_CHOSEN, *components, *labels]
     hint = did_you_mean(name, [*known, *questions]) or f"known: {', '.join(known)}, and each question"
     raise InputError(f"{option}: there is no column {name!r}; {hint}")
+
+
+def _component_value(judged: float | None, counted: float | None) -> tuple[float | None, bool]:
+    return counted, is_filled_in(judged, counted)
 
 
 def full_question(name: str, known: Iterable[str]) -> str:

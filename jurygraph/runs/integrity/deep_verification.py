@@ -139,7 +139,8 @@ class _Verifier:
         self._ledgers = [one.ledger for one in (run, *origins)]
         self._calls = CallStore(*self._ledgers)
         self._is_run_missing = [run, *origins][-1].header.branch is not None
-        self._unanswered: frozenset[str] = frozenset()  # the calls of the group without a reply
+        self._unanswered: frozenset[str] = frozenset()
+        """The calls without a reply of the group that is verified: `verify_group` sets them before all else."""
 
     async def verify_group(self, group: Record, scored: list[ScoredResponse]) -> Mapping[str, int]:
         run = self._run

@@ -106,7 +106,8 @@ class _Erasure:
         shared_lists = read_shared_lists(group.content)
         for trace in ledger.records("trace", after=group.seq, up_to=group.seq + group.content["size"]):
             verdicts = trace.content["verdicts"]
-            showing = {one.get("text") for one in verdicts if record.key in responses_shown(one, shared_lists)}
+            shown_in = (verdict for verdict in verdicts if record.key in responses_shown(verdict, shared_lists))
+            showing = {verdict.get("text") for verdict in shown_in}
             yield from (text for text in ledger.stored_texts(trace.seq, trace.seq) if text.id % MAX_TEXTS in showing)
 
     def _texts_with_calls(self, record: Record) -> Iterator[Text]:
