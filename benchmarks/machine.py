@@ -8,7 +8,6 @@ import asyncio
 import gc
 import statistics
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import pairwise
 from time import process_time
 from typing import NamedTuple
@@ -17,7 +16,6 @@ from unittest.mock import patch
 from benchmarks.direct_graph import DirectGraph
 from benchmarks.figure import Figure, at_most
 from jurygraph import Evaluator, Group, Jury, Response, Task
-from jurygraph.agents.functions import REGISTERED
 from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.graphs import prepare_graph, score_graph
 
@@ -44,12 +42,11 @@ class Constant(Evaluator):
 
 def measure() -> Iterator[Figure]:
     """CPU of the process, the median of five rounds; of shares, the least of both ways."""
-    REGISTERED.update({name: Constant(name) for name in WAVES})
-    with Jury.from_config(_config()) as jury, _direct_jury() as direct:
+    with Jury.from_config(_config()) as jury:
         yield Figure("prepare, a task alone", asyncio.run(_prepare_alone(jury)), "ms CPU")
         for size in SIZES:
             name = f"groups of {size}" if size > 1 else "one response a task"
-            rounds = [(_spend(jury, size), _spend(direct, size)) for _ in range(ROUNDS)]
+            rounds = [(_spend(jury, size), _spend_directly(jury, size)) for _ in range(ROUNDS)]
             score = [graph.score for graph, _ in rounds]
             median, limit = statistics.median(score), 0.6
             figure = f"{name}: score, decide included, a response"
@@ -69,22 +66,10 @@ def _config() -> dict[str, object]:
     """Three waves, each gated on the one before it."""
     gates = {later: {"question": earlier, "threshold": 0.1} for earlier, later in pairwise(WAVES)}
     return {
-        "evaluators": [{"use": name, "when": gates.get(name)} for name in WAVES],
+        "evaluators": [{"use": Constant(name), "when": gates.get(name)} for name in WAVES],
         "components": {name: {"inputs": {name: {"verdicts_of": name, "if_skipped": "zero"}}} for name in gates},
         "reward": {"first": 1.0, "second": 0.5, "third": -0.2},
     }
-
-
-@contextmanager
-def _direct_jury() -> Iterator[Jury]:
-    """Yield a jury whose graphs run without LangGraph."""
-    prepare, score = DirectGraph(prepare_graph.build()), DirectGraph(score_graph.build())
-    with (
-        patch.object(prepare_graph, "build", lambda: prepare),
-        patch.object(score_graph, "build", lambda: score),
-        Jury.from_config(_config()) as jury,
-    ):
-        yield jury
 
 
 async def _prepare_alone(jury: Jury) -> float:
@@ -102,6 +87,14 @@ def _tasks() -> list[Task]:
 def _spend(jury: Jury, size: int) -> Spent:
     """Prepare and score groups of this size."""
     return asyncio.run(_prepare_and_score(jury, size))
+
+
+def _spend_directly(jury: Jury, size: int) -> Spent:
+    """Prepare and score groups of this size without LangGraph."""
+    prepare = DirectGraph(prepare_graph.build())
+    score = DirectGraph(score_graph.build())
+    with patch.object(prepare_graph, "build", lambda: prepare), patch.object(score_graph, "build", lambda: score):
+        return _spend(jury, size)
 
 
 async def _prepare_and_score(jury: Jury, size: int) -> Spent:
