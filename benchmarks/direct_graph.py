@@ -31,7 +31,7 @@ class DirectGraph:
             commands = [result for result in results if isinstance(result, Command)]
             goto = sorted({name for command in commands for name in _as_list(command.goto)})
             for result in results:
-                self._update(state, result.update if isinstance(result, Command) else result)
+                self._update(state, (result.update or {}) if isinstance(result, Command) else result)
             names = goto or self._after(names)
         return state if version == "v1" else SimpleNamespace(value=state)
 

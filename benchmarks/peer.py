@@ -10,7 +10,7 @@ def python_with(package: str, folder: Path) -> Path | None:
     that says so."""
     python = folder / "peer" / "bin" / "python"
     venv.create(folder / "peer", with_pip=True)
-    command = [python, "-m", "pip", "install", "-q", package]
+    command = [str(python), "-m", "pip", "install", "-q", package]
     if subprocess.run(command, capture_output=True, text=True, check=False).returncode:
         print(f"  {package} cannot be installed here, so it is not measured", flush=True)
         return None

@@ -17,7 +17,7 @@ from jurygraph.sources import read_tasks
 
 ROOT = Path(__file__).parent.parent
 TASKS = ROOT / "examples" / "maths" / "tasks.jsonl"
-RECIPES = {
+RECIPES: dict[str, Path | dict[str, str]] = {
     "five rules (examples/maths/jury.yaml)": ROOT / "examples" / "maths" / "jury.yaml",
     "two agents (macrm-vanilla-2)": {"preset": "macrm-vanilla-2"},
     "three agents (macrm-vanilla-3)": {"preset": "macrm-vanilla-3"},

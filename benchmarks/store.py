@@ -16,10 +16,10 @@ from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.graphs.score_graph import group_digest
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.header import EvaluatorRecord, Extent, Header
+from jurygraph.runs.store.header import Extent, Header
 from jurygraph.runs.store.ledger import Writer
 from jurygraph.runs.writable_run import WritableRun, append_close_record
-from jurygraph.schema import Plan
+from jurygraph.schema import EvaluatorRecord, Plan
 from jurygraph.schema.trace import group_statistics, group_verdicts_by_response
 from jurygraph.sources import FileDigest
 

@@ -9,6 +9,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 from benchmarks.figure import Figure, at_most, best_of
 from jurygraph import Group, Jury
@@ -52,7 +53,8 @@ async def _scored() -> tuple[float, float]:
 
 def _moved(group: Group, places: int) -> Group:
     """Return a group with its claims elsewhere in the data, so that no round has results of another one."""
-    data = [[{}] * places + response.data for response in group.responses if isinstance(response.data, list)]
+    filler: list[Any] = [{}] * places
+    data = [filler + response.data for response in group.responses if isinstance(response.data, list)]
     moved = [r.model_copy(update={"data": one}) for r, one in zip(group.responses, data, strict=True)]
     return replace(group, responses=moved)
 
