@@ -49,6 +49,21 @@ def test_every_path_that_is_named_is_there(page: Path) -> None:
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
+@all_rows("page", [page for page in PAGES if "templates" not in page.parts])
+def test_a_name_is_defined_in_the_file_that_stands_behind_it(page: Path) -> None:
+    """`name` (`path`), or `name`, `path` within brackets; of `Class.method`, the method."""
+    named = re.findall(
+        rf"`(?!jurygraph\.)([A-Za-z_.]+)`(?: \(|,\s)`((?:{ROOMS})/[\w./]+\.py)`", re.sub(r"\s+", " ", prose(page))
+    )
+    lost = []
+    for name, path in named:
+        own = name.rpartition(".")[2]
+        definition = rf"(?:def|class) {own}\b|^{own}\b.* = "
+        if not re.search(definition, (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE):
+            lost.append((name, path))
+    assert lost == []
+
+
 def test_papers_names_modules_and_tests_for_all_five() -> None:
     sections = prose(ROOT / "docs" / "papers.md").split("\n## ")[1:]
     assert len(sections) == 5
