@@ -75,7 +75,7 @@ from jurygraph.schema import (
 from jurygraph.schema.trace import group_statistics, group_verdicts_by_response, permitted_purpose
 from jurygraph.schema.verdict import TIME_LIMIT
 
-Finding = TypeVar("Finding", Verdict, Material)
+Validated = TypeVar("Validated", Verdict, Material)
 NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message="the config's model is none")
 NO_MODEL_VERDICT = Verdict(status="abstained", reason=NO_MODEL_FAILURE.message, failure=NO_MODEL_FAILURE)
 MAX_MESSAGE_LENGTH = 500
@@ -259,14 +259,14 @@ def _parse_material(task: DerivationTask, result: Any, redactor: Redactor) -> Ma
     return checked
 
 
-def _revalidate(model: Finding) -> tuple[Finding, bytes]:
+def _revalidate(model: Validated) -> tuple[Validated, bytes]:
     """Return the model validated again (`model_copy` and `model_construct` skip that), and its JSON."""
     kind: Any = Verdict if isinstance(model, Verdict) else Material
     fields = vars(model)
     if fields.keys() != FIELD_NAMES[kind]:  # it has a digest, or is of a user's class with more fields
         fields = {name: value for name, value in fields.items() if name in FIELD_NAMES[kind]}
     try:
-        checked: Finding = kind.model_validate(fields)
+        checked: Validated = kind.model_validate(fields)
         return checked, kind.__pydantic_serializer__.to_json(checked)
     except ValidationError as error:
         raise _Malformed(first_validation_error(error)) from error
@@ -274,7 +274,7 @@ def _revalidate(model: Finding) -> tuple[Finding, bytes]:
         raise _Malformed(f"it cannot be written as JSON: {error}") from error
 
 
-def _redact(item: Finding, written: bytes, shown: Sequence[str], redactor: Redactor) -> Finding:
+def _redact(item: Validated, written: bytes, shown: Sequence[str], redactor: Redactor) -> Validated:
     """Return the item without secrets. A quotation of a text that was shown stays: that text is stored unchanged.
 
     `written` is its JSON, which may be older than `_verify_quotes`: that brings in nothing but quotations that stay.
@@ -291,7 +291,7 @@ def _redact(item: Finding, written: bytes, shown: Sequence[str], redactor: Redac
         raise _Malformed(f"it holds a secret where none can be struck out: {first_validation_error(error)}") from None
 
 
-def _verify_quotes(item: Finding, text: str) -> Finding:
+def _verify_quotes(item: Validated, text: str) -> Validated:
     """Return an item whose evidence is `verified` if the response has the quotation at its offsets, or anywhere if it
     has none."""
     checked = []

@@ -37,7 +37,7 @@ from jurygraph.schema import (
     Task,
 )
 from jurygraph.schema.verdict import GATED_LAYERS, MET_THRESHOLD
-from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable
 
 _MAX_ATTACKS = 20
 _FEW_TASKS = 6
@@ -51,7 +51,6 @@ _THRESHOLD_FIGURES = {
 """Proportions of the configured arm that a threshold can name, by the prefix of their figures."""
 THRESHOLD_NAMES = tuple(f"{prefix}{name}" for prefix in _THRESHOLD_FIGURES for name in _PROPORTION)
 Verdicts = Sequence[RecordedVerdict]
-Figures = dict[str, Any]
 Advance = Callable[[int], None]
 MAX_GROUP_SIZE = 16
 """Maximum number of responses in a group."""

@@ -15,7 +15,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import describe_value, did_you_mean, quote, shorten
 from jurygraph.schema.rating import Label, Vote
 from jurygraph.sources.ratings import NUMERAL, PlacedLabel, VotesFile
-from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable
 
 REFITS = 200
 BOOTSTRAP = 1000
@@ -36,7 +36,6 @@ _METHOD_NAMES: Mapping[Method, str] = {
 _RATES = ("accuracy", "leniency", "strictness")
 
 Advance = Callable[[int], None]
-Figures = dict[str, Any]
 Preset = Literal["converged", "paper"]
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,7 +38,7 @@ from jurygraph.runs.integrity.verification import group_table
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import ComponentSpec, Edge, Rubric, digest_of
 from jurygraph.schema.config import ExactInference
-from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable, omission_notes
+from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable, omission_notes
 
 EDGE_KINDS = ("weak", "strong", "activation")
 THRESHOLD = 0.5
@@ -53,8 +53,6 @@ _MAX_LOSSES = 10
 _MAX_REASON = 120
 _MANY_TASKS = 20
 """Number of tasks from which intervals over tasks hold for skewed figures too."""
-
-Figures = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

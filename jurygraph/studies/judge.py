@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from jurygraph.schema import RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows, read_judged_labels
-from jurygraph.studies.report import Report, ReportTable, omission_notes
+from jurygraph.studies.report import Figures, Report, ReportTable, omission_notes
 
 _UNIT = (0.0, 1.0)
 _LABEL_COLUMN = "label."
@@ -455,8 +455,6 @@ _MAX_LEVELS = 101
 _FEW_TASKS = 20
 _MAX_PAIRS = 30
 _MAX_DISAGREEMENTS = 20
-
-Figures = dict[str, Any]
 
 
 def report(studies: Sequence[JudgeStudy], need: float | None = None) -> Report:

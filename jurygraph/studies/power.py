@@ -16,7 +16,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel, alpha_estimate
 from jurygraph.inference.clusters import t_quantile
 from jurygraph.studies.agreement import ScoredPart
-from jurygraph.studies.report import Report, ReportTable
+from jurygraph.studies.report import Figures, Report, ReportTable
 from jurygraph.studies.reviewers import predict
 
 _LEAST_ITEMS = 30  # with fewer the interval is too narrow, and with it the answer
@@ -27,8 +27,6 @@ _MOST_CLUSTERS = 4096
 _DRAWS = 40
 _TESTS = 1000
 _CELLS_PER_BATCH = 4_000_000  # limits memory
-
-Figures = dict[str, Any]
 
 
 @dataclass(frozen=True)

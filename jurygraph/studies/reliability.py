@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
@@ -15,15 +14,13 @@ from jurygraph.inference.variance import reliability, split_variance
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Trace
-from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable, format_cell, omission_notes
+from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable, format_cell, omission_notes
 
 MEAN_OVER = (1, 2, 4, 8)
 """Numbers of values whose mean's reliability is reported."""
 _NOT_SPLIT = "one value for each task: what tasks and responses contribute cannot be told apart"
 _FEW_TASKS = 20
 _MAX_QUESTIONS = 30
-
-Figures = dict[str, Any]
 
 
 JudgeScores = Mapping[str, Mapping[str, Sequence[float]]]

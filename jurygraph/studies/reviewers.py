@@ -37,7 +37,16 @@ from jurygraph.sources.importers import item_to_task
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.agreement import LEAST_SHARED, ScoredPart, question_codes
 from jurygraph.studies.judge import JUDGED, status_of
-from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, as_interval, omission_notes
+from jurygraph.studies.report import (
+    Figures,
+    IntervalCell,
+    Plot,
+    PlotSeries,
+    Report,
+    ReportTable,
+    as_interval,
+    omission_notes,
+)
 
 Vectorizer = Callable[[Sequence[str]], Any]
 """Returns unit rows [texts, D], dense or sparse; of a blank text zeros."""
@@ -513,7 +522,6 @@ _LEAST_TESTED = 6
 """Fewest reviewers with which flips of their signs can have p <= .05: the least p is 2^(1 - n)."""
 _MAX_ROWS = 40
 
-Figures = dict[str, Any]
 Judged = tuple[ScoredPart, Sequence[Predictions]]
 """The ratings of a dimension, and all predictions of them."""
 

@@ -28,7 +28,16 @@ from jurygraph.studies.presentations import (
     check_weights,
     fixed_weights,
 )
-from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable, as_interval, format_cell, omission_notes
+from jurygraph.studies.report import (
+    Figures,
+    Plot,
+    PlotSeries,
+    Report,
+    ReportTable,
+    as_interval,
+    format_cell,
+    omission_notes,
+)
 
 Clustered = Mapping[str, Sequence[float]]
 """The values of units by cluster: units of one task depend on each other, so intervals are over tasks."""
@@ -221,7 +230,6 @@ def observed_snr(rewards: Floats, noise: float) -> float:
     return signal / noise
 
 
-Figures = dict[str, Any]
 _ALL = "all"
 _DIGITS = 2
 _FEW_TASKS = 5
