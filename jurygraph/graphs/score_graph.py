@@ -342,7 +342,7 @@ class Calls:
             return [(asyncio.create_task(self._call_in_thread()), True)]
         if (refusal := self.limits.threads.refusal(self.limits.owner)) is not None:
             return [(refusal, False)] * len(self.inputs)
-        return self._create_tasks([self._start_call(each) for each in self.inputs])
+        return self._create_tasks([self._start_call(call_input) for call_input in self.inputs])
 
     def read(self, results: Sequence[Any]) -> Sequence[Any]:
         """Return all answers, from the results of what `start` returned; raise an error of the thread itself."""
@@ -357,32 +357,34 @@ class Calls:
         (answers,) = await _await_all([self._create_tasks(started)])
         return answers
 
-    def _start_call(self, each: Any) -> Result:
-        result, is_awaitable = _start_call(self.function, each)
+    def _start_call(self, call_input: Any) -> Result:
+        result, is_awaitable = _start_call(self.function, call_input)
         if not is_awaitable:
-            _close_logs(each)
+            _close_logs(call_input)
         return result, is_awaitable
 
     def _create_tasks(self, started: Sequence[Result]) -> list[Result]:
         """Return the results, with an asyncio task for each that has to be awaited."""
         return [
-            (self._create_task(each, result), True) if is_awaitable else (result, False)
-            for each, (result, is_awaitable) in zip(self.inputs, started, strict=True)
+            (self._create_task(call_input, result), True) if is_awaitable else (result, False)
+            for call_input, (result, is_awaitable) in zip(self.inputs, started, strict=True)
         ]
 
-    def _create_task(self, each: Any, result: Awaitable[Any]) -> "asyncio.Task[Any]":
-        task = asyncio.create_task(self._finish_call(each, result))
+    def _create_task(self, call_input: Any, result: Awaitable[Any]) -> "asyncio.Task[Any]":
+        task = asyncio.create_task(self._finish_call(call_input, result))
         if inspect.iscoroutine(result):  # Python warns of one that nobody awaits: the task may be cancelled at once
             task.add_done_callback(lambda _: _close_unstarted(result))
         return task
 
-    async def _finish_call(self, each: Any, result: Awaitable[Any]) -> Any:
+    async def _finish_call(self, call_input: Any, result: Awaitable[Any]) -> Any:
         answering = _await_result(result)
         try:
-            return await (answering if self.limits.seconds is None else self.limits.await_result(answering, each))
+            if self.limits.seconds is None:
+                return await answering
+            return await self.limits.await_result(answering, call_input)
         finally:
             _close_unstarted(answering)
-            _close_logs(each)
+            _close_logs(call_input)
 
 
 def _close_unstarted(answer: Coroutine[Any, Any, Any]) -> None:
@@ -404,7 +406,7 @@ class GroupCalls:
 
     def read(self, results: Sequence[Sequence[Any]], redactor: Redactor) -> list[Any]:
         """Return what the node finds, from the results of the calls. Raises an error that ends the run."""
-        answers = [calls.read(each) for calls, each in zip(self.calls, results, strict=True)]
+        answers = [calls.read(own_results) for calls, own_results in zip(self.calls, results, strict=True)]
         for answer in chain.from_iterable(answers):
             if isinstance(answer, RUN_ENDING):
                 raise answer
@@ -418,13 +420,13 @@ async def make_calls(groups: Sequence[GroupCalls], context: RunContext) -> list[
     since the code that they run may have changed it.
     """
     langsmith = context.config.langsmith
-    each = [calls for group in groups for calls in group.calls]
-    results = iter(await _await_all([fresh_context(langsmith).run(calls.start) for calls in each]))
+    started = [fresh_context(langsmith).run(calls.start) for group in groups for calls in group.calls]
+    results = iter(await _await_all(started))
     answered = [(group, [next(results) for _ in group.calls]) for group in groups]
 
     def validate_all() -> list[list[Any] | BaseException]:
         redactor = context.redactor
-        return [catch_errors(partial(group.read, found, redactor)) for group, found in answered]
+        return [catch_errors(partial(group.read, own_results, redactor)) for group, own_results in answered]
 
     longest = max((group.letters for group in groups), default=0)
     return await search_off_loop(partial(fresh_context(langsmith).run, validate_all), longest)
@@ -432,13 +434,13 @@ async def make_calls(groups: Sequence[GroupCalls], context: RunContext) -> list[
 
 async def _await_all(started: Sequence[Sequence[Result]]) -> list[list[Any]]:
     """Return what was started with the result, or the exception, of each asyncio task in its place."""
-    tasks = [result for one in started for result, is_task in one if is_task]
+    tasks = [result for calls in started for result, is_task in calls if is_task]
     finished = await asyncio.gather(*tasks, return_exceptions=True)
     for result in finished:
         if isinstance(result, KeyboardInterrupt):
             raise result
     results = iter(finished)
-    return [[next(results) if is_task else result for result, is_task in one] for one in started]
+    return [[next(results) if is_task else result for result, is_task in calls] for calls in started]
 
 
 def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext) -> GroupCalls:
@@ -449,7 +451,10 @@ def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, co
     tasks_by_evaluator: dict[tuple[str, str | None], list[EvaluatorTask]] = defaultdict(list)
     for evaluator_task in evaluator_tasks:
         tasks_by_evaluator[evaluator_task.question.evaluator, evaluator_task.judge].append(evaluator_task)
-    inputs = [_make_inputs(*who, tasks, survey, context) for who, tasks in tasks_by_evaluator.items()]
+    inputs = [
+        _make_inputs(evaluator, judge, tasks, survey, context)
+        for (evaluator, judge), tasks in tasks_by_evaluator.items()
+    ]
 
     def to_verdicts(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[RecordedVerdict]:
         questions = {evaluator_task.question.id: evaluator_task.question for evaluator_task in evaluator_tasks}
@@ -461,15 +466,18 @@ def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, co
             tasks_by_evaluator, tasks_by_evaluator.values(), inputs, answers, strict=True
         ):
             own: list[RecordedVerdict] = []
-            for task, each, answer in zip(tasks, own_inputs, own_answers, strict=True):
+            for task, given, answer in zip(tasks, own_inputs, own_answers, strict=True):
                 validated = validate_answer(task, answer, stamps[task.question.id], redactor, read)
-                own += [each.call_log.add_to(verdict, known, each.steps) for verdict in validated]
+                own += [given.call_log.add_to(verdict, known, given.steps) for verdict in validated]
             if context.first_answers is not None:
                 context.first_answers.note(name, own)
             verdicts += own
         return verdicts
 
-    calls = [_calls_of(*who, part, context) for who, part in zip(tasks_by_evaluator, inputs, strict=True)]
+    calls = [
+        _calls_of(evaluator, judge, own_inputs, context)
+        for (evaluator, judge), own_inputs in zip(tasks_by_evaluator, inputs, strict=True)
+    ]
     letters = (len(response.text) for evaluator_task in evaluator_tasks for response in evaluator_task.responses)
     return GroupCalls(calls, to_verdicts, max(letters, default=0))
 
@@ -583,7 +591,7 @@ class GroupFindings(NamedTuple):
     rewards: Sequence[Reward]
 
 
-def build_traces(group: PlannedGroup, found: GroupFindings, context: RunContext) -> list[Trace]:
+def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunContext) -> list[Trace]:
     """Return one trace for each response, in the order in which they were submitted.
 
     Raises ConfigError where the judge would evaluate what was trained on its own rewards, and that is refused.
@@ -591,14 +599,14 @@ def build_traces(group: PlannedGroup, found: GroupFindings, context: RunContext)
     plan = group.plan
     questions = plan.survey.questions
     calls = {**group.reused_results.calls, **context.calls}
-    counting = ((one.question, one.score) for one in found.verdicts if not one.superseded)
+    counting = ((verdict.question, verdict.score) for verdict in findings.verdicts if not verdict.superseded)
     statistics = group_statistics(questions, counting)
-    in_order = sorted(found.verdicts, key=lambda verdict: verdict.key.sort_key)
+    in_order = sorted(findings.verdicts, key=lambda verdict: verdict.key.sort_key)
     by_response = group_verdicts_by_response(questions, [r.id for r in group.responses], in_order)
     material_of: dict[str, list[Material]] = defaultdict(list)
-    for item in found.material:
+    for item in findings.material:
         material_of[item.response].append(item)
-    reward_of = {response.id: reward for response, reward in zip(group.responses, found.rewards, strict=True)}
+    reward_of = {response.id: reward for response, reward in zip(group.responses, findings.rewards, strict=True)}
     of_group = group_digest(group.responses)
     traces = []
     for response in group.submitted:
@@ -656,15 +664,15 @@ async def score_groups(groups: Sequence[PlannedGroup], context: BatchContext) ->
 async def _route(state: ScoreState) -> Command[str]:
     """Choose the next work. A Command makes a run a third cheaper than conditional edges, which copy every channel."""
     # response gates read the whole text
-    longest = max((len(one.text) for group in state["groups"] for one in group.responses), default=0)
+    longest = max((len(response.text) for group in state["groups"] for response in group.responses), default=0)
     work, waves = await search_off_loop(lambda: _next_work_of_each(state), longest)
     update = {
         "work": work,
         "waves": waves,
-        "verdicts": [one.settled_verdicts for one in work],
-        "material": [one.material for one in work],
+        "verdicts": [group_work.settled_verdicts for group_work in work],
+        "material": [group_work.material for group_work in work],
     }
-    branches = {branch for one in work for branch in one.branches}
+    branches = {branch for group_work in work for branch in group_work.branches}
     return Command(goto=sorted(branches) or ["decide"], update=update)
 
 
@@ -672,10 +680,15 @@ def _next_work_of_each(state: ScoreState) -> tuple[list[WaveWork], list[int]]:
     work = []
     waves = []
     for number, (group, wave) in enumerate(zip(state["groups"], state["waves"], strict=True)):
-        found = state["material"][number], state["verdicts"][number], group.reused_results
-        is_ended = number in state["errors"]
-        one, next_wave = (_NO_WORK, wave) if is_ended else next_work(group.plan.survey, wave, group.responses, *found)
-        work.append(one)
+        group_work = _NO_WORK
+        next_wave = wave
+        if number not in state["errors"]:
+            material = state["material"][number]
+            verdicts = state["verdicts"][number]
+            group_work, next_wave = next_work(
+                group.plan.survey, wave, group.responses, material, verdicts, group.reused_results
+            )
+        work.append(group_work)
         waves.append(next_wave)
     return work, waves
 
@@ -706,12 +719,15 @@ async def _collect(
     context: BatchContext,
 ) -> Update:
     """Return what the groups with work found, in `field`, and the error of each group that has one."""
-    each = zip(state["groups"], state["work"], context.groups, strict=True)
-    calls = {number: prepared for number, one in enumerate(each) if (prepared := prepare(*one)) is not None}
+    calls = {}
+    for number, (group, work) in enumerate(zip(state["groups"], state["work"], strict=True)):
+        prepared = prepare(group, work, context.groups[number])
+        if prepared is not None:
+            calls[number] = prepared
     results = dict(zip(calls, await make_calls(list(calls.values()), context.groups[0]), strict=True))
     errors = {number: result for number, result in results.items() if isinstance(result, BaseException)}
-    found = [() if number in errors else results.get(number, ()) for number in range(len(state["groups"]))]
-    return {field: found, "errors": errors}
+    findings = [() if number in errors else results.get(number, ()) for number in range(len(state["groups"]))]
+    return {field: findings, "errors": errors}
 
 
 async def _decide(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
@@ -728,8 +744,8 @@ async def _decide(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
         if isinstance(its_rewards, Exception):
             outcomes[number] = its_rewards
         else:
-            found = GroupFindings(verdicts[number], state["material"][number], its_rewards)
-            outcomes[number] = catch_errors(partial(build_traces, groups[number], found, contexts[number]))
+            findings = GroupFindings(verdicts[number], state["material"][number], its_rewards)
+            outcomes[number] = catch_errors(partial(build_traces, groups[number], findings, contexts[number]))
     return {"outcomes": [outcomes[number] for number in range(len(groups))]}
 
 
@@ -748,8 +764,9 @@ def _then_go_on(node: BranchNode) -> Callable[[ScoreState, Runtime[BatchContext]
     """Return a node that goes back to `route`, or on to `decide` if this was the last wave of every group."""
 
     async def go_on(state: ScoreState, runtime: Runtime[BatchContext]) -> Command[str]:
-        each = zip(state["groups"], state["waves"], strict=True)
-        has_waves = any(wave < len(group.plan.survey.waves) or group.plan.survey.escalated for group, wave in each)
+        surveys = (group.plan.survey for group in state["groups"])
+        next_waves = zip(surveys, state["waves"], strict=True)
+        has_waves = any(wave < len(survey.waves) or survey.escalated for survey, wave in next_waves)
         return Command(goto="route" if has_waves else "decide", update=await node(state, runtime))
 
     return go_on
