@@ -426,9 +426,9 @@ def _has_unread_profiles(planning: TaskPlanning, context: RunContext) -> bool:
 
 
 async def _read_profiles(planning: TaskPlanning, context: RunContext) -> Update:
-    model = None if context.config.model == "none" else context.judge_client
+    client = None if context.config.model == "none" else context.judge_client
     task = planning["task"]
-    read = await read_profiles(task, planning["profiles_line"], model)
+    read = await read_profiles(task, planning["profiles_line"], client)
     return {"profiles": read, "task": with_profiles(task, read)}
 
 

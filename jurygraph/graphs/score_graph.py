@@ -502,12 +502,12 @@ def deriver_calls(derivation_tasks: Sequence[DerivationTask], survey: Survey, co
 def _derivation(task: DerivationTask, call_log: CallLog, survey: Survey, context: RunContext) -> Calls:
     deriver = context.derivers[task.derivation.deriver]
     limits = _limits(deriver, context)
-    model = context.judge_client
     if deriver.uses_model and context.config.model == "none":
         failed = Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
         return Calls(lambda _: failed, [()], limits, runs_inline=True)
-    client: Any = model and model.logging_to(call_log, purpose=DERIVE)
-    client = client if deriver.uses_model else UndeclaredClient(deriver.name)
+    client: Any = UndeclaredClient(deriver.name)
+    if deriver.uses_model:
+        client = context.judge_client and context.judge_client.logging_to(call_log, purpose=DERIVE)
     deriver_input = DeriverInput(survey.views[task.derivation.view], task.response, task.material, client)
     return Calls(deriver.derive, [deriver_input], limits)
 
@@ -517,7 +517,7 @@ def _make_inputs(
 ) -> list[EvaluatorInput]:
     """Return an evaluator's input for each of its tasks, with a log of its own if the evaluator uses the model."""
     uses_model = context.evaluators[name].uses_model
-    model = context.clients.get(judge)
+    judge_client = context.clients.get(judge)
     undeclared = UndeclaredClient(name)
     call_log = CallLog()
     inputs = []
@@ -525,7 +525,7 @@ def _make_inputs(
         client: Any = undeclared
         if uses_model:
             call_log = CallLog()
-            client = model and model.logging_to(call_log)
+            client = judge_client and judge_client.logging_to(call_log)
         view = survey.views[task.question.view]
         inputs.append(EvaluatorInput(task.question, view, task.responses, task.material, task.sample, client, call_log))
     return inputs
