@@ -78,7 +78,7 @@ class UndeclaredClient:
         return False
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
+        if name.startswith("__"):  # `copy`, `pickle` and `inspect` look for these: no use of the model
             raise AttributeError(name)
         hint = "write `uses_model = True` in its class, or `own_model=False` where jg.evaluator makes it of a Runnable"
         raise ConfigError(f"{self._owner!r} uses the config's model and does not declare it: {hint}")

@@ -139,6 +139,7 @@ def mark_superseded(survey: Survey, verdicts: Sequence[RecordedVerdict]) -> Sequ
         return verdicts
     last = {question.id: question.escalate.then for question in survey.escalated if question.escalate}
     by_last = [verdict for verdict in verdicts if verdict.judge and verdict.judge == last.get(verdict.question)]
+    # without sample and judge: the last judge replaces all samples of all first ones on the same responses
     passed_on = {verdict.key[:3] for verdict in by_last}
     return [
         verdict.model_copy(update={"superseded": True})
@@ -397,6 +398,7 @@ def make_stamp(question: Question, view: TaskView) -> Stamp:
         shown: dict[str, Any] = {**key._asdict(), "superseded": False}
         if verdict.is_worst_case and _is_penalty(view):
             shown |= {"score": 1.0, "met": True}
+        # not validated: the verdict was, and identity and key are jurygraph's own
         return _BLANK.model_copy(update={**vars(verdict), **identity, **shown})
 
     return stamp

@@ -655,7 +655,8 @@ async def score_groups(groups: Sequence[PlannedGroup], context: BatchContext) ->
     nothing: list[Any] = [()] * len(groups)
     start = ScoreState(groups=groups, waves=[0] * len(groups), material=nothing, verdicts=nothing, errors={})
     waves = max((len(group.plan.survey.waves) for group in groups), default=0)
-    limit = RunnableConfig(recursion_limit=4 * waves + 10)  # a wave may be asked of a second judge
+    # Route and branches are two steps for each wave, and two more where a second judge is asked; the rest is to spare.
+    limit = RunnableConfig(recursion_limit=4 * waves + 10)
     output = await build().ainvoke(start, context=context, config=limit)
     outcomes: list[list[Trace] | BaseException] = output["outcomes"]
     return outcomes

@@ -187,7 +187,7 @@ class SurveyOutline(FrozenModel):
             waves=self.waves,
             gates=self.gates,
         )
-        vars(survey)["outline"] = self
+        vars(survey)["outline"] = self  # what the cached property would make again, with its digest
         return survey
 
 
@@ -331,6 +331,7 @@ class Plan(FrozenModel):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of the plan."""
+        # Decision and views are parts of many plans: their canonical JSON is computed once, and inserted.
         content = self.model_dump(mode="json", exclude={"decision": True, "survey": {"views"}})
         content["decision"] = self.decision.constant
         content["survey"]["views"] = {digest: view.constant for digest, view in self.survey.views.items()}
@@ -357,7 +358,7 @@ class Plan(FrozenModel):
         deterministic or low-variance components".
         """
         has_utilities = any(spec.combiner in WELFARE and spec.weight for spec in self.decision.specs)
-        return has_utilities and self.checked_share < 0.5 - 1e-9
+        return has_utilities and self.checked_share < 0.5 - 1e-9  # sums of floats: exactly half is not less
 
     @property
     def notes(self) -> tuple[str, ...]:

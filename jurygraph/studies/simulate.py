@@ -128,6 +128,7 @@ def simulate_with(setting: Setting, kinds: Ints, generator: np.random.Generator)
     hard = generator.random(total) < setting.hard
     ambiguity = np.where(hard, generator.beta(*HARD, total), generator.beta(*CLEAR, total)) * setting.ambiguous
     item = np.repeat(np.arange(total), labels)
+    # the first of a random order of all annotators, so that those of an item differ
     annotator = generator.random((total, len(kinds))).argsort(axis=1)[:, :labels].ravel()
     confusions = np.array([CONFUSION[kind] for kind in KINDS])[kinds]
     blurred = ambiguity[item, None]
@@ -147,6 +148,7 @@ def simulate_with(setting: Setting, kinds: Ints, generator: np.random.Generator)
 
 def _draw_classes(cumulative: Floats, generator: np.random.Generator) -> Ints:
     """Draw a class for each row of cumulated probabilities, [rows, 3]."""
+    # without the last column: its sum may be just below 1, and a draw above it would be of a fourth class
     return np.asarray((generator.random(len(cumulative))[:, None] >= cumulative[:, :-1]).sum(axis=1))
 
 
@@ -320,6 +322,7 @@ def measure_judge(n: int, seed: int) -> dict[str, float]:
     rng = np.random.default_rng([seed, n])
     target, true_utilities, _ = known_judge(n)
     drawn = rng.normal(size=(VARIANTS, n))
+    # centring leaves 1 - 1/n of the variance, which the root makes up for: that of each weight is DRIFT²
     weights = target + DRIFT * math.sqrt(n / (n - 1)) * (drawn - drawn.mean(axis=1, keepdims=True))
     utilities = true_utilities + ESTIMATION * rng.normal(size=(VARIANTS, n))
     scores = np.sum(weights * utilities, axis=1) + SHARED * rng.normal(size=VARIANTS)
