@@ -10,6 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import ratio_interval
 from jurygraph.runs.run import Run
@@ -52,7 +53,7 @@ class CertifiedFigure(NamedTuple):
 
 
 CertifiedFigures = Iterator[CertifiedFigure]
-MeasureRun = Callable[[Run, Callable[[int], None]], CertifiedFigures]
+MeasureRun = Callable[[Run, ProgressCallback], CertifiedFigures]
 ReadPresentations = Callable[[], Presentations]
 
 
@@ -159,7 +160,7 @@ def _signs(presentations: ReadPresentations, named: str) -> CertifiedFigures:
     yield _figure("signs", label, report["below"], len(report["groups"]), f"jurygraph study signal {named}")
 
 
-def _credit(run: Run, advance: Callable[[int], None]) -> CertifiedFigures:
+def _credit(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     report = credit.report(credit.read_sheets(run, advance), random_graphs=1).figures
     for rule in ("flat", "gear"):
         found = report["methods"][rule]["leakage"]
@@ -193,7 +194,7 @@ def _people(runs: Sequence[Path], read: ReadRuns, named: str, labels: str | None
             yield _figure("people", f"{label} of {one['judge']}", one[name], one["n"], command)
 
 
-def _coverage(run: Run, advance: Callable[[int], None]) -> CertifiedFigures:
+def _coverage(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     by_task: dict[str, list[float]] = {}
     for trace in run.traces():
         by_task.setdefault(trace.task_id, []).append(trace.reward.coverage)
@@ -203,7 +204,7 @@ def _coverage(run: Run, advance: Callable[[int], None]) -> CertifiedFigures:
     yield _figure("coverage", name, found, number, f"jurygraph show {_quoted(run)}")
 
 
-def _votes(run: Run, advance: Callable[[int], None]) -> CertifiedFigures:
+def _votes(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     report = reliability.report(reliability.read_scores(run, advance)).figures
     if "judges" not in report:
         name = f"votes of a jury, {run.folder.name}"

@@ -31,6 +31,7 @@ from jurygraph.decision.combiners import (
     signed_weights,
 )
 from jurygraph.decision.recipe import RUBRIC
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import GraphCycleError, GraphError, InputError
 from jurygraph.inference.clusters import ratio_interval
 from jurygraph.messages import shorten
@@ -197,7 +198,7 @@ class Sheets:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def read_sheets(run: Run, advance: Callable[[int], None]) -> Sheets:
+def read_sheets(run: Run, advance: ProgressCallback) -> Sheets:
     """Return the sheets of a run, re-scored ones by their own decisions; `advance` is called with 1 for each task.
 
     The edges are the task's own, also under flat aggregation; κ and inference are the run's. Left out and counted are

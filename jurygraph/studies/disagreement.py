@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from jurygraph.aggregation import fusion
 from jurygraph.arrays import Bools, Floats, Ints, as_unit_interval
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import jackknife_interval
 from jurygraph.runs.run import Run
@@ -50,7 +51,7 @@ class Samples:
 
 def read_samples(
     run: Run,
-    advance: Callable[[int], None] = lambda tasks: None,
+    advance: ProgressCallback = lambda tasks: None,
     components: Sequence[str] = (),
     step_label: str | None = None,
     every: int | None = None,

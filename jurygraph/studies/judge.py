@@ -7,7 +7,7 @@ label. Intervals are over tasks, whose responses resemble each other.
 import math
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import fmean
@@ -18,6 +18,7 @@ import numpy as np
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.agreement import Weights, kappa_interval
 from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import (
     Estimate,
@@ -141,7 +142,7 @@ class RunJudgements:
     labels: Mapping[str, Mapping[str, object]]
 
 
-def read_judgements(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> RunJudgements:
+def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) -> RunJudgements:
     """Return the judgements of a run's responses and pairs of them; `advance` is called with 1 for each task.
 
     Several samples of a judge are one judgement, by their mean, and so are both orders of a pair. Verdicts on variants

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from jurygraph.arrays import Floats
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel, alpha_estimate
 from jurygraph.inference.clusters import t_quantile
@@ -49,7 +50,7 @@ class PowerStudy:
     level: AlphaLevel = "ordinal"
     seed: int = 0
 
-    def report(self, parts: Sequence[ScoredPart], advance: Callable[[int], None] = lambda steps: None) -> Report:
+    def report(self, parts: Sequence[ScoredPart], advance: ProgressCallback = lambda steps: None) -> Report:
         """Return the answers for each dimension; `advance` is called with 1 for each dimension and question.
 
         The figures are `alpha`: for each dimension and number of ratings `per_item`, the `curve` of the median

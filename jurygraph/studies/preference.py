@@ -7,9 +7,10 @@ e2c52c2, `run_judge.py` and `utils/metrics.py`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import wilson
 from jurygraph.runs.run import Run
@@ -129,7 +130,7 @@ class Comparisons(NamedTuple):
     left_out: Mapping[str, int]
 
 
-def read_comparisons(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> Comparisons:
+def read_comparisons(run: Run, advance: ProgressCallback = lambda tasks: None) -> Comparisons:
     """Return the outcomes of a run's tasks; `advance` is called with 1 for each task.
 
     A task needs one response with the label `preferred` true, and others with false. By default the verdicts on pairs

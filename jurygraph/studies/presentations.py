@@ -21,6 +21,7 @@ from jurygraph.concurrency import each_answered
 from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.decision.weighting import weigh_stakeholders
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, PlanError
 from jurygraph.messages import quote, shorten
 from jurygraph.runs.run import Run
@@ -101,7 +102,7 @@ class Presentations(FrozenModel):
     left_out: dict[str, int] = Field(default_factory=dict)
 
 
-ReadRuns = Callable[[Iterable[Path], Callable[[Run, Callable[[int], None]], Any]], list[Any]]
+ReadRuns = Callable[[Iterable[Path], Callable[[Run, ProgressCallback], Any]], list[Any]]
 """A function that opens runs, and returns what another one reads of each; it shows the progress."""
 
 
@@ -127,7 +128,7 @@ def read_table(path: Path) -> Presentations:
     return Presentations(sources=(str(path),), rows=tuple(row for _, row in read_models(path, PresentationScore).rows))
 
 
-def read_run(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> Presentations:
+def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> Presentations:
     """Return the scores of a run whose responses have the labels `family`, `version` and `seed`, and `quality`.
 
     A response without the label `family` is an original. The protocols are the reward, unless it is one component, and
@@ -338,7 +339,7 @@ def repeating(config: Config, samples: int, folder: Path) -> Config:
 
 
 async def rewrite_responses(
-    pairs: Pairs, client: "JudgeClient", versions: int, advance: Callable[[int], None]
+    pairs: Pairs, client: "JudgeClient", versions: int, advance: ProgressCallback
 ) -> dict[str, PresentationSet]:
     """Return the variants that a model writes of each structured response, by its id. Raises what ends a run."""
     found: dict[str, PresentationSet] = {}

@@ -1,13 +1,14 @@
 """How far the rewards and scores of a run would repeat: their variance by task, response and sample of the judge."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
 import numpy as np
 
 from jurygraph.aggregation.agreement import alpha_interval
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.inference.variance import reliability, split_variance
@@ -57,7 +58,7 @@ class RunScores:
     judges: Mapping[str, JudgeScores] = field(default_factory=dict)
 
 
-def read_scores(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> RunScores:
+def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> RunScores:
     """Return the rewards and scores of a run; `advance` is called with 1 for each task.
 
     A re-scored run gives its own rewards. Left out and counted are responses whose reward failed, and verdicts without

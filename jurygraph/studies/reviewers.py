@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel, alpha_of_pairs
 from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval
@@ -75,7 +76,7 @@ def tf_idf(texts: Sequence[str]) -> Any:
 class EmbeddedTexts:
     """Vectors of an embedder; each text is embedded once. Raises `InputError` where the embedder fails."""
 
-    def __init__(self, embedder: Embedder, advance: Callable[[int], None] = lambda texts: None) -> None:
+    def __init__(self, embedder: Embedder, advance: ProgressCallback = lambda texts: None) -> None:
         self._embedder = embedder
         self._advance = advance
         self._known: dict[str, Floats] = {}
@@ -409,7 +410,7 @@ class RunPredictions:
         return _Answer(np.nan, "", status_of(verdicts[0]) if verdicts else "not in the run")
 
 
-def read_run(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> list[RunPredictions]:
+def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[RunPredictions]:
     """Return the predictions of each judge of reviewers in a run; `advance` is called with 1 for each task.
 
     Raises `InputError` if the run has none of these judges, and `TraceMismatch` if a record of it has been changed.

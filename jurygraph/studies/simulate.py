@@ -4,7 +4,7 @@ Items have a known ambiguity, agents a known quality, and annotators known confu
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -13,7 +13,7 @@ import numpy as np
 from jurygraph.aggregation import consensus, stakeholders
 from jurygraph.aggregation.consensus.fitting import METHODS, tau_b
 from jurygraph.arrays import Bools, Floats, Ints
-from jurygraph.display import format_number
+from jurygraph.display import ProgressCallback, format_number
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import NORMAL_QUANTILE
 from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
@@ -227,10 +227,9 @@ CONFIGURATIONS: Mapping[str, Configuration] = {
 
 
 FIGURES = ("mse", "accuracy", "tau_b")
-Advance = Callable[[int], None]
 
 
-def recovery(settings: Mapping[str, Setting], seeds: Sequence[int], advance: Advance) -> dict[str, Floats]:
+def recovery(settings: Mapping[str, Setting], seeds: Sequence[int], advance: ProgressCallback) -> dict[str, Floats]:
     """Return the recovery by majority vote (ties to the highest class), hard Dawid-Skene and STABLEVAL, by setting.
 
     The axes are seeds, methods and `FIGURES`, [S,M,F]: the mean squared error of the agents' scores (`mse`), the share
@@ -410,7 +409,7 @@ def count_evaluations(parts: Sequence[Part], seeds: Sequence[int]) -> int:
     return len(seeds) * len({one.setting for one in configurations_of(parts).values()})
 
 
-def report(parts: Sequence[Part], seeds: Sequence[int], advance: Advance = lambda evaluations: None) -> Report:
+def report(parts: Sequence[Part], seeds: Sequence[int], advance: ProgressCallback = lambda evaluations: None) -> Report:
     """Simulate and measure; `advance` is called with 1 after each evaluation. A part that was not chosen is empty.
 
     - `recovery` (Tables 4, 6 and 7), by configuration: MSE of the agents' scores in 10⁻³, pairs of agents in order
@@ -433,7 +432,9 @@ def report(parts: Sequence[Part], seeds: Sequence[int], advance: Advance = lambd
     return Report(figures, sections, plots=list(_plots(rows)))
 
 
-def _recovery_rows(configurations: Mapping[str, Configuration], seeds: Sequence[int], advance: Advance) -> list[Row]:
+def _recovery_rows(
+    configurations: Mapping[str, Configuration], seeds: Sequence[int], advance: ProgressCallback
+) -> list[Row]:
     rows = []
     settings = {name: one.setting for name, one in configurations.items()}
     for name, found in recovery(settings, seeds, advance).items():

@@ -19,7 +19,7 @@ import typer
 from rich.cells import cell_len
 
 from jurygraph.cli.streams import ExitCode, current_redactor
-from jurygraph.display import format_number
+from jurygraph.display import ProgressCallback, format_number
 from jurygraph.errors import InputError
 from jurygraph.messages import UNSEEN, escape_hidden, shorten
 
@@ -159,7 +159,7 @@ _MIN_SECONDS = 2.0
 
 
 @contextmanager
-def progress(label: str, total: int, what: str, suffix: Callable[[], str] = str) -> Iterator[Callable[[int], None]]:
+def progress(label: str, total: int, what: str, suffix: Callable[[], str] = str) -> Iterator[ProgressCallback]:
     """Yield a function to call with the number of items done since the last call; `suffix` returns text to append."""
     if not sys.stderr.isatty():
         yield _progress_lines(label, total, what, suffix)
@@ -178,7 +178,7 @@ def progress(label: str, total: int, what: str, suffix: Callable[[], str] = str)
         yield lambda count: bar.advance(task, count)
 
 
-def _progress_lines(label: str, total: int, what: str, suffix: Callable[[], str]) -> Callable[[int], None]:
+def _progress_lines(label: str, total: int, what: str, suffix: Callable[[], str]) -> ProgressCallback:
     """Return a function that prints about every tenth of the total, and not more often than every 2 seconds."""
     done = 0
     reported = 0
