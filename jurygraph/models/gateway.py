@@ -449,7 +449,7 @@ class Gateways(dict[str | None, Gateway]):
         return tuple(secret for gateway in self.values() for secret in gateway.backend.secrets)
 
     @property
-    def useless(self) -> dict[str, str]:
+    def problems_by_model(self) -> dict[str, str]:
         """Return what is wrong with all first replies of a model, for each of which none could be used."""
         problems = {name: gateway.first_replies.problem for name, gateway in self.items()}
         return {"the model" if name is None else f"judge {name}": text for name, text in problems.items() if text}

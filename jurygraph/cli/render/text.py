@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shlex
 import shutil
 import sys
 import textwrap
@@ -12,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -39,12 +37,6 @@ _HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{UNSEEN}]")
 def escape_lines(text: str) -> str:
     """Return the text with control and invisible characters as escapes, except line feeds and tabs."""
     return _HIDDEN_IN_LINES.sub(lambda match: json.dumps(match[0])[1:-1], text)
-
-
-def shell_quote(value: object) -> str:
-    from jurygraph.runs.store.folder import shell_quote
-
-    return shell_quote(value) if isinstance(value, Path) else shlex.quote(str(value))
 
 
 def print_result(line: str | bytes) -> None:

@@ -28,10 +28,11 @@ from jurygraph.decision.weighting import refuse_unknown_stakeholders, weigh_stak
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.judges.panel import ConsensusOfJudges, judge_name, level_values, nearest_level, to_confusions
+from jurygraph.messages import shell_quote
 from jurygraph.runs.integrity.verification import recompute_rewards
 from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.folder import relative_folder, shell_quote
+from jurygraph.runs.store.folder import relative_folder
 from jurygraph.runs.store.header import Extent, Header, changes
 from jurygraph.runs.store.ledger import Draft
 from jurygraph.runs.store.packing import Body, read_planning_results, read_views
