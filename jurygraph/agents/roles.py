@@ -7,11 +7,11 @@ Only the router decides which of them run.
 
 All that judge by a model take one path, and so do the readers of a task: request → reply → check of quotations →
 verdict, or what failed (`ask_model`, `judge_findings`). The Data Synthesizer's contrasts alone call `client.judge`
-themselves: a fault of any of their requests fails the material as a whole. A fault concerns one question and becomes
-its failed verdict or material here; an error that ends the run is left alone. A finding that needs a quotation and has
-none, even when asked for it again, is marked `unsupported`. If quotations are required it counts as the worst case, so
-that a fooled judge pays nothing; if they are preferred it stands, so that a judge that paraphrases does not lose
-exactly the good responses. It is no failure under either.
+themselves: a fault fails the whole material. A fault concerns one question and becomes its failed verdict or material
+here; an error that ends the run is left alone. A finding that needs a quotation and has none, even when asked for it
+again, is marked `unsupported`. If quotations are required it counts as the worst case, so that a fooled judge pays
+nothing; if they are preferred it stands, so that a judge that paraphrases does not lose exactly the good responses. It
+is no failure under either.
 """
 
 from abc import ABC, abstractmethod

@@ -379,9 +379,7 @@ class Calls:
     async def _finish_call(self, call_input: Any, result: Awaitable[Any]) -> Any:
         answering = _await_result(result)
         try:
-            if self.limits.seconds is None:
-                return await answering
-            return await self.limits.await_result(answering, call_input)
+            return await (answering if self.limits.seconds is None else self.limits.await_result(answering, call_input))
         finally:
             _close_unstarted(answering)
             _close_logs(call_input)
@@ -451,10 +449,7 @@ def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, co
     tasks_by_evaluator: dict[tuple[str, str | None], list[EvaluatorTask]] = defaultdict(list)
     for evaluator_task in evaluator_tasks:
         tasks_by_evaluator[evaluator_task.question.evaluator, evaluator_task.judge].append(evaluator_task)
-    inputs = [
-        _make_inputs(evaluator, judge, tasks, survey, context)
-        for (evaluator, judge), tasks in tasks_by_evaluator.items()
-    ]
+    inputs = [_make_inputs(name, judge, tasks, survey, context) for (name, judge), tasks in tasks_by_evaluator.items()]
 
     def to_verdicts(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[RecordedVerdict]:
         questions = {evaluator_task.question.id: evaluator_task.question for evaluator_task in evaluator_tasks}
@@ -475,8 +470,7 @@ def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, co
         return verdicts
 
     calls = [
-        _calls_of(evaluator, judge, own_inputs, context)
-        for (evaluator, judge), own_inputs in zip(tasks_by_evaluator, inputs, strict=True)
+        _calls_of(name, judge, own, context) for (name, judge), own in zip(tasks_by_evaluator, inputs, strict=True)
     ]
     letters = (len(response.text) for evaluator_task in evaluator_tasks for response in evaluator_task.responses)
     return GroupCalls(calls, to_verdicts, max(letters, default=0))
@@ -655,8 +649,7 @@ async def score_groups(groups: Sequence[PlannedGroup], context: BatchContext) ->
     nothing: list[Any] = [()] * len(groups)
     start = ScoreState(groups=groups, waves=[0] * len(groups), material=nothing, verdicts=nothing, errors={})
     waves = max((len(group.plan.survey.waves) for group in groups), default=0)
-    # Route and branches are two steps for each wave, and two more where a second judge is asked; the rest is to spare.
-    limit = RunnableConfig(recursion_limit=4 * waves + 10)
+    limit = RunnableConfig(recursion_limit=4 * waves + 10)  # route and branches, twice if a second judge is asked
     output = await build().ainvoke(start, context=context, config=limit)
     outcomes: list[list[Trace] | BaseException] = output["outcomes"]
     return outcomes
@@ -682,15 +675,11 @@ def _next_work_of_each(state: ScoreState) -> tuple[list[WaveWork], list[int]]:
     waves = []
     for number, (group, wave) in enumerate(zip(state["groups"], state["waves"], strict=True)):
         group_work = _NO_WORK
-        next_wave = wave
         if number not in state["errors"]:
-            material = state["material"][number]
-            verdicts = state["verdicts"][number]
-            group_work, next_wave = next_work(
-                group.plan.survey, wave, group.responses, material, verdicts, group.reused_results
-            )
+            known = state["material"][number], state["verdicts"][number], group.reused_results
+            group_work, wave = next_work(group.plan.survey, wave, group.responses, *known)
         work.append(group_work)
-        waves.append(next_wave)
+        waves.append(wave)
     return work, waves
 
 
@@ -765,8 +754,7 @@ def _then_go_on(node: BranchNode) -> Callable[[ScoreState, Runtime[BatchContext]
     """Return a node that goes back to `route`, or on to `decide` if this was the last wave of every group."""
 
     async def go_on(state: ScoreState, runtime: Runtime[BatchContext]) -> Command[str]:
-        surveys = (group.plan.survey for group in state["groups"])
-        next_waves = zip(surveys, state["waves"], strict=True)
+        next_waves = zip((group.plan.survey for group in state["groups"]), state["waves"], strict=True)
         has_waves = any(wave < len(survey.waves) or survey.escalated for survey, wave in next_waves)
         return Command(goto="route" if has_waves else "decide", update=await node(state, runtime))
 

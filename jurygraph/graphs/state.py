@@ -284,10 +284,8 @@ class FirstAnswers:
                 return
             self._failed[evaluator] += 1
             if self._failed[evaluator] == FIRST_VERDICTS:
-                problem = (
-                    f"failed at each of its first {FIRST_VERDICTS} verdicts, with {failure.kind}: {failure.message}"
-                )
-                raise EvaluatorError(f"evaluator {evaluator!r} {problem}; mend its code")
+                problem = f"failed at each of its first {FIRST_VERDICTS} verdicts, with {failure.kind}"
+                raise EvaluatorError(f"evaluator {evaluator!r} {problem}: {failure.message}; mend its code")
 
 
 _MAX_SHARED = 512

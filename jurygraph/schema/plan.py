@@ -331,9 +331,8 @@ class Plan(FrozenModel):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of the plan."""
-        # Decision and views are parts of many plans: their canonical JSON is computed once, and inserted.
         content = self.model_dump(mode="json", exclude={"decision": True, "survey": {"views"}})
-        content["decision"] = self.decision.constant
+        content["decision"] = self.decision.constant  # part of many plans, like views: its JSON is computed once
         content["survey"]["views"] = {digest: view.constant for digest, view in self.survey.views.items()}
         return digest_of(content)
 

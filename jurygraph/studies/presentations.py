@@ -221,8 +221,7 @@ def _rewards_by_repeat(run: Run, traces: Sequence[Trace], combiners: Combiners) 
         return
     once = [one.model_copy(update={"samples": 1}) if is_repeated(one) else one for one in outline.questions]
     samples = {one.id: one.samples for one in outline.questions if is_repeated(one)}
-    # by key: a verdict on an unordered pair is in the traces of both responses
-    verdicts = {verdict.key: verdict for trace in traces for verdict in trace.verdicts}
+    verdicts = {verdict.key: verdict for trace in traces for verdict in trace.verdicts}  # a pair's is in two traces
     names = [trace.response_id for trace in traces]
     decision = run.decision_of(traces[0].task_id)
     for repeat in range(repeats):

@@ -474,9 +474,7 @@ def _join(
 ) -> Predictions:
     cells = list(_cells(part, runs))
     answers = [[run.answer(cell, min_confidence) for cell in cells] for run in runs]
-    problems = (
-        next((answer.problem for answer in of_cell if answer.problem), "") for of_cell in zip(*answers, strict=True)
-    )
+    problems = (next((a.problem for a in of_cell if a.problem), "") for of_cell in zip(*answers, strict=True))
     sent = [run.bill.tallies["sent"] for run in runs]
     return Predictions(
         name,
@@ -661,8 +659,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield _judge_table("judge", [row for row in figures["judges"] if row["judge"] not in PEERS])
     peers = [row for row in figures["judges"] if row["judge"] in PEERS]
     yield _judge_table("judge that uses others' scores of the item", peers)
-    by_judge = groupby(figures["curve"], key=lambda row: (row["dimension"], row["judge"]))
-    curves = [list(points) for _, points in by_judge]
+    curves = [list(rows) for _, rows in groupby(figures["curve"], key=lambda row: (row["dimension"], row["judge"]))]
     several = [curve for curve in curves if len(curve) > 1 or curve[0]["shots"] == 0]
     yield _judge_table("by examples", [row for curve in several for row in curve])
     names = ("first", "second", "absolute", "absolute_p", "squared", "squared_p", "nearer", "farther")

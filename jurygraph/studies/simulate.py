@@ -16,7 +16,7 @@ from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import ProgressCallback, format_number
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import NORMAL_QUANTILE
-from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
 from jurygraph.studies.stability import (
     estimate_terms,
     exchangeable_aggregation,
@@ -344,7 +344,7 @@ def measure_signs(snr: float, group: int, seed: int) -> float:
     return float(np.mean(rewards[:, 0] > rewards.mean(axis=1)))
 
 
-def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[dict[str, Any]]]:
+def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[Figures]]:
     """Return the rows of `terms` and `signs`: the `formula`, and what is `simulated` by each seed."""
     terms = []
     for n in STAKEHOLDERS:
@@ -360,7 +360,7 @@ def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[dict[str, Any]]]:
     return {"terms": terms, "signs": signs}
 
 
-def decompr_sections(found: dict[str, list[dict[str, Any]]]) -> Iterator[str | ReportTable]:
+def decompr_sections(found: dict[str, list[Figures]]) -> Iterator[str | ReportTable]:
     """Yield the tables of `simulate_decompr`: formulas and simulated means, and the paper's numbers."""
     if not found:
         return
@@ -373,7 +373,7 @@ def decompr_sections(found: dict[str, list[dict[str, Any]]]) -> Iterator[str | R
     yield ReportTable(["Proposition 2: SNR", *header, "paper, G=8"], rows, digits=3)
 
 
-def _cells(rows: Sequence[dict[str, Any]], name: object) -> list[object]:
+def _cells(rows: Sequence[Figures], name: object) -> list[object]:
     own = [row for row in rows if row["name"] == name]
     return [cell for row in own for cell in (row["formula"], float(np.mean(row["simulated"])))]
 
@@ -395,9 +395,6 @@ class SimulatedMean(NamedTuple):
         """Return the mean, with its standard error in parentheses."""
         mean = format_number(self.mean, digits)
         return mean if self.error is None else f"{mean} ({format_number(self.error, digits)})"
-
-
-Row = dict[str, Any]
 
 
 def configurations_of(parts: Sequence[Part]) -> dict[str, Configuration]:
@@ -433,14 +430,14 @@ def report(parts: Sequence[Part], seeds: Sequence[int], advance: ProgressCallbac
 
 
 def _recovery_rows(
-    configurations: Mapping[str, Configuration], seeds: Sequence[int], advance: ProgressCallback
-) -> list[Row]:
+    chosen: Mapping[str, Configuration], seeds: Sequence[int], advance: ProgressCallback
+) -> list[Figures]:
     rows = []
-    settings = {name: one.setting for name, one in configurations.items()}
+    settings = {name: one.setting for name, one in chosen.items()}
     for name, found in recovery(settings, seeds, advance).items():
-        row: Row = {"name": name, "sweep": configurations[name].sweep}
+        row: Figures = {"name": name, "sweep": chosen[name].sweep}
         for place, figure in enumerate(FIGURES):
-            papers = getattr(configurations[name], figure)
+            papers = getattr(chosen[name], figure)
             columns = zip(METHODS, (_SCALED[figure] * found[:, :, place]).T, papers, strict=True)
             row[figure] = {method: _mean(by_seed, paper) for method, by_seed, paper in columns}
         rows.append(row)
@@ -452,7 +449,7 @@ def _mean(by_seed: Floats, paper: float) -> SimulatedMean:
     return SimulatedMean(float(by_seed.mean()), error, paper)
 
 
-def _plots(recovered: Sequence[Row]) -> Iterator[Plot]:
+def _plots(recovered: Sequence[Figures]) -> Iterator[Plot]:
     names = [row["name"] for row in recovered]
     series = []
     for method in METHODS if recovered else ():
