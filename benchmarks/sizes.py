@@ -68,8 +68,9 @@ def _rubrics(folder: Path) -> Iterator[Figure]:
         "a chain and far edges": _graph(CHAIN, [*_links(CHAIN), *far]),
     }
     for name, rubric in shapes.items():
-        tasks, picture = _write(folder / f"{name}.jsonl", [_task(0, 1, rubric)]), folder / f"{name}.svg"
-        yield from _command(f"the SVG of {name} of {CHAIN:,}", "graph", "--task", tasks, "-o", picture)
+        tasks = _write(folder / f"{name}.jsonl", [_task(0, 1, rubric)])
+        diagram = folder / f"{name}.mmd"
+        yield from _command(f"the Mermaid of {name} of {CHAIN:,}", "graph", "--task", tasks, "-o", diagram)
 
 
 def _groups(folder: Path) -> Iterator[Figure]:

@@ -1,6 +1,6 @@
-"""Short representations of objects, a printable line under 200 characters or a table for notebooks; numbers as text."""
+"""Short representations of objects, a line under 200 characters or a table for notebooks; numbers as text; progress."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from html import escape
 from math import inf, isclose
@@ -10,6 +10,9 @@ MAX_LINE = 199
 MAX_VALUE = 60
 MAX_CELL = 200
 MAX_ROWS = 12
+
+ProgressCallback = Callable[[int], None]
+"""A callback that receives the number of newly finished items of long work: tasks, records, seeds, texts."""
 
 
 class Displayed:

@@ -6,9 +6,11 @@ import difflib
 import json
 import math
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from os import PathLike
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -135,6 +137,12 @@ def join_names(names: Sequence[str]) -> str:
 def quote(name: str) -> str:
     """Return the beginning of a name, in quotes."""
     return repr(shorten(name))
+
+
+def shell_quote(value: object) -> str:
+    """Return a value as an argument in a shell; a path that begins with a hyphen is not taken for an option."""
+    is_like_option = isinstance(value, PathLike) and str(value).startswith("-")
+    return shlex.quote(f"./{value}" if is_like_option else str(value))
 
 
 def shorten(text: str, limit: int = 60) -> str:

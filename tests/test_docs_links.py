@@ -1,6 +1,7 @@
 """Pages of Markdown lead somewhere: no link is dead, no page is lost, and every path that is named is there."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,29 @@ def test_every_path_that_is_named_is_there(page: Path) -> None:
     """A template names files of the project that is made of it; a pattern (`*`) is no path."""
     named = re.findall(rf"`((?:{ROOMS})/[\w./-]+)`", prose(page))
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@all_rows("page", [page for page in PAGES if "templates" not in page.parts])
+def test_a_name_is_defined_in_the_file_that_stands_behind_it(page: Path) -> None:
+    """`name` (`path`), or `name`, `path` within brackets; of `Class.method`, the method."""
+    named = re.findall(
+        rf"`(?!jurygraph\.)([A-Za-z_.]+)`(?: \(|,\s)`((?:{ROOMS})/[\w./]+\.py)`", re.sub(r"\s+", " ", prose(page))
+    )
+    lost = []
+    for name, path in named:
+        own = name.rpartition(".")[2]
+        definition = rf"(?:def|class) {own}\b|^{own}\b.* = "
+        if not re.search(definition, (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE):
+            lost.append((name, path))
+    assert lost == []
+
+
+def test_contributing_names_every_package_from_the_highest_layer_to_the_lowest() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("| package |")[2].partition("\n\n")[0]
+    named = [name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)(?:/|\.py)`", row.split("|")[1])]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    assert ["__main__", *named] == layers
 
 
 def test_papers_names_modules_and_tests_for_all_five() -> None:

@@ -582,7 +582,7 @@ _TOKENS_AN_EDGE = 110
 _TOKENS_BASE = 200
 
 T = TypeVar("T")
-Reply = TypeVar("Reply", RolesReply, EdgesReply)
+AnnotationReply = TypeVar("AnnotationReply", RolesReply, EdgesReply)
 Checked = TypeVar("Checked", CheckedRoles, CheckedEdges)
 
 
@@ -668,14 +668,14 @@ class GraphAnnotator:
     async def _ask(
         self,
         request: "Request",
-        reply_model: type[Reply],
-        check: Callable[[Reply], Checked],
+        reply_model: type[AnnotationReply],
+        check: Callable[[AnnotationReply], Checked],
         without_reply: Callable[[str], Checked],
         subject: str,
     ) -> Checked:
         """Return the checked reply, after one repair; or, for a problem, the result if none can be read."""
 
-        def find_flaw(reply: Reply) -> str | None:
+        def find_flaw(reply: AnnotationReply) -> str | None:
             problems = check(reply).problems[:12]
             return f"{'; '.join(problems)}; answer again for everything that was asked, each once" if problems else None
 

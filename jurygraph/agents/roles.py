@@ -5,8 +5,9 @@
 
 Only the router decides which of them run.
 
-All that ask a model take one path, and so do the readers of a task: request → reply → check of quotations → verdict,
-or what failed (`ask_model`, `judge_findings`). A fault concerns one question and becomes its failed verdict or material
+All that judge by a model take one path, and so do the readers of a task: request → reply → check of quotations →
+verdict, or what failed (`ask_model`, `judge_findings`). The Data Synthesizer's contrasts alone call `client.judge`
+themselves: a fault fails the whole material. A fault concerns one question and becomes its failed verdict or material
 here; an error that ends the run is left alone. A finding that needs a quotation and has none, even when asked for it
 again, is marked `unsupported`. If quotations are required it counts as the worst case, so that a fooled judge pays
 nothing; if they are preferred it stands, so that a judge that paraphrases does not lose exactly the good responses. It
@@ -78,7 +79,7 @@ class UndeclaredClient:
         return False
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
+        if name.startswith("__"):  # `copy`, `pickle` and `inspect` look for these: no use of the model
             raise AttributeError(name)
         hint = "write `uses_model = True` in its class, or `own_model=False` where jg.evaluator makes it of a Runnable"
         raise ConfigError(f"{self._owner!r} uses the config's model and does not declare it: {hint}")

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
-from jurygraph.cli.render.text import shell_quote
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, did_you_mean, validate
+from jurygraph.messages import Problem, did_you_mean, shell_quote, validate
 
 if TYPE_CHECKING:
     from jurygraph.sources import TableColumns

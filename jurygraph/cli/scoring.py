@@ -16,10 +16,10 @@ from jurygraph.cli.jury_loading import find_config, jury_notes, locate_config_er
 from jurygraph.cli.options import columns_words
 from jurygraph.cli.output_files import write_output
 from jurygraph.cli.render.summary import print_dry_run, print_inconclusive, request_lines
-from jurygraph.cli.render.text import format_table, print_message, progress, shell_quote
+from jurygraph.cli.render.text import format_table, print_message, progress
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import InputError
-from jurygraph.messages import quote
+from jurygraph.messages import quote, shell_quote
 
 if TYPE_CHECKING:
     import asyncio

@@ -141,15 +141,18 @@ def _clip(reward: Floats, low: float, high: float) -> Floats:
 def fuse_bounds(decision: Decision, spans: Mapping[str, Interval], present: Mapping[str, Bools]) -> Interval:
     """Return the least and greatest reward [R] by interval arithmetic, from those of the components, [R] each."""
     weights = {spec.name: spec.weight for spec in decision.specs}
-    least, most = (
-        {name: np.where(present[name], spans[name][end if w >= 0 else 1 - end], 0.0) for name, w in weights.items()}
-        for end in (0, 1)
-    )
-    floor, ceiling = (np.asarray(fusion.collaborative(each, weights)) for each in (least, most))
+    least: dict[str, Floats] = {}
+    most: dict[str, Floats] = {}
+    for name, weight in weights.items():
+        low, high = spans[name] if weight >= 0 else reversed(spans[name])
+        least[name] = np.where(present[name], low, 0.0)
+        most[name] = np.where(present[name], high, 0.0)
+    floor = np.asarray(fusion.collaborative(least, weights))
+    ceiling = np.asarray(fusion.collaborative(most, weights))
     for gate in decision.gates:
         name = gate.component
-        low, high = (_clip(bound, 0.0, 1.0) for bound in spans[name])
-        gated = _bounds_after_gate(gate, (floor, ceiling), (low, high), (least, most), weights)
+        span = (_clip(spans[name][0], 0.0, 1.0), _clip(spans[name][1], 0.0, 1.0))
+        gated = _bounds_after_gate(gate, (floor, ceiling), span, (least, most), weights)
         floor = np.where(present[name], gated[0], floor)
         ceiling = np.where(present[name], gated[1], ceiling)
     floor = floor * decision.scale
@@ -168,13 +171,12 @@ def _bounds_after_gate(
         factors = [np.where(s > gate.above, 1.0 - s, 1.0) for s in span]
         return _hull(*(bound * factor for bound in bounds for factor in factors))
     zero = np.zeros_like(bounds[0])
-    shut = [_apply_gate(gate, zero, each, weights, zero) for each in ends]  # each gate is shut at a measure of 0
+    shut = [_apply_gate(gate, zero, values, weights, zero) for values in ends]  # a gate is shut at a measure of 0
+    either = _hull(*bounds, *shut)
     surely_shut = span[1] < gate.below
     surely_open = span[0] >= gate.below
-    least, most = (
-        np.where(surely_shut, when_shut, np.where(surely_open, when_open, either))
-        for when_shut, when_open, either in zip(shut, bounds, _hull(*bounds, *shut), strict=True)
-    )
+    least = np.where(surely_shut, shut[0], np.where(surely_open, bounds[0], either[0]))
+    most = np.where(surely_shut, shut[1], np.where(surely_open, bounds[1], either[1]))
     return least, most
 
 

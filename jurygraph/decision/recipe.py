@@ -133,6 +133,7 @@ def decision_key(task: Task, survey: Survey, weights: Mapping[str, float], diffi
     rubric = task.rubric
     criteria = () if rubric is None else tuple((one.id, one.weight) for one in rubric.criteria)
     edges = () if rubric is None else tuple(edge.model_dump_json() for edge in rubric.edges)
+    # Texts of criteria and constraints are left out: no decision depends on them, so many tasks can share one.
     people = tuple((one.id, tuple((each.id, each.kind) for each in one.constraints)) for one in task.stakeholders)
     return survey.outline.digest, rubric is None, criteria, edges, people, repr((weights, difficulty))
 

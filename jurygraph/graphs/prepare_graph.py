@@ -373,23 +373,18 @@ def _node(take: Callable[[TaskPlanning, RunContext], Update]) -> Node:
     """Return a node that takes a step with every task."""
 
     async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> PrepareState:
-        return _with_all(take, state, runtime.context)
+        tasks = list(state["tasks"])
+        for place, context in enumerate(runtime.context.groups):
+            if "error" in tasks[place]:
+                continue
+            try:
+                update = take(tasks[place], context)
+            except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this task's plan
+                update = {"error": error}
+            tasks[place] = _updated(tasks[place], update)
+        return {"tasks": tasks}
 
     return node
-
-
-def _with_all(
-    take: Callable[[TaskPlanning, RunContext], Update], state: PrepareState, context: BatchContext
-) -> PrepareState:
-    def try_with(planning: TaskPlanning, context: RunContext) -> TaskPlanning:
-        if "error" in planning:
-            return planning
-        try:
-            return _updated(planning, take(planning, context))
-        except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this task's plan
-            return _updated(planning, {"error": error})
-
-    return {"tasks": [try_with(*each) for each in zip(state["tasks"], context.groups, strict=True)]}
 
 
 def _node_that_asks(
@@ -397,19 +392,19 @@ def _node_that_asks(
 ) -> Node:
     """Return a node that may ask the model: about all tasks at once for which that `is_due`."""
 
-    async def try_with(planning: TaskPlanning, context: RunContext) -> TaskPlanning:
+    async def try_to_ask(planning: TaskPlanning, context: RunContext) -> Update:
         try:
-            return _updated(planning, await ask(planning, context))
+            return await ask(planning, context)
         except Exception as error:  # noqa: BLE001 - as above
-            return _updated(planning, {"error": error})
+            return {"error": error}
 
     async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> PrepareState:
         tasks = list(state["tasks"])
         contexts = runtime.context.groups
-        due = [place for place, one in enumerate(tasks) if "error" not in one and is_due(one, contexts[place])]
-        results = await asyncio.gather(*(try_with(tasks[place], contexts[place]) for place in due))
-        for place, planning in zip(due, results, strict=True):
-            tasks[place] = planning
+        due = [place for place, task in enumerate(tasks) if "error" not in task and is_due(task, contexts[place])]
+        updates = await asyncio.gather(*(try_to_ask(tasks[place], contexts[place]) for place in due))
+        for place, update in zip(due, updates, strict=True):
+            tasks[place] = _updated(tasks[place], update)
         return {"tasks": tasks}
 
     return node
@@ -426,9 +421,9 @@ def _has_unread_profiles(planning: TaskPlanning, context: RunContext) -> bool:
 
 
 async def _read_profiles(planning: TaskPlanning, context: RunContext) -> Update:
-    model = None if context.config.model == "none" else context.judge_client
+    client = None if context.config.model == "none" else context.judge_client
     task = planning["task"]
-    read = await read_profiles(task, planning["profiles_line"], model)
+    read = await read_profiles(task, planning["profiles_line"], client)
     return {"profiles": read, "task": with_profiles(task, read)}
 
 

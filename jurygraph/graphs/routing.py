@@ -139,7 +139,7 @@ def mark_superseded(survey: Survey, verdicts: Sequence[RecordedVerdict]) -> Sequ
         return verdicts
     last = {question.id: question.escalate.then for question in survey.escalated if question.escalate}
     by_last = [verdict for verdict in verdicts if verdict.judge and verdict.judge == last.get(verdict.question)]
-    passed_on = {verdict.key[:3] for verdict in by_last}
+    passed_on = {verdict.key[:3] for verdict in by_last}  # the last judge replaces every sample of all first ones
     return [
         verdict.model_copy(update={"superseded": True})
         if verdict.key[:3] in passed_on and verdict.judge != last[verdict.question]
@@ -397,7 +397,7 @@ def make_stamp(question: Question, view: TaskView) -> Stamp:
         shown: dict[str, Any] = {**key._asdict(), "superseded": False}
         if verdict.is_worst_case and _is_penalty(view):
             shown |= {"score": 1.0, "met": True}
-        return _BLANK.model_copy(update={**vars(verdict), **identity, **shown})
+        return _BLANK.model_copy(update={**vars(verdict), **identity, **shown})  # the verdict was validated
 
     return stamp
 

@@ -75,7 +75,7 @@ from jurygraph.schema import (
 from jurygraph.schema.trace import group_statistics, group_verdicts_by_response, permitted_purpose
 from jurygraph.schema.verdict import TIME_LIMIT
 
-Finding = TypeVar("Finding", Verdict, Material)
+Validated = TypeVar("Validated", Verdict, Material)
 NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message="the config's model is none")
 NO_MODEL_VERDICT = Verdict(status="abstained", reason=NO_MODEL_FAILURE.message, failure=NO_MODEL_FAILURE)
 MAX_MESSAGE_LENGTH = 500
@@ -259,14 +259,14 @@ def _parse_material(task: DerivationTask, result: Any, redactor: Redactor) -> Ma
     return checked
 
 
-def _revalidate(model: Finding) -> tuple[Finding, bytes]:
+def _revalidate(model: Validated) -> tuple[Validated, bytes]:
     """Return the model validated again (`model_copy` and `model_construct` skip that), and its JSON."""
     kind: Any = Verdict if isinstance(model, Verdict) else Material
     fields = vars(model)
     if fields.keys() != FIELD_NAMES[kind]:  # it has a digest, or is of a user's class with more fields
         fields = {name: value for name, value in fields.items() if name in FIELD_NAMES[kind]}
     try:
-        checked: Finding = kind.model_validate(fields)
+        checked: Validated = kind.model_validate(fields)
         return checked, kind.__pydantic_serializer__.to_json(checked)
     except ValidationError as error:
         raise _Malformed(first_validation_error(error)) from error
@@ -274,7 +274,7 @@ def _revalidate(model: Finding) -> tuple[Finding, bytes]:
         raise _Malformed(f"it cannot be written as JSON: {error}") from error
 
 
-def _redact(item: Finding, written: bytes, shown: Sequence[str], redactor: Redactor) -> Finding:
+def _redact(item: Validated, written: bytes, shown: Sequence[str], redactor: Redactor) -> Validated:
     """Return the item without secrets. A quotation of a text that was shown stays: that text is stored unchanged.
 
     `written` is its JSON, which may be older than `_verify_quotes`: that brings in nothing but quotations that stay.
@@ -291,7 +291,7 @@ def _redact(item: Finding, written: bytes, shown: Sequence[str], redactor: Redac
         raise _Malformed(f"it holds a secret where none can be struck out: {first_validation_error(error)}") from None
 
 
-def _verify_quotes(item: Finding, text: str) -> Finding:
+def _verify_quotes(item: Validated, text: str) -> Validated:
     """Return an item whose evidence is `verified` if the response has the quotation at its offsets, or anywhere if it
     has none."""
     checked = []
@@ -342,7 +342,7 @@ class Calls:
             return [(asyncio.create_task(self._call_in_thread()), True)]
         if (refusal := self.limits.threads.refusal(self.limits.owner)) is not None:
             return [(refusal, False)] * len(self.inputs)
-        return self._create_tasks([self._start_call(each) for each in self.inputs])
+        return self._create_tasks([self._start_call(call_input) for call_input in self.inputs])
 
     def read(self, results: Sequence[Any]) -> Sequence[Any]:
         """Return all answers, from the results of what `start` returned; raise an error of the thread itself."""
@@ -357,32 +357,32 @@ class Calls:
         (answers,) = await _await_all([self._create_tasks(started)])
         return answers
 
-    def _start_call(self, each: Any) -> Result:
-        result, is_awaitable = _start_call(self.function, each)
+    def _start_call(self, call_input: Any) -> Result:
+        result, is_awaitable = _start_call(self.function, call_input)
         if not is_awaitable:
-            _close_logs(each)
+            _close_logs(call_input)
         return result, is_awaitable
 
     def _create_tasks(self, started: Sequence[Result]) -> list[Result]:
         """Return the results, with an asyncio task for each that has to be awaited."""
         return [
-            (self._create_task(each, result), True) if is_awaitable else (result, False)
-            for each, (result, is_awaitable) in zip(self.inputs, started, strict=True)
+            (self._create_task(call_input, result), True) if is_awaitable else (result, False)
+            for call_input, (result, is_awaitable) in zip(self.inputs, started, strict=True)
         ]
 
-    def _create_task(self, each: Any, result: Awaitable[Any]) -> "asyncio.Task[Any]":
-        task = asyncio.create_task(self._finish_call(each, result))
+    def _create_task(self, call_input: Any, result: Awaitable[Any]) -> "asyncio.Task[Any]":
+        task = asyncio.create_task(self._finish_call(call_input, result))
         if inspect.iscoroutine(result):  # Python warns of one that nobody awaits: the task may be cancelled at once
             task.add_done_callback(lambda _: _close_unstarted(result))
         return task
 
-    async def _finish_call(self, each: Any, result: Awaitable[Any]) -> Any:
+    async def _finish_call(self, call_input: Any, result: Awaitable[Any]) -> Any:
         answering = _await_result(result)
         try:
-            return await (answering if self.limits.seconds is None else self.limits.await_result(answering, each))
+            return await (answering if self.limits.seconds is None else self.limits.await_result(answering, call_input))
         finally:
             _close_unstarted(answering)
-            _close_logs(each)
+            _close_logs(call_input)
 
 
 def _close_unstarted(answer: Coroutine[Any, Any, Any]) -> None:
@@ -404,7 +404,7 @@ class GroupCalls:
 
     def read(self, results: Sequence[Sequence[Any]], redactor: Redactor) -> list[Any]:
         """Return what the node finds, from the results of the calls. Raises an error that ends the run."""
-        answers = [calls.read(each) for calls, each in zip(self.calls, results, strict=True)]
+        answers = [calls.read(own_results) for calls, own_results in zip(self.calls, results, strict=True)]
         for answer in chain.from_iterable(answers):
             if isinstance(answer, RUN_ENDING):
                 raise answer
@@ -418,13 +418,13 @@ async def make_calls(groups: Sequence[GroupCalls], context: RunContext) -> list[
     since the code that they run may have changed it.
     """
     langsmith = context.config.langsmith
-    each = [calls for group in groups for calls in group.calls]
-    results = iter(await _await_all([fresh_context(langsmith).run(calls.start) for calls in each]))
+    started = [fresh_context(langsmith).run(calls.start) for group in groups for calls in group.calls]
+    results = iter(await _await_all(started))
     answered = [(group, [next(results) for _ in group.calls]) for group in groups]
 
     def validate_all() -> list[list[Any] | BaseException]:
         redactor = context.redactor
-        return [catch_errors(partial(group.read, found, redactor)) for group, found in answered]
+        return [catch_errors(partial(group.read, own_results, redactor)) for group, own_results in answered]
 
     longest = max((group.letters for group in groups), default=0)
     return await search_off_loop(partial(fresh_context(langsmith).run, validate_all), longest)
@@ -432,13 +432,13 @@ async def make_calls(groups: Sequence[GroupCalls], context: RunContext) -> list[
 
 async def _await_all(started: Sequence[Sequence[Result]]) -> list[list[Any]]:
     """Return what was started with the result, or the exception, of each asyncio task in its place."""
-    tasks = [result for one in started for result, is_task in one if is_task]
+    tasks = [result for calls in started for result, is_task in calls if is_task]
     finished = await asyncio.gather(*tasks, return_exceptions=True)
     for result in finished:
         if isinstance(result, KeyboardInterrupt):
             raise result
     results = iter(finished)
-    return [[next(results) if is_task else result for result, is_task in one] for one in started]
+    return [[next(results) if is_task else result for result, is_task in calls] for calls in started]
 
 
 def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext) -> GroupCalls:
@@ -449,7 +449,7 @@ def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, co
     tasks_by_evaluator: dict[tuple[str, str | None], list[EvaluatorTask]] = defaultdict(list)
     for evaluator_task in evaluator_tasks:
         tasks_by_evaluator[evaluator_task.question.evaluator, evaluator_task.judge].append(evaluator_task)
-    inputs = [_make_inputs(*who, tasks, survey, context) for who, tasks in tasks_by_evaluator.items()]
+    inputs = [_make_inputs(name, judge, tasks, survey, context) for (name, judge), tasks in tasks_by_evaluator.items()]
 
     def to_verdicts(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[RecordedVerdict]:
         questions = {evaluator_task.question.id: evaluator_task.question for evaluator_task in evaluator_tasks}
@@ -461,15 +461,17 @@ def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, co
             tasks_by_evaluator, tasks_by_evaluator.values(), inputs, answers, strict=True
         ):
             own: list[RecordedVerdict] = []
-            for task, each, answer in zip(tasks, own_inputs, own_answers, strict=True):
+            for task, given, answer in zip(tasks, own_inputs, own_answers, strict=True):
                 validated = validate_answer(task, answer, stamps[task.question.id], redactor, read)
-                own += [each.call_log.add_to(verdict, known, each.steps) for verdict in validated]
+                own += [given.call_log.add_to(verdict, known, given.steps) for verdict in validated]
             if context.first_answers is not None:
                 context.first_answers.note(name, own)
             verdicts += own
         return verdicts
 
-    calls = [_calls_of(*who, part, context) for who, part in zip(tasks_by_evaluator, inputs, strict=True)]
+    calls = [
+        _calls_of(name, judge, own, context) for (name, judge), own in zip(tasks_by_evaluator, inputs, strict=True)
+    ]
     letters = (len(response.text) for evaluator_task in evaluator_tasks for response in evaluator_task.responses)
     return GroupCalls(calls, to_verdicts, max(letters, default=0))
 
@@ -494,12 +496,12 @@ def deriver_calls(derivation_tasks: Sequence[DerivationTask], survey: Survey, co
 def _derivation(task: DerivationTask, call_log: CallLog, survey: Survey, context: RunContext) -> Calls:
     deriver = context.derivers[task.derivation.deriver]
     limits = _limits(deriver, context)
-    model = context.judge_client
     if deriver.uses_model and context.config.model == "none":
         failed = Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
         return Calls(lambda _: failed, [()], limits, runs_inline=True)
-    client: Any = model and model.logging_to(call_log, purpose=DERIVE)
-    client = client if deriver.uses_model else UndeclaredClient(deriver.name)
+    client: Any = UndeclaredClient(deriver.name)
+    if deriver.uses_model:
+        client = context.judge_client and context.judge_client.logging_to(call_log, purpose=DERIVE)
     deriver_input = DeriverInput(survey.views[task.derivation.view], task.response, task.material, client)
     return Calls(deriver.derive, [deriver_input], limits)
 
@@ -509,7 +511,7 @@ def _make_inputs(
 ) -> list[EvaluatorInput]:
     """Return an evaluator's input for each of its tasks, with a log of its own if the evaluator uses the model."""
     uses_model = context.evaluators[name].uses_model
-    model = context.clients.get(judge)
+    judge_client = context.clients.get(judge)
     undeclared = UndeclaredClient(name)
     call_log = CallLog()
     inputs = []
@@ -517,7 +519,7 @@ def _make_inputs(
         client: Any = undeclared
         if uses_model:
             call_log = CallLog()
-            client = model and model.logging_to(call_log)
+            client = judge_client and judge_client.logging_to(call_log)
         view = survey.views[task.question.view]
         inputs.append(EvaluatorInput(task.question, view, task.responses, task.material, task.sample, client, call_log))
     return inputs
@@ -583,7 +585,7 @@ class GroupFindings(NamedTuple):
     rewards: Sequence[Reward]
 
 
-def build_traces(group: PlannedGroup, found: GroupFindings, context: RunContext) -> list[Trace]:
+def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunContext) -> list[Trace]:
     """Return one trace for each response, in the order in which they were submitted.
 
     Raises ConfigError where the judge would evaluate what was trained on its own rewards, and that is refused.
@@ -591,14 +593,14 @@ def build_traces(group: PlannedGroup, found: GroupFindings, context: RunContext)
     plan = group.plan
     questions = plan.survey.questions
     calls = {**group.reused_results.calls, **context.calls}
-    counting = ((one.question, one.score) for one in found.verdicts if not one.superseded)
+    counting = ((verdict.question, verdict.score) for verdict in findings.verdicts if not verdict.superseded)
     statistics = group_statistics(questions, counting)
-    in_order = sorted(found.verdicts, key=lambda verdict: verdict.key.sort_key)
+    in_order = sorted(findings.verdicts, key=lambda verdict: verdict.key.sort_key)
     by_response = group_verdicts_by_response(questions, [r.id for r in group.responses], in_order)
     material_of: dict[str, list[Material]] = defaultdict(list)
-    for item in found.material:
+    for item in findings.material:
         material_of[item.response].append(item)
-    reward_of = {response.id: reward for response, reward in zip(group.responses, found.rewards, strict=True)}
+    reward_of = {response.id: reward for response, reward in zip(group.responses, findings.rewards, strict=True)}
     of_group = group_digest(group.responses)
     traces = []
     for response in group.submitted:
@@ -647,7 +649,7 @@ async def score_groups(groups: Sequence[PlannedGroup], context: BatchContext) ->
     nothing: list[Any] = [()] * len(groups)
     start = ScoreState(groups=groups, waves=[0] * len(groups), material=nothing, verdicts=nothing, errors={})
     waves = max((len(group.plan.survey.waves) for group in groups), default=0)
-    limit = RunnableConfig(recursion_limit=4 * waves + 10)  # a wave may be asked of a second judge
+    limit = RunnableConfig(recursion_limit=4 * waves + 10)  # route and branches, twice if a second judge is asked
     output = await build().ainvoke(start, context=context, config=limit)
     outcomes: list[list[Trace] | BaseException] = output["outcomes"]
     return outcomes
@@ -656,15 +658,15 @@ async def score_groups(groups: Sequence[PlannedGroup], context: BatchContext) ->
 async def _route(state: ScoreState) -> Command[str]:
     """Choose the next work. A Command makes a run a third cheaper than conditional edges, which copy every channel."""
     # response gates read the whole text
-    longest = max((len(one.text) for group in state["groups"] for one in group.responses), default=0)
+    longest = max((len(response.text) for group in state["groups"] for response in group.responses), default=0)
     work, waves = await search_off_loop(lambda: _next_work_of_each(state), longest)
     update = {
         "work": work,
         "waves": waves,
-        "verdicts": [one.settled_verdicts for one in work],
-        "material": [one.material for one in work],
+        "verdicts": [group_work.settled_verdicts for group_work in work],
+        "material": [group_work.material for group_work in work],
     }
-    branches = {branch for one in work for branch in one.branches}
+    branches = {branch for group_work in work for branch in group_work.branches}
     return Command(goto=sorted(branches) or ["decide"], update=update)
 
 
@@ -672,11 +674,12 @@ def _next_work_of_each(state: ScoreState) -> tuple[list[WaveWork], list[int]]:
     work = []
     waves = []
     for number, (group, wave) in enumerate(zip(state["groups"], state["waves"], strict=True)):
-        found = state["material"][number], state["verdicts"][number], group.reused_results
-        is_ended = number in state["errors"]
-        one, next_wave = (_NO_WORK, wave) if is_ended else next_work(group.plan.survey, wave, group.responses, *found)
-        work.append(one)
-        waves.append(next_wave)
+        group_work = _NO_WORK
+        if number not in state["errors"]:
+            known = state["material"][number], state["verdicts"][number], group.reused_results
+            group_work, wave = next_work(group.plan.survey, wave, group.responses, *known)
+        work.append(group_work)
+        waves.append(wave)
     return work, waves
 
 
@@ -706,12 +709,15 @@ async def _collect(
     context: BatchContext,
 ) -> Update:
     """Return what the groups with work found, in `field`, and the error of each group that has one."""
-    each = zip(state["groups"], state["work"], context.groups, strict=True)
-    calls = {number: prepared for number, one in enumerate(each) if (prepared := prepare(*one)) is not None}
+    calls = {}
+    for number, (group, work) in enumerate(zip(state["groups"], state["work"], strict=True)):
+        prepared = prepare(group, work, context.groups[number])
+        if prepared is not None:
+            calls[number] = prepared
     results = dict(zip(calls, await make_calls(list(calls.values()), context.groups[0]), strict=True))
     errors = {number: result for number, result in results.items() if isinstance(result, BaseException)}
-    found = [() if number in errors else results.get(number, ()) for number in range(len(state["groups"]))]
-    return {field: found, "errors": errors}
+    findings = [() if number in errors else results.get(number, ()) for number in range(len(state["groups"]))]
+    return {field: findings, "errors": errors}
 
 
 async def _decide(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
@@ -728,8 +734,8 @@ async def _decide(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
         if isinstance(its_rewards, Exception):
             outcomes[number] = its_rewards
         else:
-            found = GroupFindings(verdicts[number], state["material"][number], its_rewards)
-            outcomes[number] = catch_errors(partial(build_traces, groups[number], found, contexts[number]))
+            findings = GroupFindings(verdicts[number], state["material"][number], its_rewards)
+            outcomes[number] = catch_errors(partial(build_traces, groups[number], findings, contexts[number]))
     return {"outcomes": [outcomes[number] for number in range(len(groups))]}
 
 
@@ -748,8 +754,8 @@ def _then_go_on(node: BranchNode) -> Callable[[ScoreState, Runtime[BatchContext]
     """Return a node that goes back to `route`, or on to `decide` if this was the last wave of every group."""
 
     async def go_on(state: ScoreState, runtime: Runtime[BatchContext]) -> Command[str]:
-        each = zip(state["groups"], state["waves"], strict=True)
-        has_waves = any(wave < len(group.plan.survey.waves) or group.plan.survey.escalated for group, wave in each)
+        next_waves = zip((group.plan.survey for group in state["groups"]), state["waves"], strict=True)
+        has_waves = any(wave < len(survey.waves) or survey.escalated for survey, wave in next_waves)
         return Command(goto="route" if has_waves else "decide", update=await node(state, runtime))
 
     return go_on

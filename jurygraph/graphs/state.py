@@ -263,7 +263,7 @@ async def _timed(result: Awaitable[T]) -> tuple[T, float]:
     return await result, monotonic() - began
 
 
-LOOKED_AT = 10
+FIRST_VERDICTS = 10  # of an evaluator, of which one has to be no error of its code
 
 
 class FirstAnswers:
@@ -274,7 +274,7 @@ class FirstAnswers:
         self._working: set[str] = set()
 
     def note(self, evaluator: str, verdicts: Iterable[RecordedVerdict]) -> None:
-        """Note verdicts of an evaluator. Raises EvaluatorError if its first `LOOKED_AT` are all errors of its code."""
+        """Note verdicts of an evaluator. Raises EvaluatorError if its code failed at the first `FIRST_VERDICTS`."""
         if evaluator in self._working:
             return
         for verdict in verdicts:
@@ -283,9 +283,9 @@ class FirstAnswers:
                 self._working.add(evaluator)
                 return
             self._failed[evaluator] += 1
-            if self._failed[evaluator] == LOOKED_AT:
-                problem = f"failed at each of its first {LOOKED_AT} verdicts, with {failure.kind}: {failure.message}"
-                raise EvaluatorError(f"evaluator {evaluator!r} {problem}; mend its code")
+            if self._failed[evaluator] == FIRST_VERDICTS:
+                problem = f"failed at each of its first {FIRST_VERDICTS} verdicts, with {failure.kind}"
+                raise EvaluatorError(f"evaluator {evaluator!r} {problem}: {failure.message}; mend its code")
 
 
 _MAX_SHARED = 512

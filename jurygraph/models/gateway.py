@@ -2,7 +2,7 @@
 
 sink → cache → limiter → budget → backend, retried as a whole → sink → cache
 
-`Gateways` are those to all models of a config; in a dry run a `RecordingBackend` notes what would be sent.
+`Gateways` are those to all models of a config; in a dry run a `DryRunBackend` notes what would be sent.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ UNBILLED = frozenset({"rate-limit", "rejected", "unauthorised", "unknown-model",
 _BYTES_PER_TOKEN = 4
 """Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
 
-LOOKED_AT = 20  # first replies of which one has to be usable
+FIRST_REPLIES = 20  # first replies of which one has to be usable
 _EXAMPLE = 200  # characters of a reply that are shown
 _CHANGES = {
     "malformed": "set calls.form (native or instructed), raise calls.max_tokens, or name another model",
@@ -161,9 +161,9 @@ class Gateway:
         if self.cache is not None:
             self.cache.drop(key)
 
-    def for_dry_run(self, concurrency: int, sink: CallSink | None = None) -> "tuple[RecordingBackend, Gateway]":
-        """Return a recording backend and a gateway to it, with the same limits, that has no cache and no sink."""
-        backend = RecordingBackend(self, sink)
+    def for_dry_run(self, concurrency: int, sink: CallSink | None = None) -> "tuple[DryRunBackend, Gateway]":
+        """Return a dry-run backend and a gateway to it, with the same limits, that has no cache and no sink."""
+        backend = DryRunBackend(self, sink)
         limits = replace(self.limits, deadline=None)
         return backend, Gateway(
             backend, Limiter(concurrency), limits, redactor=self.redactor, parameters=self.parameters
@@ -319,7 +319,7 @@ class FirstReplies:
     """
 
     def __init__(self) -> None:
-        self._left = LOOKED_AT
+        self._left = FIRST_REPLIES
         self._unread: set[str] = set()
         self._kinds: list[str | None] = []  # of faults, None for a reply that is usable or says nothing of the settings
         self._last: tuple[Fault | None, str] = (None, "")
@@ -333,15 +333,15 @@ class FirstReplies:
     def note(self, answered: AnsweredCall, fault: Fault | None) -> None:
         """Note a reply that was read, with its fault if it cannot be used.
 
-        Raises UnusableRepliesError with the last of the first `LOOKED_AT`, if none can be used.
+        Raises UnusableRepliesError with the last of the first `FIRST_REPLIES`, if none can be used.
         """
         if answered.call.id not in self._unread:
             return
         self._unread.remove(answered.call.id)
         self._kinds.append(None if fault is None or fault.kind not in _CHANGES else fault.kind)
         self._last = fault, answered.reply.text
-        if len(self._kinds) == LOOKED_AT and self.problem is not None:
-            raise UnusableRepliesError(f"none of the first {LOOKED_AT} replies can be used: {self.problem}")
+        if len(self._kinds) == FIRST_REPLIES and self.problem is not None:
+            raise UnusableRepliesError(f"none of the first {FIRST_REPLIES} replies can be used: {self.problem}")
 
     @property
     def problem(self) -> str | None:
@@ -354,12 +354,14 @@ class FirstReplies:
         return f"{fault}; such as {shorten(text, _EXAMPLE)!r}; {_CHANGES[kind]}"
 
 
-class RecordingBackend(Backend):
+class DryRunBackend(Backend):
     """Take the place of a gateway's backend under its names, so that the requests are those which it would get.
 
     `requests` are all requests so far, by digest; none is sent. Those in the sink or in the gateway's cache have a
     reply; `lacks_reply` is True once one has none.
     """
+
+    is_recording = True  # all that it gives are stored replies
 
     def __init__(self, gateway: Gateway, sink: CallSink | None) -> None:
         other = gateway.backend
@@ -447,7 +449,7 @@ class Gateways(dict[str | None, Gateway]):
         return tuple(secret for gateway in self.values() for secret in gateway.backend.secrets)
 
     @property
-    def useless(self) -> dict[str, str]:
+    def problems_by_model(self) -> dict[str, str]:
         """Return what is wrong with all first replies of a model, for each of which none could be used."""
         problems = {name: gateway.first_replies.problem for name, gateway in self.items()}
         return {"the model" if name is None else f"judge {name}": text for name, text in problems.items() if text}
@@ -463,8 +465,8 @@ class Gateways(dict[str | None, Gateway]):
         same = [name for name, gateway in self.items() if gateway.identity == identity]
         return max(same, key=lambda name: self[name].count_parameters_in(request), default=None)
 
-    def for_dry_run(self, concurrency: int, sink: CallSink | None = None) -> "tuple[list[RecordingBackend], Gateways]":
-        """Return recording backends, and gateways to them, as `Gateway.for_dry_run` does."""
+    def for_dry_run(self, concurrency: int, sink: CallSink | None = None) -> "tuple[list[DryRunBackend], Gateways]":
+        """Return dry-run backends, and gateways to them, as `Gateway.for_dry_run` does."""
         pairs = {name: gateway.for_dry_run(concurrency, sink) for name, gateway in self.items()}
         return [backend for backend, _ in pairs.values()], Gateways({name: one for name, (_, one) in pairs.items()})
 

@@ -3,7 +3,7 @@
 import json
 import os
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import cached_property, lru_cache, partial
 from importlib.util import find_spec
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
 from jurygraph.display import Displayed, format_line
+from jurygraph.display import ProgressCallback as ProgressCallback  # also for those who import `Run`
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.messages import describe_value, did_you_mean, shorten
 from jurygraph.runs.store import folder as run_folder
@@ -55,8 +56,6 @@ if TYPE_CHECKING:
     from jurygraph.explanation import Explanation
 
 _Model = TypeVar("_Model", bound=FrozenModel)
-ProgressCallback = Callable[[int], None]
-"""A callback that receives the number of newly finished items of a pass over a whole run."""
 
 
 class ScoredResponse(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from jurygraph.display import format_line
+from jurygraph.display import ProgressCallback, format_line
 from jurygraph.errors import InputError
 from jurygraph.schema import RecordedVerdict, Response, Task, Trace
 from jurygraph.schema.task import chat_text
@@ -107,7 +107,7 @@ def read_table(
     scored: Iterable[Scored],
     components: Sequence[str],
     texts: bool,
-    report: Callable[[int], None],
+    report: ProgressCallback,
     questions: Sequence[str] = (),
     reasons: Sequence[str] = (),
     has_judges: bool = False,

@@ -187,7 +187,7 @@ class SurveyOutline(FrozenModel):
             waves=self.waves,
             gates=self.gates,
         )
-        vars(survey)["outline"] = self
+        vars(survey)["outline"] = self  # what the cached property would make again, with its digest
         return survey
 
 
@@ -332,7 +332,7 @@ class Plan(FrozenModel):
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of the plan."""
         content = self.model_dump(mode="json", exclude={"decision": True, "survey": {"views"}})
-        content["decision"] = self.decision.constant
+        content["decision"] = self.decision.constant  # part of many plans, like views: its JSON is computed once
         content["survey"]["views"] = {digest: view.constant for digest, view in self.survey.views.items()}
         return digest_of(content)
 
@@ -357,7 +357,7 @@ class Plan(FrozenModel):
         deterministic or low-variance components".
         """
         has_utilities = any(spec.combiner in WELFARE and spec.weight for spec in self.decision.specs)
-        return has_utilities and self.checked_share < 0.5 - 1e-9
+        return has_utilities and self.checked_share < 0.5 - 1e-9  # sums of floats: exactly half is not less
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -398,6 +398,7 @@ class Response(FrozenModel):
 
     def strip_metadata(self) -> "Response":
         """Return the response as evaluators see it: its id, its text and a copy of its data, without the rest."""
+        # `data` is copied because an evaluator may change what it is given, which the next one would see
         return Response.model_construct(
             id=self.id, text=self.text, agent=None, data=deepcopy(self.data), labels={}, metadata={}
         )
@@ -416,7 +417,7 @@ class TaskLine(Task):
     def split(self) -> tuple[Task, tuple[Response, ...]]:
         """Return the task, and the responses of its line."""
         values = {name: getattr(self, name) for name in Task.model_fields}
-        return Task.model_construct(**values), self.responses
+        return Task.model_construct(**values), self.responses  # the line has validated them
 
 
 class ResponseLine(Response):

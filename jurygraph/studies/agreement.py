@@ -6,7 +6,7 @@ which items are among their better ones (Jaccard). Where that is so, a judge for
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel, jaccard_above_median, jaccard_by_chance
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
-from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable
 
 __all__ = ["ScoredPart", "jaccard_above_median", "krippendorff_alpha", "question_codes", "read_parts", "report"]
 
@@ -31,8 +31,6 @@ _MOST_NAMED = 5
 _MAX_REVIEWERS = 40
 _MAX_PARTS = 40
 _MAX_BARS = 12
-
-Figures = dict[str, Any]
 
 
 @dataclass(frozen=True)

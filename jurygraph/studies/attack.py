@@ -6,10 +6,11 @@ is another question than the score of a worthless one.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jurygraph.decision.recipe import component_names, default_component
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING, ConfigError, InputError
 from jurygraph.graphs.prepare_graph import build_survey, list_derivations, list_questions, view_task
 from jurygraph.graphs.routing import required_material
@@ -37,7 +38,7 @@ from jurygraph.schema import (
     Task,
 )
 from jurygraph.schema.verdict import GATED_LAYERS, MET_THRESHOLD
-from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable
 
 _MAX_ATTACKS = 20
 _FEW_TASKS = 6
@@ -51,8 +52,6 @@ _THRESHOLD_FIGURES = {
 """Proportions of the configured arm that a threshold can name, by the prefix of their figures."""
 THRESHOLD_NAMES = tuple(f"{prefix}{name}" for prefix in _THRESHOLD_FIGURES for name in _PROPORTION)
 Verdicts = Sequence[RecordedVerdict]
-Figures = dict[str, Any]
-Advance = Callable[[int], None]
 MAX_GROUP_SIZE = 16
 """Maximum number of responses in a group."""
 
@@ -111,7 +110,7 @@ class AttackStudy:
         """Return the number of responses judged in each arm, including honest ones."""
         return sum(len(group.responses) for group in self._groups)
 
-    async def forecast(self, report: Advance) -> CallEstimate:
+    async def forecast(self, report: ProgressCallback) -> CallEstimate:
         """Estimate the requests to the model in all arms together; nothing is sent. Without a model there are none.
 
         `report` is called with the number of responses processed, in each arm; a request of several arms counts once.
@@ -132,7 +131,7 @@ class AttackStudy:
             await gateways.close()
         return estimator.estimate()
 
-    async def run(self, report: Advance) -> Report:
+    async def run(self, report: ProgressCallback) -> Report:
         """Judge everything in every arm; `report` is called with the number of responses judged.
 
         The figures are `arms` by name, `configured`, the arm with the config's own defences, the numbers of `tasks`, of
@@ -168,7 +167,7 @@ class AttackStudy:
         jury = Jury(self._config.model_copy(update={"safety": safety}), gateway=self._jury.gateways)
         return jury, [_plan(task, survey, jury) for task, survey in zip(self._tasks, self._surveys, strict=True)]
 
-    async def _measure_arm(self, safety: SafetyConfig, sink: "_InMemorySink", report: Advance) -> Figures:
+    async def _measure_arm(self, safety: SafetyConfig, sink: "_InMemorySink", report: ProgressCallback) -> Figures:
         jury, plans = self._prepare(safety)
         groups = (Group(one.task, one.responses, plans[one.task_index]) for one in self._groups)
         judged = []

@@ -10,6 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import ratio_interval
 from jurygraph.runs.run import Run
@@ -51,8 +52,8 @@ class CertifiedFigure(NamedTuple):
     why: str = ""
 
 
-Figures = Iterator[CertifiedFigure]
-MeasureRun = Callable[[Run, Callable[[int], None]], Figures]
+CertifiedFigures = Iterator[CertifiedFigure]
+MeasureRun = Callable[[Run, ProgressCallback], CertifiedFigures]
 ReadPresentations = Callable[[], Presentations]
 
 
@@ -83,7 +84,7 @@ def certify(runs: Sequence[Path], read: ReadRuns, labels: str | None = None, att
     given = {subject for subject, source in ((PEOPLE, labels), (ATTACKS, attacks)) if source is not None}
     named = " ".join(shlex.quote(str(folder)) for folder in runs)
     presentations = cache(partial(read_sources, runs, read))
-    parts: list[tuple[str, str, Callable[[], Figures]]] = [
+    parts: list[tuple[str, str, Callable[[], CertifiedFigures]]] = [
         ("wording, repeats, drift", _NEW_RUNS, partial(_wording, presentations, named)),
         ("signs", _NEW_RUNS, partial(_signs, presentations, named)),
         ("false credit", "", partial(_by_run, runs, read, _credit, "false credit", _NEW_GRAPHS)),
@@ -124,7 +125,7 @@ def _missing_table(missing: Sequence[CertifiedFigure]) -> ReportTable:
     return ReportTable(("not measured", "because", "what would measure it"), rows, left=3)
 
 
-def _by_run(runs: Sequence[Path], read: ReadRuns, measure: MeasureRun, subject: str, command: str) -> Figures:
+def _by_run(runs: Sequence[Path], read: ReadRuns, measure: MeasureRun, subject: str, command: str) -> CertifiedFigures:
     """Yield the figures of each run; for a run without any, why there is none, and the command that would give one."""
     for folder in runs:
         try:
@@ -134,7 +135,7 @@ def _by_run(runs: Sequence[Path], read: ReadRuns, measure: MeasureRun, subject: 
             yield CertifiedFigure(subject, f"{subject}, {folder.name}", command, why=str(error))
 
 
-def _wording(presentations: ReadPresentations, named: str) -> Figures:
+def _wording(presentations: ReadPresentations, named: str) -> CertifiedFigures:
     command = f"jurygraph study stability {named}"
     report = measure_stability(presentations()).figures
     # Where there are several judges or bands of quality, the last row of each protocol is of all.
@@ -153,13 +154,13 @@ def _wording(presentations: ReadPresentations, named: str) -> Figures:
         yield CertifiedFigure("drift", "drift of weights", remedy, why="the judge gives no weights")
 
 
-def _signs(presentations: ReadPresentations, named: str) -> Figures:
+def _signs(presentations: ReadPresentations, named: str) -> CertifiedFigures:
     report = measure_signal(presentations()).figures
     label = f"share of groups with P(correct sign) below {report['correct']:g}, of {report['protocol']}"
     yield _figure("signs", label, report["below"], len(report["groups"]), f"jurygraph study signal {named}")
 
 
-def _credit(run: Run, advance: Callable[[int], None]) -> Figures:
+def _credit(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     report = credit.report(credit.read_sheets(run, advance), random_graphs=1).figures
     for rule in ("flat", "gear"):
         found = report["methods"][rule]["leakage"]
@@ -167,7 +168,7 @@ def _credit(run: Run, advance: Callable[[int], None]) -> Figures:
         yield _figure("false credit", name, found, found["cases"], f"jurygraph study credit {_quoted(run)}")
 
 
-def _attacks(file: Path | None) -> Figures:
+def _attacks(file: Path | None) -> CertifiedFigures:
     if file is None:
         raise InputError("no attacks are given; save what the command prints, and name the file with --attacks")
     try:
@@ -181,7 +182,7 @@ def _attacks(file: Path | None) -> Figures:
         raise InputError(f"{file}: is not what `jurygraph attack --json` prints") from None
 
 
-def _people(runs: Sequence[Path], read: ReadRuns, named: str, labels: str | None) -> Figures:
+def _people(runs: Sequence[Path], read: ReadRuns, named: str, labels: str | None) -> CertifiedFigures:
     if labels is None:
         raise InputError("no labels of people are given; name them with --labels")
     judged = read(runs, read_judgements)
@@ -193,7 +194,7 @@ def _people(runs: Sequence[Path], read: ReadRuns, named: str, labels: str | None
             yield _figure("people", f"{label} of {one['judge']}", one[name], one["n"], command)
 
 
-def _coverage(run: Run, advance: Callable[[int], None]) -> Figures:
+def _coverage(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     by_task: dict[str, list[float]] = {}
     for trace in run.traces():
         by_task.setdefault(trace.task_id, []).append(trace.reward.coverage)
@@ -203,7 +204,7 @@ def _coverage(run: Run, advance: Callable[[int], None]) -> Figures:
     yield _figure("coverage", name, found, number, f"jurygraph show {_quoted(run)}")
 
 
-def _votes(run: Run, advance: Callable[[int], None]) -> Figures:
+def _votes(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     report = reliability.report(reliability.read_scores(run, advance)).figures
     if "judges" not in report:
         name = f"votes of a jury, {run.folder.name}"

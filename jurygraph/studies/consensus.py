@@ -1,7 +1,7 @@
 """Consensus of annotators, from their votes (STABLEVAL): votes of files on one scale, the fitted model, its report."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -11,11 +11,12 @@ import numpy as np
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits
 from jurygraph.aggregation.consensus.fitting import METHODS, PUBLISHED_SEED, Method
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import describe_value, did_you_mean, quote, shorten
 from jurygraph.schema.rating import Label, Vote
 from jurygraph.sources.ratings import NUMERAL, PlacedLabel, VotesFile
-from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable
 
 REFITS = 200
 BOOTSTRAP = 1000
@@ -35,8 +36,6 @@ _METHOD_NAMES: Mapping[Method, str] = {
 }
 _RATES = ("accuracy", "leniency", "strictness")
 
-Advance = Callable[[int], None]
-Figures = dict[str, Any]
 Preset = Literal["converged", "paper"]
 
 
@@ -338,7 +337,7 @@ def _tie_rule(settings: Settings) -> Literal["first", "shared"]:
     return "first" if settings.is_paper else "shared"
 
 
-def report(fitted: FittedConsensus, advance: Advance = lambda estimates: None) -> Report:
+def report(fitted: FittedConsensus, advance: ProgressCallback = lambda estimates: None) -> Report:
     """Return every figure of a consensus.
 
     `agents` and `items` are scored by `method`; `annotators`, `prior` [K], `log_likelihood` and `converged` belong to
@@ -387,7 +386,7 @@ def report(fitted: FittedConsensus, advance: Advance = lambda estimates: None) -
     return Report(figures, sections, [*fitted.warnings, *limits], list(_plots(figures)))
 
 
-def _measure_stability(fitted: FittedConsensus, advance: Advance) -> dict[Method, Figures] | None:
+def _measure_stability(fitted: FittedConsensus, advance: ProgressCallback) -> dict[Method, Figures] | None:
     ballots = fitted.ballots
     settings = fitted.settings
     if fitted.no_stability_reason is not None or ballots.agent is None:
@@ -408,7 +407,7 @@ def _measure_stability(fitted: FittedConsensus, advance: Advance) -> dict[Method
     return {method: one._asdict() for method, one in found.items()}
 
 
-def _refit(fitted: FittedConsensus, advance: Advance) -> Refits | None:
+def _refit(fitted: FittedConsensus, advance: ProgressCallback) -> Refits | None:
     """Return intervals from refits of the model, whatever method scores; None if there is a reason for none."""
     ballots = fitted.ballots
     settings = fitted.settings

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +31,7 @@ from jurygraph.decision.combiners import (
     signed_weights,
 )
 from jurygraph.decision.recipe import RUBRIC
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import GraphCycleError, GraphError, InputError
 from jurygraph.inference.clusters import ratio_interval
 from jurygraph.messages import shorten
@@ -38,7 +39,7 @@ from jurygraph.runs.integrity.verification import group_table
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import ComponentSpec, Edge, Rubric, digest_of
 from jurygraph.schema.config import ExactInference
-from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable, omission_notes
+from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable, omission_notes
 
 EDGE_KINDS = ("weak", "strong", "activation")
 THRESHOLD = 0.5
@@ -53,8 +54,6 @@ _MAX_LOSSES = 10
 _MAX_REASON = 120
 _MANY_TASKS = 20
 """Number of tasks from which intervals over tasks hold for skewed figures too."""
-
-Figures = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -199,7 +198,7 @@ class Sheets:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def read_sheets(run: Run, advance: Callable[[int], None]) -> Sheets:
+def read_sheets(run: Run, advance: ProgressCallback) -> Sheets:
     """Return the sheets of a run, re-scored ones by their own decisions; `advance` is called with 1 for each task.
 
     The edges are the task's own, also under flat aggregation; κ and inference are the run's. Left out and counted are

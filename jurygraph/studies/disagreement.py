@@ -2,20 +2,20 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation import fusion
 from jurygraph.arrays import Bools, Floats, Ints, as_unit_interval
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import jackknife_interval
 from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
-from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
+from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
 
 PAPER = ("accuracy", "format", "steps")
 """r_acc, r_fmt and r_step of MACRM Eq. 5, under the names of their evaluators."""
@@ -26,7 +26,6 @@ _MAX_STEPS = 30
 _SERIES_TITLES = {"reward": "mean reward", "disagreement": "mean D_pair", "conflict_rate": "conflict rate"}
 _ROUNDING = 1e-9
 _DECIMALS = 12  # equal differences can differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1
-Figures = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -52,7 +51,7 @@ class Samples:
 
 def read_samples(
     run: Run,
-    advance: Callable[[int], None] = lambda tasks: None,
+    advance: ProgressCallback = lambda tasks: None,
     components: Sequence[str] = (),
     step_label: str | None = None,
     every: int | None = None,

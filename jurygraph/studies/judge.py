@@ -7,17 +7,18 @@ label. Intervals are over tasks, whose responses resemble each other.
 import math
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.agreement import Weights, kappa_interval
 from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import (
     Estimate,
@@ -36,7 +37,7 @@ from jurygraph.schema import RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows, read_judged_labels
-from jurygraph.studies.report import Report, ReportTable, omission_notes
+from jurygraph.studies.report import Figures, Report, ReportTable, omission_notes
 
 _UNIT = (0.0, 1.0)
 _LABEL_COLUMN = "label."
@@ -141,7 +142,7 @@ class RunJudgements:
     labels: Mapping[str, Mapping[str, object]]
 
 
-def read_judgements(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> RunJudgements:
+def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) -> RunJudgements:
     """Return the judgements of a run's responses and pairs of them; `advance` is called with 1 for each task.
 
     Several samples of a judge are one judgement, by their mean, and so are both orders of a pair. Verdicts on variants
@@ -455,8 +456,6 @@ _MAX_LEVELS = 101
 _FEW_TASKS = 20
 _MAX_PAIRS = 30
 _MAX_DISAGREEMENTS = 20
-
-Figures = dict[str, Any]
 
 
 def report(studies: Sequence[JudgeStudy], need: float | None = None) -> Report:

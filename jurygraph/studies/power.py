@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from jurygraph.arrays import Floats
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel, alpha_estimate
 from jurygraph.inference.clusters import t_quantile
 from jurygraph.studies.agreement import ScoredPart
-from jurygraph.studies.report import Report, ReportTable
+from jurygraph.studies.report import Figures, Report, ReportTable
 from jurygraph.studies.reviewers import predict
 
 _LEAST_ITEMS = 30  # with fewer the interval is too narrow, and with it the answer
@@ -27,8 +28,6 @@ _MOST_CLUSTERS = 4096
 _DRAWS = 40
 _TESTS = 1000
 _CELLS_PER_BATCH = 4_000_000  # limits memory
-
-Figures = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class PowerStudy:
     level: AlphaLevel = "ordinal"
     seed: int = 0
 
-    def report(self, parts: Sequence[ScoredPart], advance: Callable[[int], None] = lambda steps: None) -> Report:
+    def report(self, parts: Sequence[ScoredPart], advance: ProgressCallback = lambda steps: None) -> Report:
         """Return the answers for each dimension; `advance` is called with 1 for each dimension and question.
 
         The figures are `alpha`: for each dimension and number of ratings `per_item`, the `curve` of the median

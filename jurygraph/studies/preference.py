@@ -7,16 +7,17 @@ e2c52c2, `run_judge.py` and `utils/metrics.py`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import wilson
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Question, Task, Trace
 from jurygraph.schema.trace import Reward
-from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
+from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
 
 REWARDBENCH = "RewardBench"
 JUDGEBENCH = "JudgeBench"
@@ -96,7 +97,6 @@ _DECIMALS = 12  # equal rewards can differ in their last bits
 _MAX_SUBSETS = 40
 _MAX_FAILED = 10
 _COUNTS = ("tasks", "right", "wrong", "ties", "failed", "flips", "coverage")
-Row = dict[str, Any]
 
 
 class Duel(NamedTuple):
@@ -129,7 +129,7 @@ class Comparisons(NamedTuple):
     left_out: Mapping[str, int]
 
 
-def read_comparisons(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> Comparisons:
+def read_comparisons(run: Run, advance: ProgressCallback = lambda tasks: None) -> Comparisons:
     """Return the outcomes of a run's tasks; `advance` is called with 1 for each task.
 
     A task needs one response with the label `preferred` true, and others with false. By default the verdicts on pairs
@@ -277,7 +277,7 @@ def _group(outcomes: Sequence[Outcome], level: str) -> dict[str, list[Outcome]]:
     return groups
 
 
-def _measure(name: str, outcomes: Sequence[Outcome]) -> Row:
+def _measure(name: str, outcomes: Sequence[Outcome]) -> Figures:
     by_category = _group(outcomes, "category")
     categories = []
     overall: Weighted = []
@@ -297,7 +297,7 @@ def _measure(name: str, outcomes: Sequence[Outcome]) -> Row:
     return {"benchmark": name, "categories": categories, "overall": _row("all", overall, is_known)}
 
 
-def _row(name: str, weighted: Weighted, is_known: bool = True) -> Row:
+def _row(name: str, weighted: Weighted, is_known: bool = True) -> Figures:
     counts = Counter(one.duel.result for _, one in weighted)
     accuracy = low = high = None
     if is_known:
@@ -320,7 +320,7 @@ def _row(name: str, weighted: Weighted, is_known: bool = True) -> Row:
     }
 
 
-def _tables(benchmarks: Sequence[Row]) -> Iterator[ReportTable]:
+def _tables(benchmarks: Sequence[Figures]) -> Iterator[ReportTable]:
     for one in benchmarks:
         yield _row_table(one["benchmark"], [*one["categories"], one["overall"]])
     categories = [category for one in benchmarks for category in one["categories"]]
@@ -329,16 +329,16 @@ def _tables(benchmarks: Sequence[Row]) -> Iterator[ReportTable]:
         yield _row_table("subset", subsets, _MAX_SUBSETS)
 
 
-def _row_table(title: str, rows: Sequence[Row], most: int | None = None) -> ReportTable:
+def _row_table(title: str, rows: Sequence[Figures], most: int | None = None) -> ReportTable:
     columns = {title: "name", **{name: name for name in _COUNTS}, "accuracy (95 %)": "interval"}
     return ReportTable.of(columns, [{**row, "interval": _interval(row)} for row in rows], most=most)
 
 
-def _interval(row: Row) -> IntervalCell:
+def _interval(row: Figures) -> IntervalCell:
     return IntervalCell(row["accuracy"], row["low"], row["high"])
 
 
-def _plot(benchmark: Row) -> Plot:
+def _plot(benchmark: Figures) -> Plot:
     cells = {row["name"]: _interval(row) for row in (*benchmark["categories"], benchmark["overall"])}
     title = f"{benchmark['benchmark']}: accuracy (95 %)"
     return Plot(title, "bars", [PlotSeries.with_intervals("accuracy", cells)])

@@ -21,6 +21,7 @@ from jurygraph.concurrency import each_answered
 from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.decision.weighting import weigh_stakeholders
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, PlanError
 from jurygraph.messages import quote, shorten
 from jurygraph.runs.run import Run
@@ -101,7 +102,7 @@ class Presentations(FrozenModel):
     left_out: dict[str, int] = Field(default_factory=dict)
 
 
-ReadRuns = Callable[[Iterable[Path], Callable[[Run, Callable[[int], None]], Any]], list[Any]]
+ReadRuns = Callable[[Iterable[Path], Callable[[Run, ProgressCallback], Any]], list[Any]]
 """A function that opens runs, and returns what another one reads of each; it shows the progress."""
 
 
@@ -127,7 +128,7 @@ def read_table(path: Path) -> Presentations:
     return Presentations(sources=(str(path),), rows=tuple(row for _, row in read_models(path, PresentationScore).rows))
 
 
-def read_run(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> Presentations:
+def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> Presentations:
     """Return the scores of a run whose responses have the labels `family`, `version` and `seed`, and `quality`.
 
     A response without the label `family` is an original. The protocols are the reward, unless it is one component, and
@@ -220,11 +221,11 @@ def _rewards_by_repeat(run: Run, traces: Sequence[Trace], combiners: Combiners) 
         return
     once = [one.model_copy(update={"samples": 1}) if is_repeated(one) else one for one in outline.questions]
     samples = {one.id: one.samples for one in outline.questions if is_repeated(one)}
-    verdicts = {verdict.key: verdict for trace in traces for verdict in trace.verdicts}
+    verdicts = {verdict.key: verdict for trace in traces for verdict in trace.verdicts}  # a pair's is in two traces
     names = [trace.response_id for trace in traces]
     decision = run.decision_of(traces[0].task_id)
     for repeat in range(repeats):
-        chosen = [
+        chosen = [  # of a question with fewer samples, the last one again
             verdict.model_copy(update={"sample": 0}) if verdict.question in samples else verdict
             for verdict in verdicts.values()
             if verdict.question not in samples or verdict.sample == min(repeat, samples[verdict.question] - 1)
@@ -337,7 +338,7 @@ def repeating(config: Config, samples: int, folder: Path) -> Config:
 
 
 async def rewrite_responses(
-    pairs: Pairs, client: "JudgeClient", versions: int, advance: Callable[[int], None]
+    pairs: Pairs, client: "JudgeClient", versions: int, advance: ProgressCallback
 ) -> dict[str, PresentationSet]:
     """Return the variants that a model writes of each structured response, by its id. Raises what ends a run."""
     found: dict[str, PresentationSet] = {}

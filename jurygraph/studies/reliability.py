@@ -1,29 +1,27 @@
 """How far the rewards and scores of a run would repeat: their variance by task, response and sample of the judge."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
 from jurygraph.aggregation.agreement import alpha_interval
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.inference.variance import reliability, split_variance
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Trace
-from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable, format_cell, omission_notes
+from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable, format_cell, omission_notes
 
 MEAN_OVER = (1, 2, 4, 8)
 """Numbers of values whose mean's reliability is reported."""
 _NOT_SPLIT = "one value for each task: what tasks and responses contribute cannot be told apart"
 _FEW_TASKS = 20
 _MAX_QUESTIONS = 30
-
-Figures = dict[str, Any]
 
 
 JudgeScores = Mapping[str, Mapping[str, Sequence[float]]]
@@ -60,7 +58,7 @@ class RunScores:
     judges: Mapping[str, JudgeScores] = field(default_factory=dict)
 
 
-def read_scores(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> RunScores:
+def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> RunScores:
     """Return the rewards and scores of a run; `advance` is called with 1 for each task.
 
     A re-scored run gives its own rewards. Left out and counted are responses whose reward failed, and verdicts without

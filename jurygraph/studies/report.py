@@ -25,6 +25,8 @@ class IntervalCell(NamedTuple):
     high: float | None
 
 
+Figures = dict[str, Any]
+"""Figures of a study by their names, as `--json` prints them."""
 Row = Sequence[object]
 """The cells of a row: numbers, texts, estimates (see `as_interval`), and None for what is unknown."""
 

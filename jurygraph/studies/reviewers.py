@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel, alpha_of_pairs
 from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval
@@ -37,7 +38,16 @@ from jurygraph.sources.importers import item_to_task
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.agreement import LEAST_SHARED, ScoredPart, question_codes
 from jurygraph.studies.judge import JUDGED, status_of
-from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, as_interval, omission_notes
+from jurygraph.studies.report import (
+    Figures,
+    IntervalCell,
+    Plot,
+    PlotSeries,
+    Report,
+    ReportTable,
+    as_interval,
+    omission_notes,
+)
 
 Vectorizer = Callable[[Sequence[str]], Any]
 """Returns unit rows [texts, D], dense or sparse; of a blank text zeros."""
@@ -66,7 +76,7 @@ def tf_idf(texts: Sequence[str]) -> Any:
 class EmbeddedTexts:
     """Vectors of an embedder; each text is embedded once. Raises `InputError` where the embedder fails."""
 
-    def __init__(self, embedder: Embedder, advance: Callable[[int], None] = lambda texts: None) -> None:
+    def __init__(self, embedder: Embedder, advance: ProgressCallback = lambda texts: None) -> None:
         self._embedder = embedder
         self._advance = advance
         self._known: dict[str, Floats] = {}
@@ -220,7 +230,7 @@ def predict(
     if "own-history" in judges:
         drawn = [_from_own(part, counts, _draws(seed)) for seed in range(seeds)] if counts else []
         for place, count in enumerate(counts):
-            yield Predictions("own-history", count, np.stack([one[place] for one in drawn]))
+            yield Predictions("own-history", count, np.stack([by_seed[place] for by_seed in drawn]))
         yield Predictions("own-history", None, _mean_of_others(part.score, _pool(part), _keyed(part, part.group))[None])
     if "neighbours" in judges and counts:
         similar = _from_own(part, counts, _Similarity(part, texts, vectorize))
@@ -244,15 +254,15 @@ def _keyed(part: ScoredPart, group: Ints) -> Ints:
     return np.asarray(np.unique(np.stack([_pool(part), group]), axis=1, return_inverse=True)[1]).ravel()
 
 
-def _mean_of_others(values: Floats, pool: Ints, part: Ints) -> Floats:
-    """Return the mean of a pool's values without those of one part of it, [n]; NaN where none are left.
+def _mean_of_others(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
+    """Return the mean of a pool's values without those of one subgroup of it, [n]; NaN where none are left.
 
-    `part` numbers the parts of pools, none in two of them. Values that are NaN do not count.
+    `subgroup` numbers the parts of pools, none in two of them. Values that are NaN do not count.
     """
     known = ~np.isnan(values)
     given = np.where(known, values, 0.0)
-    number = np.bincount(pool, known)[pool] - np.bincount(part, known)[part]
-    sums = np.bincount(pool, given)[pool] - np.bincount(part, given)[part]
+    number = np.bincount(pool, known)[pool] - np.bincount(subgroup, known)[subgroup]
+    sums = np.bincount(pool, given)[pool] - np.bincount(subgroup, given)[subgroup]
     return np.asarray(np.divide(sums, number, out=np.full(len(values), np.nan), where=number > 0.0))
 
 
@@ -348,7 +358,7 @@ def tasks_of(ratings: Ratings, texts: Mapping[str, str]) -> list[bytes]:
     if not by_item:
         raise InputError(f"{ratings.path}: no rated item has a text; name a file of texts with --items")
     tasks = [
-        item_to_task(ratings.path, item, rated, [one.reviewer for one in rated], texts)
+        item_to_task(ratings.path, item, rated, [rating.reviewer for rating in rated], texts)
         for item, rated in by_item.items()
     ]
     return [task.model_dump_json(exclude_defaults=True).encode() + b"\n" for task in tasks]
@@ -391,16 +401,16 @@ class RunPredictions:
     def answer(self, cell: _Cell, min_confidence: float) -> _Answer:
         """Return the mean of the samples with at least this confidence, in [0, 1]."""
         verdicts = self.verdicts.get(cell, ())
-        judged = [one for one in verdicts if status_of(one) == JUDGED and isinstance(one.native, int | float)]
-        sure = [one for one in judged if one.confidence is None or one.confidence >= min_confidence]
+        judged = [v for v in verdicts if status_of(v) == JUDGED and isinstance(v.native, int | float)]
+        sure = [v for v in judged if v.confidence is None or v.confidence >= min_confidence]
         if sure:
-            return _Answer(fmean(float(one.native or 0.0) for one in sure), sure[0].reason, "")
+            return _Answer(fmean(float(v.native or 0.0) for v in sure), sure[0].reason, "")
         if judged:
             return _Answer(np.nan, "", f"confidence below {100 * min_confidence:g}")
         return _Answer(np.nan, "", status_of(verdicts[0]) if verdicts else "not in the run")
 
 
-def read_run(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> list[RunPredictions]:
+def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[RunPredictions]:
     """Return the predictions of each judge of reviewers in a run; `advance` is called with 1 for each task.
 
     Raises `InputError` if the run has none of these judges, and `TraceMismatch` if a record of it has been changed.
@@ -419,12 +429,12 @@ def read_run(run: Run, advance: Callable[[int], None] = lambda tasks: None) -> l
     for group in run.group_records():
         for trace, _ in run.group(group):
             calls = {call.id: call for call in trace.calls}
-            for one in own_verdicts(trace):
-                if one.evaluator in found:
-                    judge = found[one.evaluator]
-                    cell = (one.subject, one.reviewer or "", trace.response_id)
-                    judge.verdicts.setdefault(cell, []).append(one)
-                    for call in one.calls:
+            for verdict in own_verdicts(trace):
+                if verdict.evaluator in found:
+                    judge = found[verdict.evaluator]
+                    cell = (verdict.subject, verdict.reviewer or "", trace.response_id)
+                    judge.verdicts.setdefault(cell, []).append(verdict)
+                    for call in verdict.calls:
                         judge.bill.add(calls[call.id], "sent")
         advance(1)
     return list(found.values())
@@ -440,15 +450,15 @@ def join_runs(
 
     Raises `InputError` for two runs with the same judge, shots and seed.
     """
-    has_models = len({one.model for one in runs}) > 1
+    has_models = len({run.model for run in runs}) > 1
     grouped: dict[tuple[str, int], dict[int, RunPredictions]] = {}
-    for one in runs:
-        name = f"{one.judge} ({one.model})" if has_models else one.judge
-        seeds = grouped.setdefault((name, one.shots), {})
-        first = seeds.setdefault(one.seed, one)
-        if first is not one:
-            problem = f"also has {name} with {one.shots} examples and seed {one.seed}, as {first.run} has"
-            raise InputError(f"{one.run}: {problem}; leave one of the runs out")
+    for run in runs:
+        name = f"{run.judge} ({run.model})" if has_models else run.judge
+        seeds = grouped.setdefault((name, run.shots), {})
+        first = seeds.setdefault(run.seed, run)
+        if first is not run:
+            problem = f"also has {name} with {run.shots} examples and seed {run.seed}, as {first.run} has"
+            raise InputError(f"{run.run}: {problem}; leave one of the runs out")
     ordered = sorted(grouped.items(), key=lambda item: (_place(item[0][0]), item[0]))
     return [
         [
@@ -463,17 +473,17 @@ def _join(
     part: ScoredPart, name: str, shots: int, runs: Sequence[RunPredictions], min_confidence: float
 ) -> Predictions:
     cells = list(_cells(part, runs))
-    answers = [[one.answer(cell, min_confidence) for cell in cells] for one in runs]
-    problems = (next((one.problem for one in given if one.problem), "") for given in zip(*answers, strict=True))
-    sent = [one.bill.tallies["sent"] for one in runs]
+    answers = [[run.answer(cell, min_confidence) for cell in cells] for run in runs]
+    problems = (next((a.problem for a in of_cell if a.problem), "") for of_cell in zip(*answers, strict=True))
+    sent = [run.bill.tallies["sent"] for run in runs]
     return Predictions(
         name,
         shots,
-        np.array([[one.value for one in given] for given in answers]),
+        np.array([[answer.value for answer in of_run] for of_run in answers]),
         left_out=Counter(filter(None, problems)),
-        calls=sum(one.number for one in sent),
-        cost=None if any(one.unpriced for one in sent) else sum(one.cost for one in sent),
-        reasons=[one.text for one in answers[0]],
+        calls=sum(tally.number for tally in sent),
+        cost=None if any(tally.unpriced for tally in sent) else sum(tally.cost for tally in sent),
+        reasons=[answer.text for answer in answers[0]],
     )
 
 
@@ -485,7 +495,7 @@ def _cells(part: ScoredPart, runs: Sequence[RunPredictions]) -> Iterator[_Cell]:
     """Yield the cell of each rating; ratings without a dimension are of the only one that the runs have."""
     dimension = part.dimension
     if dimension is None:
-        known = {subject for one in runs for subject, _, _ in one.verdicts}
+        known = {subject for run in runs for subject, _, _ in run.verdicts}
         dimension = known.pop() if len(known) == 1 else ""
     for reviewer, item in zip(part.reviewer.tolist(), part.item.tolist(), strict=True):
         yield dimension, part.names[reviewer], part.items[item]
@@ -497,13 +507,13 @@ def unrated_notes(runs: Sequence[RunPredictions], parts: Sequence[ScoredPart]) -
     Raises `InputError` for a run that predicts none of the ratings.
     """
     rated = {cell for part in parts for cell in _cells(part, runs)}
-    for one in runs:
-        unrated = len(one.verdicts.keys() - rated)
-        if unrated == len(one.verdicts):
+    for run in runs:
+        unrated = len(run.verdicts.keys() - rated)
+        if unrated == len(run.verdicts):
             problem = "predicts none of the ratings: responses, reviewers or dimensions have other names"
-            raise InputError(f"{one.run}: {problem}; a response needs the id of the rated item")
+            raise InputError(f"{run.run}: {problem}; a response needs the id of the rated item")
         if unrated:
-            yield f"{one.run}, {one.judge}: omitted, predictions of what is not rated: {unrated}"
+            yield f"{run.run}, {run.judge}: omitted, predictions of what is not rated: {unrated}"
 
 
 _MAX_LEVELS = 101
@@ -513,7 +523,6 @@ _LEAST_TESTED = 6
 """Fewest reviewers with which flips of their signs can have p <= .05: the least p is 2^(1 - n)."""
 _MAX_ROWS = 40
 
-Figures = dict[str, Any]
 Judged = tuple[ScoredPart, Sequence[Predictions]]
 """The ratings of a dimension, and all predictions of them."""
 
@@ -538,46 +547,46 @@ def report(judged: Sequence[Judged], level: AlphaLevel = "ordinal", vectorize: V
     ]
     figures = {
         "level": level,
-        "judges": [one for view in (*whole, *domains) for one in _measure(*view[:3], _most_shots(view[3]), level)],
-        "curve": [one for view in whole for one in _measure(*view, level)],
-        "differences": [one for part, columns in judged for one in _differences(part, _most_shots(columns))],
-        "reasons": [one for part, columns in judged for one in _relate_reasons(part, _most_shots(columns), vectorize)],
-        "reviewers": [one for part, columns in judged for one in _by_reviewer(part, _most_shots(columns))],
+        "judges": [row for view in (*whole, *domains) for row in _measure(*view[:3], _most_shots(view[3]), level)],
+        "curve": [row for view in whole for row in _measure(*view, level)],
+        "differences": [row for part, columns in judged for row in _differences(part, _most_shots(columns))],
+        "reasons": [row for part, columns in judged for row in _relate_reasons(part, _most_shots(columns), vectorize)],
+        "reviewers": [row for part, columns in judged for row in _by_reviewer(part, _most_shots(columns))],
     }
     return Report(figures, list(_sections(figures)), list(_notes(judged)), list(_plots(figures)))
 
 
 def _most_shots(columns: Sequence[Predictions]) -> list[Predictions]:
     """Return the last predictions of each judge, those with the most examples."""
-    return list({one.judge: one for one in columns}.values())
+    return list({prediction.judge: prediction for prediction in columns}.values())
 
 
 def _common(columns: Sequence[Predictions]) -> Bools:
-    return np.asarray(np.logical_and.reduce([one.answered for one in columns]))
+    return np.asarray(np.logical_and.reduce([prediction.answered for prediction in columns]))
 
 
 def _measure(
     part: ScoredPart, rows: Bools, domain: str | None, columns: Sequence[Predictions], level: AlphaLevel
 ) -> Iterator[Figures]:
     common = _common(columns) & rows
-    for one in columns:
-        errors = (one.values - part.score)[:, common]
-        answered = int((one.answered & rows).sum())
+    for prediction in columns:
+        errors = (prediction.values - part.score)[:, common]
+        answered = int((prediction.answered & rows).sum())
         mae = _mean_by_reviewer(part, np.abs(errors).mean(axis=0), common)
         yield {
             "dimension": part.dimension,
             "domain": domain,
-            "judge": one.judge,
-            "shots": one.shots,
+            "judge": prediction.judge,
+            "shots": prediction.shots,
             "answered": answered,
             "coverage": answered / int(rows.sum()),
             "n": int(common.sum()),
-            "alpha": _alpha(part, one.values, common, level),
+            "alpha": _alpha(part, prediction.values, common, level),
             "rmse": float(np.sqrt((errors**2).mean())) if common.any() else None,
             "mae": mae and as_interval(mae.within(0.0, math.inf)),
-            "calls": one.calls,
-            "cost": one.cost,
-            "left_out": dict(one.left_out),
+            "calls": prediction.calls,
+            "cost": prediction.cost,
+            "left_out": dict(prediction.left_out),
         }
 
 
@@ -612,7 +621,7 @@ def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figur
     for first, second in combinations(columns, 2):
         row: Figures = {"dimension": part.dimension, "first": first.judge, "second": second.judge}
         for name, power in (("absolute", 1), ("squared", 2)):
-            errors = [(np.abs(one.values - part.score)[:, common] ** power).mean(axis=0) for one in (first, second)]
+            errors = [(np.abs(judge.values - part.score)[:, common] ** power).mean(axis=0) for judge in (first, second)]
             sums = np.bincount(part.reviewer[common], errors[0] - errors[1])
             row[name] = as_interval(_mean_by_reviewer(part, errors[0] - errors[1], common))
             row[f"{name}_p"] = sign_flip_p(sums)
@@ -625,7 +634,7 @@ def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figur
 
 
 def _relate_reasons(part: ScoredPart, columns: Sequence[Predictions], vectorize: Vectorizer) -> Iterator[Figures]:
-    sources = {"the reviewers": part.reasons} | {one.judge: one.reasons for one in columns}
+    sources = {"the reviewers": part.reasons} | {prediction.judge: prediction.reasons for prediction in columns}
     for source, reasons in sources.items():
         if any(reasons):
             found = relate_reasons(part.reviewer, part.item, part.score, reasons, vectorize)
@@ -635,10 +644,10 @@ def _relate_reasons(part: ScoredPart, columns: Sequence[Predictions], vectorize:
 
 def _by_reviewer(part: ScoredPart, columns: Sequence[Predictions]) -> Iterator[Figures]:
     common = _common(columns)
-    errors = {one.judge: np.abs(one.values - part.score).mean(axis=0) for one in columns}
+    errors = {prediction.judge: np.abs(prediction.values - part.score).mean(axis=0) for prediction in columns}
     for place, name in enumerate(part.names):
         rows = common & (part.reviewer == place)
-        mean = {judge: float(each[rows].mean()) if rows.any() else None for judge, each in errors.items()}
+        mean = {judge: float(error[rows].mean()) if rows.any() else None for judge, error in errors.items()}
         yield {"dimension": part.dimension, "reviewer": name, "n": int(rows.sum()), "mae": mean}
 
 
@@ -647,40 +656,39 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         "each score is predicted from other ratings (leave-one-out), never from one of the same group; errors are on "
         f"ratings that all judges predict; alpha is Krippendorff's, {figures['level']}; intervals are over reviewers"
     )
-    yield _judge_table("judge", [one for one in figures["judges"] if one["judge"] not in PEERS])
-    peers = [one for one in figures["judges"] if one["judge"] in PEERS]
+    yield _judge_table("judge", [row for row in figures["judges"] if row["judge"] not in PEERS])
+    peers = [row for row in figures["judges"] if row["judge"] in PEERS]
     yield _judge_table("judge that uses others' scores of the item", peers)
-    by_judge = groupby(figures["curve"], key=lambda one: (one["dimension"], one["judge"]))
-    curves = [list(each) for _, each in by_judge]
+    curves = [list(rows) for _, rows in groupby(figures["curve"], key=lambda row: (row["dimension"], row["judge"]))]
     several = [curve for curve in curves if len(curve) > 1 or curve[0]["shots"] == 0]
-    yield _judge_table("by examples", [one for curve in several for one in curve])
+    yield _judge_table("by examples", [row for curve in several for row in curve])
     names = ("first", "second", "absolute", "absolute_p", "squared", "squared_p", "nearer", "farther")
-    rows = [[_name(one), *(one[name] for name in names)] for one in figures["differences"]]
+    rows = [[_name(row), *(row[name] for name in names)] for row in figures["differences"]]
     header = ("dimension", "error of", "less that of", "absolute (95 %)", "p (Holm)", "squared (95 %)", "p (Holm)")
     yield ReportTable((*header, "nearer to", "farther from"), rows, left=3, digits=3, most=_MAX_ROWS)
     fields = ("reasons_of", "pairs", "correlation", "p")
-    rows = [[_name(one), *(one[field] for field in fields)] for one in figures["reasons"]]
+    rows = [[_name(row), *(row[field] for field in fields)] for row in figures["reasons"]]
     titles = ("dimension", "similar reasons of", "pairs", "correlation with agreement", "p")
     yield ReportTable(titles, rows, left=2, digits=3)
-    for dimension, each in groupby(figures["reviewers"], key=_name):
-        of_reviewers = list(each)
+    for dimension, reviewers in groupby(figures["reviewers"], key=_name):
+        of_reviewers = list(reviewers)
         judges = of_reviewers[0]["mae"]
-        rows = [[one["reviewer"], one["n"], *one["mae"].values()] for one in of_reviewers]
+        rows = [[row["reviewer"], row["n"], *row["mae"].values()] for row in of_reviewers]
         yield ReportTable((f"MAE of {dimension}, reviewer", "n", *judges), rows, digits=3, most=_MAX_ROWS)
 
 
 def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
     header = ("dimension", title, "shots", "coverage", "n", "alpha (95 %)", "RMSE", "MAE (95 %)", "calls", "cost")
     rows = []
-    for one in judges:
-        shots = "all" if one["shots"] is None and one["judge"] in OWN else one["shots"]
-        measured = (one[name] for name in ("coverage", "n", "alpha", "rmse", "mae", "calls", "cost"))
-        rows.append([_name(one), one["judge"], shots, *measured])
+    for row in judges:
+        shots = "all" if row["shots"] is None and row["judge"] in OWN else row["shots"]
+        measured = (row[name] for name in ("coverage", "n", "alpha", "rmse", "mae", "calls", "cost"))
+        rows.append([_name(row), row["judge"], shots, *measured])
     return ReportTable(header, rows, left=2, digits=3, most=_MAX_ROWS)
 
 
-def _name(one: Figures) -> str:
-    return " · ".join(filter(None, (one["dimension"], one.get("domain")))) or "all"
+def _name(row: Figures) -> str:
+    return " · ".join(filter(None, (row["dimension"], row.get("domain")))) or "all"
 
 
 def _notes(judged: Sequence[Judged]) -> Iterator[str]:
@@ -695,15 +703,16 @@ def _notes(judged: Sequence[Judged]) -> Iterator[str]:
             untested = f", and with fewer than {_LEAST_TESTED} no p is .05 or less"
             limit = f"with fewer than {_FEW_REVIEWERS}, intervals are rough"
             yield f"{name}: reviewers: {len(part.names)}; {limit}{untested if len(part.names) < _LEAST_TESTED else ''}"
-        for one in columns:
-            yield from omission_notes(one.left_out, f"{name}, {one.judge} with {one.shots} examples: ")
+        for prediction in columns:
+            origin = f"{name}, {prediction.judge} with {prediction.shots} examples: "
+            yield from omission_notes(prediction.left_out, origin)
 
 
 def _plots(figures: Figures) -> Iterator[Plot]:
-    for dimension, each in groupby(figures["curve"], key=_name):
+    for dimension, curve in groupby(figures["curve"], key=_name):
         series = []
-        for judge, points in groupby(each, key=lambda one: str(one["judge"])):
-            cells = {one["shots"]: one["mae"] for one in points if one["shots"] is not None and one["mae"] is not None}
+        for judge, points in groupby(curve, key=lambda row: str(row["judge"])):
+            cells = {row["shots"]: row["mae"] for row in points if row["shots"] is not None and row["mae"] is not None}
             if cells:
                 series.append(PlotSeries.with_intervals(judge, cells))
         if series:

@@ -4,7 +4,7 @@ Items have a known ambiguity, agents a known quality, and annotators known confu
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -13,10 +13,10 @@ import numpy as np
 from jurygraph.aggregation import consensus, stakeholders
 from jurygraph.aggregation.consensus.fitting import METHODS, tau_b
 from jurygraph.arrays import Bools, Floats, Ints
-from jurygraph.display import format_number
+from jurygraph.display import ProgressCallback, format_number
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import NORMAL_QUANTILE
-from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
 from jurygraph.studies.stability import (
     estimate_terms,
     exchangeable_aggregation,
@@ -133,6 +133,7 @@ def simulate_with(setting: Setting, kinds: Ints, generator: np.random.Generator)
     hard = generator.random(total) < setting.hard
     ambiguity = np.where(hard, generator.beta(*HARD, total), generator.beta(*CLEAR, total)) * setting.ambiguous
     item = np.repeat(np.arange(total), labels)
+    # the first of a random order of all annotators, so that those of an item differ
     annotator = generator.random((total, len(kinds))).argsort(axis=1)[:, :labels].ravel()
     confusions = np.array([CONFUSION[kind] for kind in KINDS])[kinds]
     blurred = ambiguity[item, None]
@@ -152,6 +153,7 @@ def simulate_with(setting: Setting, kinds: Ints, generator: np.random.Generator)
 
 def _draw_classes(cumulative: Floats, generator: np.random.Generator) -> Ints:
     """Draw a class for each row of cumulated probabilities, [rows, 3]."""
+    # without the last column: its sum may be just below 1, and a draw above it would be of a fourth class
     return np.asarray((generator.random(len(cumulative))[:, None] >= cumulative[:, :-1]).sum(axis=1))
 
 
@@ -230,10 +232,9 @@ CONFIGURATIONS: Mapping[str, Configuration] = {
 
 
 FIGURES = ("mse", "accuracy", "tau_b")
-Advance = Callable[[int], None]
 
 
-def recovery(settings: Mapping[str, Setting], seeds: Sequence[int], advance: Advance) -> dict[str, Floats]:
+def recovery(settings: Mapping[str, Setting], seeds: Sequence[int], advance: ProgressCallback) -> dict[str, Floats]:
     """Return the recovery by majority vote (ties to the highest class), hard Dawid-Skene and STABLEVAL, by setting.
 
     The axes are seeds, methods and `FIGURES`, [S,M,F]: the mean squared error of the agents' scores (`mse`), the share
@@ -325,6 +326,7 @@ def measure_judge(n: int, seed: int) -> dict[str, float]:
     rng = np.random.default_rng([seed, n])
     target, true_utilities, _ = known_judge(n)
     drawn = rng.normal(size=(VARIANTS, n))
+    # centring leaves 1 - 1/n of the variance, which the root makes up for: that of each weight is DRIFT²
     weights = target + DRIFT * math.sqrt(n / (n - 1)) * (drawn - drawn.mean(axis=1, keepdims=True))
     utilities = true_utilities + ESTIMATION * rng.normal(size=(VARIANTS, n))
     scores = np.sum(weights * utilities, axis=1) + SHARED * rng.normal(size=VARIANTS)
@@ -347,7 +349,7 @@ def measure_signs(snr: float, group: int, seed: int) -> float:
     return float(np.mean(rewards[:, 0] > rewards.mean(axis=1)))
 
 
-def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[dict[str, Any]]]:
+def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[Figures]]:
     """Return the rows of `terms` and `signs`: the `formula`, and what is `simulated` by each seed."""
     terms = []
     for n in STAKEHOLDERS:
@@ -363,7 +365,7 @@ def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[dict[str, Any]]]:
     return {"terms": terms, "signs": signs}
 
 
-def decompr_sections(found: dict[str, list[dict[str, Any]]]) -> Iterator[str | ReportTable]:
+def decompr_sections(found: dict[str, list[Figures]]) -> Iterator[str | ReportTable]:
     """Yield the tables of `simulate_decompr`: formulas and simulated means, and the paper's numbers."""
     if not found:
         return
@@ -376,7 +378,7 @@ def decompr_sections(found: dict[str, list[dict[str, Any]]]) -> Iterator[str | R
     yield ReportTable(["Proposition 2: SNR", *header, "paper, G=8"], rows, digits=3)
 
 
-def _cells(rows: Sequence[dict[str, Any]], name: object) -> list[object]:
+def _cells(rows: Sequence[Figures], name: object) -> list[object]:
     own = [row for row in rows if row["name"] == name]
     return [cell for row in own for cell in (row["formula"], float(np.mean(row["simulated"])))]
 
@@ -400,9 +402,6 @@ class SimulatedMean(NamedTuple):
         return mean if self.error is None else f"{mean} ({format_number(self.error, digits)})"
 
 
-Row = dict[str, Any]
-
-
 def configurations_of(parts: Sequence[Part]) -> dict[str, Configuration]:
     return {name: one for name, one in CONFIGURATIONS.items() if one.sweep in parts}
 
@@ -412,7 +411,7 @@ def count_evaluations(parts: Sequence[Part], seeds: Sequence[int]) -> int:
     return len(seeds) * len({one.setting for one in configurations_of(parts).values()})
 
 
-def report(parts: Sequence[Part], seeds: Sequence[int], advance: Advance = lambda evaluations: None) -> Report:
+def report(parts: Sequence[Part], seeds: Sequence[int], advance: ProgressCallback = lambda evaluations: None) -> Report:
     """Simulate and measure; `advance` is called with 1 after each evaluation. A part that was not chosen is empty.
 
     - `recovery` (Tables 4, 6 and 7), by configuration: MSE of the agents' scores in 10⁻³, pairs of agents in order
@@ -435,13 +434,15 @@ def report(parts: Sequence[Part], seeds: Sequence[int], advance: Advance = lambd
     return Report(figures, sections, plots=list(_plots(rows)))
 
 
-def _recovery_rows(configurations: Mapping[str, Configuration], seeds: Sequence[int], advance: Advance) -> list[Row]:
+def _recovery_rows(
+    chosen: Mapping[str, Configuration], seeds: Sequence[int], advance: ProgressCallback
+) -> list[Figures]:
     rows = []
-    settings = {name: one.setting for name, one in configurations.items()}
+    settings = {name: one.setting for name, one in chosen.items()}
     for name, found in recovery(settings, seeds, advance).items():
-        row: Row = {"name": name, "sweep": configurations[name].sweep}
+        row: Figures = {"name": name, "sweep": chosen[name].sweep}
         for place, figure in enumerate(FIGURES):
-            papers = getattr(configurations[name], figure)
+            papers = getattr(chosen[name], figure)
             columns = zip(METHODS, (_SCALED[figure] * found[:, :, place]).T, papers, strict=True)
             row[figure] = {method: _mean(by_seed, paper) for method, by_seed, paper in columns}
         rows.append(row)
@@ -453,7 +454,7 @@ def _mean(by_seed: Floats, paper: float) -> SimulatedMean:
     return SimulatedMean(float(by_seed.mean()), error, paper)
 
 
-def _plots(recovered: Sequence[Row]) -> Iterator[Plot]:
+def _plots(recovered: Sequence[Figures]) -> Iterator[Plot]:
     names = [row["name"] for row in recovered]
     series = []
     for method in METHODS if recovered else ():

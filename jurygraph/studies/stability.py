@@ -28,7 +28,16 @@ from jurygraph.studies.presentations import (
     check_weights,
     fixed_weights,
 )
-from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable, as_interval, format_cell, omission_notes
+from jurygraph.studies.report import (
+    Figures,
+    Plot,
+    PlotSeries,
+    Report,
+    ReportTable,
+    as_interval,
+    format_cell,
+    omission_notes,
+)
 
 Clustered = Mapping[str, Sequence[float]]
 """The values of units by cluster: units of one task depend on each other, so intervals are over tasks."""
@@ -180,7 +189,7 @@ def estimate_terms(weights: Floats, utilities: Floats, scores: Floats) -> Varian
     that go together, which the theorem excludes, are not in the sum.
     """
     rest = scores - np.sum(weights * utilities, axis=1)
-    covariance = np.atleast_2d(np.cov(weights, rowvar=False))
+    covariance = np.atleast_2d(np.cov(weights, rowvar=False))  # NumPy gives a number for one stakeholder
     variances = np.var(utilities, axis=0, ddof=1)
     return variance_terms(
         weights.mean(axis=0), utilities.mean(axis=0), covariance, variances, float(np.var(rest, ddof=1))
@@ -221,7 +230,6 @@ def observed_snr(rewards: Floats, noise: float) -> float:
     return signal / noise
 
 
-Figures = dict[str, Any]
 _ALL = "all"
 _DIGITS = 2
 _FEW_TASKS = 5
@@ -637,7 +645,7 @@ def _shown_score(unit: SeedUnit) -> float:
 
 def _terms_by_size(units: Sequence[SeedUnit]) -> Iterator[Figures]:
     """Yield the means over units of Theorem 1's terms, and of Proposition 1's Term II, by number of stakeholders."""
-    for size in sorted({unit.stakeholders for unit in units} - {0, 1}):
+    for size in sorted({unit.stakeholders for unit in units} - {0, 1}):  # the weight of one alone cannot drift
         found = [own[2] for unit in units if unit.stakeholders == size and (own := unit.weight_arrays()) is not None]
         if not found:
             continue

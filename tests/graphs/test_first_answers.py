@@ -3,7 +3,7 @@
 import pytest
 
 from jurygraph.errors import EvaluatorError
-from jurygraph.graphs.state import LOOKED_AT, FirstAnswers
+from jurygraph.graphs.state import FIRST_VERDICTS, FirstAnswers
 from jurygraph.schema import Cause, Failure, RecordedVerdict
 
 
@@ -16,7 +16,7 @@ def verdict(cause: Cause | None) -> RecordedVerdict:
 def test_errors_at_each_of_the_first_verdicts_of_an_evaluator_end_the_run() -> None:
     answers = FirstAnswers()
     answers.note("sound", [verdict(None)])
-    answers.note("broken", [verdict("evaluator")] * (LOOKED_AT - 1))
+    answers.note("broken", [verdict("evaluator")] * (FIRST_VERDICTS - 1))
     with pytest.raises(EvaluatorError, match="'broken' failed at each of its first 10 verdicts, with KeyError"):
         answers.note("broken", [verdict("evaluator")])
 

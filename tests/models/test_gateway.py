@@ -12,7 +12,7 @@ import pytest
 
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.cache import Cache
-from jurygraph.models.gateway import Gateway, RequestLimits, call_for
+from jurygraph.models.gateway import FIRST_REPLIES, Gateway, RequestLimits, call_for
 from jurygraph.models.limits import TEMPLATE_TOKENS, Budget, Limiter, Price, RetryPolicy
 from jurygraph.models.request import AnsweredCall, Fault, Reply, Request
 from jurygraph.schema import Call, Message
@@ -444,3 +444,18 @@ class TestDryRun:
         with run_server(lambda body, number: reply_with(f"reply {number}")) as server:
             with_gateway(server.url, note, cache=Cache(tmp_path))
         assert server.count == 2
+
+    def test_stored_replies_that_cannot_be_used_do_not_end_it(self) -> None:
+        kept = Kept()
+        requests = [make_request(f"no. {number}") for number in range(FIRST_REPLIES)]
+
+        async def read_again(gateway: Gateway) -> None:
+            for request in requests:
+                await gateway.ask(request, sink=kept)
+            _, dry = gateway.for_dry_run(4, kept)
+            for request in requests:
+                dry.first_replies.note(await dry.ask(request), Fault("malformed", "the reply is not valid JSON"))
+            assert dry.first_replies.problem is None
+
+        with run_server(lambda body, number: reply_with("It is fine.")) as server:
+            with_gateway(server.url, read_again)

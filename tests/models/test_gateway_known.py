@@ -9,7 +9,7 @@ import pytest
 
 from jurygraph.errors import UnusableRepliesError
 from jurygraph.models.cache import Cache
-from jurygraph.models.gateway import LOOKED_AT, FirstReplies, Gateway, Gateways, RequestLimits
+from jurygraph.models.gateway import FIRST_REPLIES, FirstReplies, Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import Limiter, Price, RetryPolicy
 from jurygraph.models.request import AnsweredCall, Fault, Reply, Request
 from jurygraph.safety.redaction import Redactor
@@ -220,7 +220,7 @@ def read(first: FirstReplies, *faults: Fault | None) -> None:
 
 def test_twenty_unusable_replies_end_the_run_with_one_of_them_and_what_to_change() -> None:
     first = FirstReplies()
-    read(first, *[PROSE] * (LOOKED_AT - 1))
+    read(first, *[PROSE] * (FIRST_REPLIES - 1))
     first.expect("c19")
     with pytest.raises(UnusableRepliesError) as stopped:
         first.note(answered(19), PROSE)
@@ -232,7 +232,7 @@ def test_twenty_unusable_replies_end_the_run_with_one_of_them_and_what_to_change
 
 @pytest.mark.parametrize("other", [None, Fault("truncated", "cut off"), Fault("server", "503")])
 def test_one_other_reply_lets_the_run_go_on(other: Fault | None) -> None:
-    for place in (0, 7, LOOKED_AT - 1):
+    for place in (0, 7, FIRST_REPLIES - 1):
         first = FirstReplies()
         faults: list[Fault | None] = [PROSE] * 40
         faults[place] = other
@@ -245,14 +245,14 @@ def test_only_the_first_to_arrive_are_looked_at_and_stored_ones_never() -> None:
     for number in range(100, 150):
         first.note(answered(number), PROSE)
     assert first.problem is None
-    for number in range(LOOKED_AT):
+    for number in range(FIRST_REPLIES):
         first.expect(f"c{number}")
     first.expect("c99")
     first.note(answered(99), None)
-    for number in range(LOOKED_AT - 1):
+    for number in range(FIRST_REPLIES - 1):
         first.note(answered(number), PROSE)
     with pytest.raises(UnusableRepliesError):
-        first.note(answered(LOOKED_AT - 1), PROSE)
+        first.note(answered(FIRST_REPLIES - 1), PROSE)
 
 
 def test_all_backends_are_closed_though_one_cannot_be() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from examples.group_trip.travelplanner.fact_tables import claim_rules, origin_of, tables
-from jurygraph.agents.facts.evaluators import Finding, load_facts, look_up
+from jurygraph.agents.facts.evaluators import FactFinding, load_facts, look_up
 from jurygraph.schema import TaskView
 from tests.rows import all_rows
 from tests.travelplanner.train import lines
@@ -35,7 +35,7 @@ DAYS = tuple(date(2022, 3, day) for day in (16, 17, 18))
 DAY = dict.fromkeys(("breakfast", "lunch", "dinner", "attraction", "accommodation", "transportation"), "-")
 
 
-def read(kind: str, *days: dict[str, Any]) -> list[Finding]:
+def read(kind: str, *days: dict[str, Any]) -> list[FactFinding]:
     """Return the findings about the claims of a plan."""
     view = TaskView(id="t", query="?", facts={"tables": tables(FACTS), "claims": claim_rules(DAYS)})
     facts = load_facts(view)

@@ -23,8 +23,8 @@ from jurygraph.agents import notation
 from jurygraph.agents.checks.spec import Check, Column, Scalar, TermSpec, Tests, find_contradictions
 from jurygraph.agents.facts.evaluators import (
     CLAIMS,
+    FactFinding,
     Facts,
-    Finding,
     claim_evidence,
     claim_findings,
     describe_finding,
@@ -67,7 +67,7 @@ class ListedItem(NamedTuple):
 
     text: str
     values: Mapping[str, Any]
-    finding: Finding | None = None
+    finding: FactFinding | None = None
     lists: Mapping[str, str] = {}
 
     @property

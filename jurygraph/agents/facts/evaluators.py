@@ -149,7 +149,7 @@ def _check_form(where: str, kind: ClaimsSpec, form: ClaimPattern, table: FactTab
 _MAX_CLAIM_CHARACTERS = 1000
 
 
-class Claim(NamedTuple):
+class FactClaim(NamedTuple):
     """One claim: its path, its text, the form that it matches, and its values by column.
 
     `form` is None if it matches none, so that nothing can be looked up. `record_values` are values of the record that
@@ -164,7 +164,7 @@ class Claim(NamedTuple):
     order: tuple[Any, ...]
 
 
-def read_claims(kind: ClaimsSpec, data: Any) -> list[Claim]:
+def read_claims(kind: ClaimsSpec, data: Any) -> list[FactClaim]:
     """Return the claims of one kind in a response's data, in their order; two paths to one value give one claim."""
     nodes = {node.location: node for path in kind.paths for node in path.find(data)}
     claims = []
@@ -177,11 +177,11 @@ def read_claims(kind: ClaimsSpec, data: Any) -> list[Claim]:
         parts = map(str.strip, split_list(to_text(node.value), kind.split))
         for number, text in enumerate(part for part in parts if part not in ("", "-")):
             form, values = kind.form_of(text)
-            claims.append(Claim(path, text, form, values, record_values, (*rank, steps, number)))
+            claims.append(FactClaim(path, text, form, values, record_values, (*rank, steps, number)))
     return sorted(claims, key=lambda claim: claim.order)
 
 
-def is_adjacent(before: Claim, after: Claim) -> bool:
+def is_adjacent(before: FactClaim, after: FactClaim) -> bool:
     """Return true if the orders of two claims are numbers that are equal or follow each other."""
     (kind, first, *_), (other_kind, second, *_) = before.order, after.order
     return bool(kind == other_kind == 0 and second - first <= 1)
@@ -207,7 +207,7 @@ _MAX_PLACES = 5
 _MAX_CHARACTERS = 200
 
 
-class Finding(TypedDict):
+class FactFinding(TypedDict):
     """The result of looking up a claim, as JSON.
 
     `confirmed`: the row exists and agrees. `differs`: the row exists, but disagrees or has no value in the columns
@@ -231,7 +231,7 @@ class Finding(TypedDict):
     places: list[str]
 
 
-def describe_finding(finding: Finding) -> str:
+def describe_finding(finding: FactFinding) -> str:
     where = f" in {finding['table']}" if finding["table"] else ""
     text = repr(shorten(finding["text"], _MAX_CHARACTERS))
     differences = []
@@ -249,13 +249,13 @@ def describe_finding(finding: Finding) -> str:
     return f"{text} {descriptions[finding['found']]}"
 
 
-async def look_up(kind: ClaimsSpec, tables: Mapping[str, FactTable], data: Any) -> list[Finding]:
+async def look_up(kind: ClaimsSpec, tables: Mapping[str, FactTable], data: Any) -> list[FactFinding]:
     claims = read_claims(kind, data)
     findings = [await _look_up_claim(claim, tables) for claim in claims]
     return findings if kind.merged is None else _merge(claims, findings, kind.merged)
 
 
-async def _look_up_claim(claim: Claim, tables: Mapping[str, FactTable]) -> Finding:
+async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> FactFinding:
     if claim.form is None:
         return _build_finding(claim, "unread", values=dict(claim.record_values), own=sorted(claim.record_values))
     table = tables[claim.form.table]
@@ -291,7 +291,7 @@ async def _look_up_claim(claim: Claim, tables: Mapping[str, FactTable]) -> Findi
     )
 
 
-def _build_finding(claim: Claim, found: Found, **known: Any) -> Finding:
+def _build_finding(claim: FactClaim, found: Found, **known: Any) -> FactFinding:
     return {
         "at": [claim.at],
         "text": claim.text,
@@ -305,8 +305,8 @@ def _build_finding(claim: Claim, found: Found, **known: Any) -> Finding:
     }
 
 
-def _merge(claims: Sequence[Claim], found: Sequence[Finding], name: str) -> list[Finding]:
-    merged: list[Finding] = []
+def _merge(claims: Sequence[FactClaim], found: Sequence[FactFinding], name: str) -> list[FactFinding]:
+    merged: list[FactFinding] = []
     for place, finding in enumerate(found):
         if merged and claim_key(merged[-1]) == claim_key(finding) and is_adjacent(claims[place - 1], claims[place]):
             merged[-1]["at"] += finding["at"]
@@ -318,7 +318,7 @@ def _merge(claims: Sequence[Claim], found: Sequence[Finding], name: str) -> list
     return merged
 
 
-def claim_key(finding: Finding) -> tuple[Any, ...]:
+def claim_key(finding: FactFinding) -> tuple[Any, ...]:
     """Return a key that is equal for findings of the same claim made twice."""
     claimed = tuple(sorted(finding["claimed"].items()))
     return normalise(finding["text"]), finding["found"], finding["table"], finding["row"], claimed, *finding["places"]
@@ -374,7 +374,7 @@ class Claims(Deriver):
         return Material.model_construct(name=CLAIMS, data=results, evidence=files)  # validated by the caller
 
 
-def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[Finding]]:
+def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[FactFinding]]:
     """Return the looked-up claims by kind.
 
     Raises InputError if a table file is not the one that the question was planned with.
@@ -385,7 +385,7 @@ def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[Finding]]:
     for table, sha256 in planned.items():
         if used.get(table) != sha256:
             raise InputError(f"facts.tables.{table}.file: changed since the plan was made; prepare the task again")
-    findings: Mapping[str, Sequence[Finding]] = material.data
+    findings: Mapping[str, Sequence[FactFinding]] = material.data
     return findings
 
 
@@ -426,7 +426,7 @@ class Confirmed(CodeEvaluator):
         return _verdict_on_kind(claimed[kind], kind)
 
 
-def _verdict_on_kind(claimed: Sequence[Finding], kind: str) -> Verdict:
+def _verdict_on_kind(claimed: Sequence[FactFinding], kind: str) -> Verdict:
     findings = list({claim_key(finding): finding for finding in reversed(claimed)}.values())[::-1]
     if not findings:
         return Verdict(score=0.0, met=False, reason="the response's data claims nothing that could be looked up")
@@ -446,7 +446,7 @@ def _verdict_on_kind(claimed: Sequence[Finding], kind: str) -> Verdict:
     )
 
 
-def claim_evidence(finding: Finding) -> Sequence[Evidence]:
+def claim_evidence(finding: FactFinding) -> Sequence[Evidence]:
     """Return the claim as evidence from the response's data, and the table row it was compared with, if any."""
     claim = Evidence(quote=finding["text"], source=f"data {', '.join(finding['at'])}", verified=True)
     if finding["row"] is None:

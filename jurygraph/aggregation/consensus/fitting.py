@@ -291,7 +291,6 @@ def _name_annotators(votes: Votes, chosen: Bools) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
-Report = Callable[[int], None]
 Method = Literal["majority", "dawid-skene", "stableval"]
 METHODS: tuple[Method, ...] = ("majority", "dawid-skene", "stableval")
 PUBLISHED_RESAMPLES = 10
@@ -336,7 +335,7 @@ def ranking_stability(
     classes: Sequence[Key] | None = None,
     values: ArrayLike | None = None,
     gold: Mapping[Any, Any] | None = None,
-    report: Report | None = None,
+    report: Callable[[int], None] | None = None,
 ) -> Mapping[Method, Stability]:
     """Return, for each method, the stability of agents' rankings under random subsets of the annotators.
 
@@ -374,7 +373,7 @@ def ranking_stability(
     return {method: _stability(scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
 
 
-def _report_each(results: Iterable[Floats], report: Report | None) -> Iterator[Floats]:
+def _report_each(results: Iterable[Floats], report: Callable[[int], None] | None) -> Iterator[Floats]:
     for result in results:
         yield result
         if report is not None:
@@ -473,7 +472,7 @@ def refit_intervals(
     seed: int = 0,
     prompt: ArrayLike | None = None,
     as_published: bool = False,
-    report: Report | None = None,
+    report: Callable[[int], None] | None = None,
 ) -> Refits:
     """Return 95 % intervals that include the uncertainty of confusions estimated from the same items.
 

@@ -15,11 +15,12 @@ from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import AsJson, ConfigFile, DryRun, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile, option
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
 from jurygraph.cli.render.summary import estimate_lines, print_dry_run, request_lines
-from jurygraph.cli.render.text import escape_line, format_table, print_message, print_report, progress, shell_quote
+from jurygraph.cli.render.text import escape_line, format_table, print_message, print_report, progress
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.concurrency import gather_in_order
-from jurygraph.display import format_number
+from jurygraph.display import ProgressCallback, format_number
 from jurygraph.errors import BudgetExceeded, ConfigError, InputError, ModelError, PlanError
+from jurygraph.messages import shell_quote
 from jurygraph.models.request import Fault
 from jurygraph.runs.reports.summary import CallCosts, Estimator, count_requests
 from jurygraph.schema import AnnotationConfig, Config, Rubric, Task
@@ -303,7 +304,7 @@ def _run_each(
     def request_summary() -> str:
         return "; ".join(request_lines(count_requests(jury)))
 
-    async def request_all(report: Callable[[int], None]) -> None:
+    async def request_all(report: ProgressCallback) -> None:
         pending = (
             asyncio.create_task(_request_one(lines.file_digest.name, line, task, request))
             for line, task in lines.tasks()

@@ -1,7 +1,6 @@
 """`jurygraph attack`: measure a judge under attack, with and without its defences; thresholds can fail a build."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -26,6 +25,7 @@ from jurygraph.cli.render.report import ReportOutput
 from jurygraph.cli.render.text import format_table, print_message, progress
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.concurrency import DaemonThreads
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
 from jurygraph.runs.reports.summary import count_requests
@@ -114,7 +114,7 @@ def _create_study(
 
 
 def _run_study(
-    study: "AttackStudy", runner: asyncio.Runner, threads: DaemonThreads, advance: Callable[[int], None]
+    study: "AttackStudy", runner: asyncio.Runner, threads: DaemonThreads, advance: ProgressCallback
 ) -> Report:
     advice = "run the same command again: it continues from the cache"
     try:

@@ -9,9 +9,10 @@ import typer
 
 from jurygraph.cli.jury_loading import disable_tracing
 from jurygraph.cli.options import AsJson, FilesOutside, RunFolder, option
-from jurygraph.cli.render.text import escape_line, print_message, print_report, progress, shell_quote
+from jurygraph.cli.render.text import escape_line, print_message, print_report, progress
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import ConfigError, InputError
+from jurygraph.messages import shell_quote
 from jurygraph.runs.integrity.verification import VerificationResult
 from jurygraph.runs.integrity.verification import seal as seal_run
 from jurygraph.runs.integrity.verification import verify as verify_run

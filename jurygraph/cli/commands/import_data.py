@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from jurygraph.cli.options import AsJson, argument, option
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
-from jurygraph.cli.render.text import print_message, print_report, print_result, shell_quote
+from jurygraph.cli.render.text import print_message, print_report, print_result
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean
+from jurygraph.messages import did_you_mean, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.sources.importers import READERS, VOTE_READERS, Imported, read_rated_table
 

@@ -23,10 +23,10 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.report import report_command
-from jurygraph.cli.render.text import print_message, print_report, progress, shell_quote
+from jurygraph.cli.render.text import print_message, print_report, progress
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
-from jurygraph.messages import quote
+from jurygraph.messages import quote, shell_quote
 from jurygraph.runs.run import Run
 from jurygraph.sources.ratings import NUMERAL, confusions_to_json, read_gold, read_ratings, read_votes
 from jurygraph.sources.sheets import SheetItem, make_sheets, read_items, shared_items, sheet_to_csv

@@ -10,9 +10,10 @@ import typer
 from jurygraph.cli.options import AsJson, NewRun, RunFolder, option
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.report import ReportOutput
-from jurygraph.cli.render.text import print_message, progress, shell_quote
+from jurygraph.cli.render.text import print_message, progress
 from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
+from jurygraph.messages import shell_quote
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import LearnedPanel, RescoringResult, apply_settings, learn_confusions
 from jurygraph.runs.workflows.rescoring import rescore as rescore_run

@@ -38,11 +38,11 @@ from jurygraph.cli.render.summary import (
     request_lines,
     result_lines,
 )
-from jurygraph.cli.render.text import print_message, print_report, shell_quote
+from jurygraph.cli.render.text import print_message, print_report
 from jurygraph.cli.scoring import ScoreOptions, forecast_remaining, open_session, score_remaining
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import InputError
-from jurygraph.messages import shorten
+from jurygraph.messages import shell_quote, shorten
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -194,7 +194,7 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         if not jury.gateways and any(one.layer == "model" for one in jury.evaluators.values()):
             print_message("model: none cannot answer questions for a model; name one in the config or with --model")
         code = ExitCode.SOME_FAILED
-    for model, problem in jury.gateways.useless.items():
+    for model, problem in jury.gateways.problems_by_model.items():
         print_message(f"no reply of {model} could be used: {problem}; then: {options.retry_command}")
     for row in summary.failures[:3]:
         example = shorten(row.message, 320)

@@ -26,6 +26,7 @@ from jurygraph.cli.render.text import (
     print_result_lines,
     progress,
 )
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
@@ -122,7 +123,7 @@ def report_lines(sections: Iterable[str | ReportTable]) -> Iterator[str]:
         previous = section
 
 
-def read_runs(folders: Iterable[Path], read: Callable[[Run, Callable[[int], None]], T]) -> list[T]:
+def read_runs(folders: Iterable[Path], read: Callable[[Run, ProgressCallback], T]) -> list[T]:
     """Return what a study reads of each run, with a progress bar for each."""
     results = []
     for folder in folders:

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shlex
 import shutil
 import sys
 import textwrap
@@ -12,14 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import typer
 from rich.cells import cell_len
 
 from jurygraph.cli.streams import ExitCode, current_redactor
-from jurygraph.display import format_number
+from jurygraph.display import ProgressCallback, format_number
 from jurygraph.errors import InputError
 from jurygraph.messages import UNSEEN, escape_hidden, shorten
 
@@ -39,12 +37,6 @@ _HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{UNSEEN}]")
 def escape_lines(text: str) -> str:
     """Return the text with control and invisible characters as escapes, except line feeds and tabs."""
     return _HIDDEN_IN_LINES.sub(lambda match: json.dumps(match[0])[1:-1], text)
-
-
-def shell_quote(value: object) -> str:
-    from jurygraph.runs.store.folder import shell_quote
-
-    return shell_quote(value) if isinstance(value, Path) else shlex.quote(str(value))
 
 
 def print_result(line: str | bytes) -> None:
@@ -159,7 +151,7 @@ _MIN_SECONDS = 2.0
 
 
 @contextmanager
-def progress(label: str, total: int, what: str, suffix: Callable[[], str] = str) -> Iterator[Callable[[int], None]]:
+def progress(label: str, total: int, what: str, suffix: Callable[[], str] = str) -> Iterator[ProgressCallback]:
     """Yield a function to call with the number of items done since the last call; `suffix` returns text to append."""
     if not sys.stderr.isatty():
         yield _progress_lines(label, total, what, suffix)
@@ -178,7 +170,7 @@ def progress(label: str, total: int, what: str, suffix: Callable[[], str] = str)
         yield lambda count: bar.advance(task, count)
 
 
-def _progress_lines(label: str, total: int, what: str, suffix: Callable[[], str]) -> Callable[[int], None]:
+def _progress_lines(label: str, total: int, what: str, suffix: Callable[[], str]) -> ProgressCallback:
     """Return a function that prints about every tenth of the total, and not more often than every 2 seconds."""
     done = 0
     reported = 0

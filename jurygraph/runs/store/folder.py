@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import re
-import shlex
 import socket
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from zipfile import is_zipfile
 import yaml
 
 from jurygraph.errors import InputError
+from jurygraph.messages import shell_quote as shell_quote  # also for those who name a run in an error
 from jurygraph.runs.store.atomic_files import REPLACEMENT_NAMES
 from jurygraph.schema import Config
 
@@ -32,12 +32,6 @@ RUN_FILES = frozenset({*(LEDGER + suffix for suffix in _SQLITE_SUFFIXES), *_PLAN
 _CONFIG_COMMENT = (
     "# Every setting of this run, defaults included. A copy: a change here changes nothing but is found by verify.\n"
 )
-
-
-def shell_quote(folder: Path) -> str:
-    """Return a folder as a shell argument."""
-    word = str(folder)
-    return shlex.quote(f"./{word}" if word.startswith("-") else word)
 
 
 def relative_folder(run: Path, other: Path | None) -> str | None:

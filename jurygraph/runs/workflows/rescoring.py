@@ -25,12 +25,14 @@ from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.recipe import STAKEHOLDERS, build_decision, check_recipe
 from jurygraph.decision.table import build_table
 from jurygraph.decision.weighting import refuse_unknown_stakeholders, weigh_stakeholders
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.judges.panel import ConsensusOfJudges, judge_name, level_values, nearest_level, to_confusions
+from jurygraph.messages import shell_quote
 from jurygraph.runs.integrity.verification import recompute_rewards
 from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups
-from jurygraph.runs.run import ProgressCallback, Run
-from jurygraph.runs.store.folder import relative_folder, shell_quote
+from jurygraph.runs.run import Run
+from jurygraph.runs.store.folder import relative_folder
 from jurygraph.runs.store.header import Extent, Header, changes
 from jurygraph.runs.store.ledger import Draft
 from jurygraph.runs.store.packing import Body, read_planning_results, read_views

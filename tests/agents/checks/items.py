@@ -4,7 +4,7 @@ from typing import Any
 
 from jurygraph.agents.checks.evaluators import CheckResult, ListedItem, decide_check
 from jurygraph.agents.checks.spec import Check
-from jurygraph.agents.facts.evaluators import Finding
+from jurygraph.agents.facts.evaluators import FactFinding
 
 
 def own_item(text: str = "$[0]", /, **values: Any) -> ListedItem:
@@ -24,8 +24,8 @@ def invented_item(text: str = "Nowhere", /, own: str = "", **values: Any) -> Lis
     return ListedItem(text, values, _finding(text, None, values, own))
 
 
-def _finding(text: str, number: int | None, values: dict[str, Any], own: str) -> Finding:
-    return Finding(
+def _finding(text: str, number: int | None, values: dict[str, Any], own: str) -> FactFinding:
+    return FactFinding(
         at=["$[0]"],
         text=text,
         found="confirmed" if number else "unknown",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.facts.evaluators import Claim, read_claims
+from jurygraph.agents.facts.evaluators import FactClaim, read_claims
 from jurygraph.agents.facts.tables import ClaimsSpec
 from tests.rows import all_rows
 from tests.schema.strategies import json_values
@@ -15,7 +15,7 @@ WHOLE = {"table": "t"}
 IN_CITY = {"table": "t", "pattern": r"(?P<name>[^,]+), (?P<city>[^,]+)", "columns": {"name": "Name"}}
 
 
-def read(data: Any, at: str | tuple[str, ...] = "$[*].meal", **fields: Any) -> list[Claim]:
+def read(data: Any, at: str | tuple[str, ...] = "$[*].meal", **fields: Any) -> list[FactClaim]:
     paths = (at,) if isinstance(at, str) else at
     return read_claims(ClaimsSpec.model_validate({"at": paths, "forms": [WHOLE], **fields}), data)
 

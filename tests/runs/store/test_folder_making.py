@@ -19,16 +19,8 @@ from jurygraph.runs.store.folder import (
     refuse_links,
     remove_folder,
     require_run,
-    shell_quote,
 )
 from jurygraph.sources import parse_config
-
-
-@pytest.mark.parametrize(
-    ("folder", "word"), [("run", "run"), ("my run", "'my run'"), ("-run", "./-run"), ("a/-run", "a/-run")]
-)
-def test_a_folder_is_quoted_for_the_shell(folder: str, word: str) -> None:
-    assert shell_quote(Path(folder)) == word
 
 
 class TestRequireRun:
