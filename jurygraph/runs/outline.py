@@ -1,20 +1,19 @@
 """Read groups and traces without their texts: enough for a table or to recompute rewards, and much faster."""
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from sys import intern
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic_core import from_json
 
 from jurygraph.decision.combiners import Combiners
-from jurygraph.decision.decide import GroupVerdicts
-from jurygraph.decision.decide import possible_rewards as possible_of_group
+from jurygraph.decision.decide import GroupVerdicts, PlanKey, PossibleRewards
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Record, record_label
-from jurygraph.runs.store.packing import Body, read_shared_lists, unpack_verdict
+from jurygraph.runs.store.packing import Body, read_shared_lists, skipped_questions, unpack_verdict
 from jurygraph.schema import Decision, RecordedVerdict, SurveyOutline
 from jurygraph.schema.verdict import RESPONSE_GATES
 
@@ -58,19 +57,6 @@ class TraceOutline(NamedTuple):
         return judged[place], counted[place]
 
 
-PlanKey = tuple[str, str, frozenset[frozenset[int]]]
-"""The digests of a survey and a decision, and the sets of questions that did not apply to responses."""
-
-
-def plan_key(survey: str, decision: str, bodies: Iterable[Mapping[str, Any]]) -> PlanKey:
-    """Return the plan of a group by the bodies of its traces, with questions by their places in the survey."""
-    skipped = (
-        frozenset(verdict["question"] for verdict in body["verdicts"] if verdict.get("status") == "not_applicable")
-        for body in bodies
-    )
-    return survey, decision, frozenset(skipped)
-
-
 class StoredGroup(NamedTuple):
     """A stored group: its record and body, the digests of its survey and of the run's decision, and its traces."""
 
@@ -82,7 +68,7 @@ class StoredGroup(NamedTuple):
 
     @property
     def plan(self) -> PlanKey:
-        return plan_key(self.survey, self.decision, (trace.body for trace in self.traces))
+        return self.survey, self.decision, frozenset(skipped_questions(trace.body) for trace in self.traces)
 
     def verdicts(self, outline: SurveyOutline) -> list[RecordedVerdict]:
         """Return the verdicts of its traces, without their texts. Raises `TraceMismatch` if one cannot be read."""
@@ -146,37 +132,6 @@ def read_components(run: Run) -> dict[str, bool]:
         for spec in run.decision(record.key).specs:
             weighted[spec.name] = weighted.get(spec.name, False) or spec.weight != 0
     return weighted
-
-
-class PossibleRewards:
-    """The least and the greatest reward that each plan allows, from groups that are added in any order.
-
-    Tasks with the same questions and weights have one plan; so a table that is judged by one rubric has one entry, or
-    one for each set of questions that did not apply. With `most`, there are only the first so many plans.
-    """
-
-    def __init__(self, combiners: Combiners, most: int | None = None) -> None:
-        self._combiners = combiners
-        self._most = most
-        self._first: dict[PlanKey, tuple[int, GroupVerdicts]] = {}  # by plan: its first group, with the task's number
-
-    def add(self, number: int, plan: PlanKey, read_group: Callable[[], GroupVerdicts]) -> None:
-        """Add the group of the task with this number; it is read only where its plan is new."""
-        if plan in self._first and self._first[plan][0] <= number:
-            return
-        self._first[plan] = number, read_group()
-        if self._most is not None and len(self._first) > self._most:
-            del self._first[self.plans[-1]]
-
-    @property
-    def plans(self) -> list[PlanKey]:
-        """Return the plans in the order of the tasks."""
-        return sorted(self._first, key=lambda plan: self._first[plan][0])
-
-    def limits(self) -> list[tuple[float, float]]:
-        """Return the least and the greatest reward by plan, in the order of the tasks. Raises `PlanError`."""
-        bounds = [possible_of_group(self._first[plan][1], self._combiners) for plan in self.plans]
-        return [(float(low.min()), float(high.max())) for low, high in bounds]
 
 
 def possible_rewards(run: Run, combiners: Combiners) -> list[tuple[float, float]]:

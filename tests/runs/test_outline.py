@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.decision.decide import GroupVerdicts
+from jurygraph.decision.decide import GroupVerdicts, PossibleRewards
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.outline import PossibleRewards, TraceOutline, possible_rewards, read_groups
+from jurygraph.runs.outline import TraceOutline, possible_rewards, read_groups
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore

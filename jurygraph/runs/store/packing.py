@@ -53,6 +53,12 @@ def task_text(task: Task, plan: Plan) -> bytes:
     return compact_json({"task": task.model_dump(mode="json"), "views": views, "plan": plan.digest, **results})
 
 
+def skipped_questions(body: Mapping[str, Any]) -> frozenset[int]:
+    """Return the questions that did not apply to the response of a trace, by their places in the survey."""
+    verdicts = body["verdicts"]
+    return frozenset(verdict["question"] for verdict in verdicts if verdict.get("status") == "not_applicable")
+
+
 def is_text_of(task: Task, text: bytes) -> bool:
     """Return whether a text made by `task_text` is that of this task, to the last digit of its numbers."""
     return text.startswith(b'{"task":' + compact_json(task.model_dump(mode="json")) + b',"views":')

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 
-from jurygraph.decision.decide import GroupVerdicts
+from jurygraph.decision.decide import GroupVerdicts, PossibleRewards
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
 from jurygraph.errors import (
     BudgetExceeded,
@@ -25,7 +25,7 @@ from jurygraph.graphs.state import Group
 from jurygraph.jury import Jury
 from jurygraph.models.request import CallSink
 from jurygraph.planner import Planner
-from jurygraph.runs.outline import PossibleRewards, group_verdicts, plan_key, read_groups
+from jurygraph.runs.outline import group_verdicts, read_groups
 from jurygraph.runs.reports.summary import (
     Estimator,
     Forecast,
@@ -38,6 +38,7 @@ from jurygraph.runs.run import ProgressCallback, Run, ScoredResponse
 from jurygraph.runs.store.folder import PLANNING, relative_folder, shell_quote
 from jurygraph.runs.store.header import Extent, Header, changes, differences, format_value
 from jurygraph.runs.store.ledger import Ledger, Writer, close_on_error
+from jurygraph.runs.store.packing import skipped_questions
 from jurygraph.runs.workflows.branch import ReusedRun, models_of
 from jurygraph.runs.writable_run import CallStore, PlanningCalls, WritableRun, append_close_record
 from jurygraph.schema import Call, Plan, Response, Task, Trace
@@ -388,7 +389,8 @@ class ScoringSession:
         assert plan is not None
         drafts = run.group_drafts(plan, traces, group.responses)
         writer.append(drafts)
-        key = plan_key(plan.survey.outline.digest, plan.decision.digest, (draft.body for draft in drafts[1:]))
+        skipped = frozenset(skipped_questions(draft.body) for draft in drafts[1:])
+        key = plan.survey.outline.digest, plan.decision.digest, skipped
         self.possible_rewards.add(self._source.line_of(plan.task_id), key, partial(_group_verdicts, plan, traces))
         if self._branch is not None:
             self._branch.count(traces, group.reused_results.verdicts)
