@@ -81,16 +81,16 @@ def read_parts(files: Sequence[Ratings]) -> list[ScoredPart]:
 
 
 def _to_part(dimension: str, ratings: Sequence[Rating]) -> ScoredPart:
-    rows = sorted(ratings, key=lambda one: (one.reviewer, one.key))
-    names, reviewer = np.unique([one.reviewer for one in rows], return_inverse=True)
-    items, item = np.unique([one.key for one in rows], return_inverse=True)
-    domains, domain = np.unique([one.domain or "" for one in rows], return_inverse=True)
+    rows = sorted(ratings, key=lambda rating: (rating.reviewer, rating.key))
+    names, reviewer = np.unique([rating.reviewer for rating in rows], return_inverse=True)
+    items, item = np.unique([rating.key for rating in rows], return_inverse=True)
+    domains, domain = np.unique([rating.domain or "" for rating in rows], return_inverse=True)
     # A group may have the name of an item that is not in it.
-    groups = [f"item {one.key}" if one.group is None else f"group {one.group}" for one in rows]
+    groups = [f"item {rating.key}" if rating.group is None else f"group {rating.group}" for rating in rows]
     group = np.unique(groups, return_inverse=True)[1]
-    scores = np.array([one.score for one in rows], dtype=np.float64)
+    scores = np.array([rating.score for rating in rows], dtype=np.float64)
     known = (tuple(map(str, names)), tuple(map(str, items)), tuple(map(str, domains)))
-    reasons = tuple(one.reason or "" for one in rows)
+    reasons = tuple(rating.reason or "" for rating in rows)
     return ScoredPart(dimension or None, *known, reviewer, item, group, domain, scores, reasons if any(reasons) else ())
 
 
@@ -113,7 +113,7 @@ def _to_matrices(part: ScoredPart) -> Iterator[RatingMatrix]:
         items, column = np.unique(part.item[rows], return_inverse=True)
         scores = np.full((len(reviewers), len(items)), np.nan)
         scores[row, column] = part.score[rows]
-        yield RatingMatrix(part.dimension, domain, tuple(part.names[one] for one in reviewers), scores)
+        yield RatingMatrix(part.dimension, domain, tuple(part.names[index] for index in reviewers), scores)
 
 
 def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
@@ -129,16 +129,16 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
     Raises `InputError` as `read_parts` does, or if no item has scores of two reviewers.
     """
     matrices = [matrix for part in read_parts(files) for matrix in _to_matrices(part)]
-    if not any((~np.isnan(one.scores)).sum(axis=0).max(initial=0) > 1 for one in matrices):
+    if not any((~np.isnan(matrix.scores)).sum(axis=0).max(initial=0) > 1 for matrix in matrices):
         paths = ", ".join(file.path for file in files)
         raise InputError(f"{paths}: no item has scores of two reviewers; agreement needs some that have")
-    parts = [_measure_part(one, level) for one in matrices]
-    whole = [part for part in parts if part["domain"] is None]
+    parts = [_measure_part(matrix, level) for matrix in matrices]
+    whole = [figures for figures in parts if figures["domain"] is None]
     rows = []
-    for matrix, one in zip(matrices, parts, strict=True):
-        similarity = [one[name] for name in ("pairs", "jaccard", "jaccard_by_chance")]
-        counts = [len(matrix.reviewers), one["items"], one["ratings"]]
-        rows.append([_part_name(one), *counts, _alpha_cell(one), *similarity])
+    for matrix, figures in zip(matrices, parts, strict=True):
+        similarity = [figures[name] for name in ("pairs", "jaccard", "jaccard_by_chance")]
+        counts = [len(matrix.reviewers), figures["items"], figures["ratings"]]
+        rows.append([_part_name(figures), *counts, _alpha_cell(figures), *similarity])
     header = ("ratings", "reviewers", "items", "scores", "alpha (95 %)", "pairs", "Jaccard", "by chance")
     sections: list[str | ReportTable] = [
         f"agreement of reviewers; alpha is Krippendorff's, {level}; Jaccard compares what two reviewers rate above "
@@ -146,12 +146,12 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
         ReportTable(header, rows, most=_MAX_PARTS),
         *filter(None, map(_describe_pattern, whole)),
     ]
-    for one in whole:
-        cells = [[each["reviewer"], each["ratings"], each["strictness"], each["spread"]] for each in one["reviewers"]]
-        title = f"reviewer of {_part_name(one)}"
+    for figures in whole:
+        cells = [[row["reviewer"], row["ratings"], row["strictness"], row["spread"]] for row in figures["reviewers"]]
+        title = f"reviewer of {_part_name(figures)}"
         sections.append(ReportTable((title, "scores", "strictness", "spread"), cells, most=_MAX_REVIEWERS))
     shown = "" if len(parts) <= _MAX_BARS else f", the first {_MAX_BARS} of {len(parts)}"
-    alphas = {_part_name(one): _alpha_cell(one) for one in parts[:_MAX_BARS]}
+    alphas = {_part_name(figures): _alpha_cell(figures) for figures in parts[:_MAX_BARS]}
     bars = Plot(f"Krippendorff's alpha (95 %){shown}", "bars", [PlotSeries.with_intervals("alpha", alphas)])
     plots = [bars, *_heat_map(parts)]
     return Report({"level": level, "parts": parts}, sections, list(_notes(matrices, parts, level)), plots)
@@ -159,7 +159,7 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
 
 def _heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
     """Yield alpha by dimension and domain, if there are domains."""
-    alphas = {(part["dimension"], part["domain"]): part["alpha"] for part in parts}
+    alphas = {(figures["dimension"], figures["domain"]): figures["alpha"] for figures in parts}
     domains = sorted({domain for _, domain in alphas if domain is not None})
     names = ["all", *domains]
     series = [
@@ -208,46 +208,46 @@ def _measure_reviewers(matrix: RatingMatrix, given: Bools) -> Iterator[Figures]:
         yield {"reviewer": name, "ratings": len(own), "strictness": strictness, "spread": spread}
 
 
-def _part_name(part: Figures) -> str:
-    return " · ".join(filter(None, (part["dimension"], part["domain"]))) or "all"
+def _part_name(figures: Figures) -> str:
+    return " · ".join(filter(None, (figures["dimension"], figures["domain"]))) or "all"
 
 
-def _alpha_cell(part: Figures) -> IntervalCell:
-    return IntervalCell(part["alpha"], part["alpha_low"], part["alpha_high"])
+def _alpha_cell(figures: Figures) -> IntervalCell:
+    return IntervalCell(figures["alpha"], figures["alpha_low"], figures["alpha_high"])
 
 
-def _describe_pattern(part: Figures) -> str | None:
+def _describe_pattern(figures: Figures) -> str | None:
     """Return whether the paper's pattern is there; None if one of the two figures is missing."""
-    alpha = part["alpha"]
-    jaccard = part["jaccard"]
+    alpha = figures["alpha"]
+    jaccard = figures["jaccard"]
     if alpha is None or jaccard is None:
         return None
     is_low = alpha < TENTATIVE
-    is_coarse = jaccard > part["jaccard_by_chance"]
+    is_coarse = jaccard > figures["jaccard_by_chance"]
     scores = f"alpha {format_number(alpha, 2)} is {'below' if is_low else 'not below'} {TENTATIVE}"
     choices = f"Jaccard {format_number(jaccard, 2)} is {'above' if is_coarse else 'not above'} chance"
     verdict = "the paper's pattern (little agreement in scores, more in what is rated high)"
     there = "is there" if is_low and is_coarse else "is not there"
-    return f"{_part_name(part)}: {verdict} {there}: {scores}, {choices}"
+    return f"{_part_name(figures)}: {verdict} {there}: {scores}, {choices}"
 
 
 def _notes(matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: AlphaLevel) -> Iterator[str]:
     reasons = {
         "no alpha, as no item has two scores, or all scores of such items are equal": [
-            part for part in parts if part["alpha"] is None
+            figures for figures in parts if figures["alpha"] is None
         ],
         f"fewer than {_FEW_ITEMS} items, so that the interval of alpha is too narrow": [
-            part for part in parts if part["alpha"] is not None and part["items"] < _FEW_ITEMS
+            figures for figures in parts if figures["alpha"] is not None and figures["items"] < _FEW_ITEMS
         ],
         f"no Jaccard, as no two reviewers have {LEAST_SHARED} common items, some of them above their medians": [
-            part for part in parts if part["jaccard"] is None and level != "nominal"
+            figures for figures in parts if figures["jaccard"] is None and level != "nominal"
         ],
     }
     if level == "nominal":
         yield "classes have no order, so there is no Jaccard, strictness or spread"
     for reason, concerned in reasons.items():
         if concerned:
-            names = ", ".join(_part_name(part) for part in concerned[:_MOST_NAMED])
+            names = ", ".join(_part_name(figures) for figures in concerned[:_MOST_NAMED])
             others = f" and {len(concerned) - _MOST_NAMED} more" if len(concerned) > _MOST_NAMED else ""
             yield f"{reason}: {names}{others}"
     for matrix in matrices:

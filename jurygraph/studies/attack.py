@@ -103,7 +103,7 @@ class AttackStudy:
         self._surveys = attack_surveys(jury, self._tasks)
         self._config = attack_config(jury, self._surveys)
         self._merit_questions = [merit_questions(jury.config, survey) for survey in self._surveys]
-        self._groups = [one for one in _groups(tasks, attacks) if self._surveys[one.task_index].questions]
+        self._groups = [group for group in _groups(tasks, attacks) if self._surveys[group.task_index].questions]
 
     @property
     def responses(self) -> int:
@@ -169,7 +169,7 @@ class AttackStudy:
 
     async def _measure_arm(self, safety: SafetyConfig, sink: "_InMemorySink", report: ProgressCallback) -> Figures:
         jury, plans = self._prepare(safety)
-        groups = (Group(one.task, one.responses, plans[one.task_index]) for one in self._groups)
+        groups = (Group(group.task, group.responses, plans[group.task_index]) for group in self._groups)
         judged = []
         group_iterator = iter(self._groups)
         try:
@@ -177,7 +177,7 @@ class AttackStudy:
                 group = next(group_iterator)
                 merits = self._merit_questions[group.task_index]
                 for attack, trace in zip(group.attacks, traces, strict=True):
-                    verdicts = [one for one in trace.verdicts if one.question in merits]
+                    verdicts = [verdict for verdict in trace.verdicts if verdict.question in merits]
                     judged.append((group.task_index, attack, verdicts))
                 report(len(traces))
         finally:
@@ -286,8 +286,8 @@ def merit_questions(config: Config, survey: Survey) -> frozenset[str]:
     the question's evaluator negatively.
     """
     negative = {name for name, weight in config.reward.items() if weight < 0}
-    components = [one for name, one in config.components.items() if name in negative]
-    negative |= {one.verdicts_of for component in components for one in component.inputs.values()}
+    components = [component for name, component in config.components.items() if name in negative]
+    negative |= {use.verdicts_of for component in components for use in component.inputs.values()}
     return frozenset(q.id for q in survey.questions if _is_attacked(q) and not _is_penalty(q, survey, negative))
 
 
@@ -305,7 +305,7 @@ def _is_attacked(question: Question) -> bool:
 
 def _attacked_survey(jury: Jury, task: Task) -> Survey:
     """Return the attacked questions about a task, and everything they wait for or depend on."""
-    views = view_task(task, ["task", *(one.audience for one in jury.evaluators.values())])
+    views = view_task(task, ["task", *(evaluator.audience for evaluator in jury.evaluators.values())])
     uses = {use.known_as: use for use in jury.config.evaluators}
     materials = [deriver.gives for deriver in jury.derivers.values()]
     derivations = list_derivations(jury.derivers, next(view for view in views if view.audience == "task"))
@@ -313,9 +313,9 @@ def _attacked_survey(jury: Jury, task: Task) -> Survey:
     predecessors = {q.id: () if q.when is None else (q.when.question,) for q in survey.questions}
     ids = _reachable((q.id for q in survey.questions if _is_attacked(q)), predecessors)
     questions = [q for q in survey.questions if q.id in ids]
-    needs = {one.gives: one.needs for one in survey.derivations}
+    needs = {derivation.gives: derivation.needs for derivation in survey.derivations}
     names = _reachable((name for q in questions for name in required_material(q)), needs)
-    needed = [one for one in survey.derivations if one.gives in names]
+    needed = [derivation for derivation in survey.derivations if derivation.gives in names]
     return build_survey(tuple(survey.views.values()), needed, questions)
 
 
@@ -357,9 +357,9 @@ def report_arm(safety: SafetyConfig, judged: Iterable[tuple[int, Attack | None, 
             by_attack[attack.id].append((task, verdicts))
     return {
         "safety": safety,
-        **{name: count_outcomes(one) for name, one in groups.items()},
-        "kinds": {name: count_outcomes(one) for name, one in kinds.items()},
-        "by_attack": {name: count_outcomes(one) for name, one in by_attack.items()},
+        **{name: count_outcomes(responses) for name, responses in groups.items()},
+        "kinds": {name: count_outcomes(responses) for name, responses in kinds.items()},
+        "by_attack": {name: count_outcomes(responses) for name, responses in by_attack.items()},
     }
 
 
@@ -433,7 +433,7 @@ def report_attacks(figures: Figures) -> Report:
     lost: Counter[str] = Counter()
     for outcome in outcomes:
         lost.update(outcome["infrastructure_failures"])
-    requested = lost.total() + sum(one["verdicts"]["n"] + one["not_applicable"] for one in outcomes)
+    requested = lost.total() + sum(outcome["verdicts"]["n"] + outcome["not_applicable"] for outcome in outcomes)
     error_rate = lost.total() / requested if requested else 0.0
     figures = {**figures, "lost": dict(lost.most_common()), "error_rate": error_rate}
     labels = {name: f"{name} (config)" if name == figures["configured"] else name for name in arms}
@@ -471,10 +471,10 @@ def _sections(figures: Figures, own: Figures, labels: Mapping[str, str]) -> Iter
         rows.append([kind, outcome["verdicts"]["n"], *shares])
     yield ReportTable(["false verdicts by kind, in %", "verdicts", *labels.values()], rows, digits=1)
     by_attack = own["by_attack"]
-    passing = [(name, one["verdicts"]) for name, one in by_attack.items() if one["verdicts"]["hits"]]
+    passing = [(name, outcome["verdicts"]) for name, outcome in by_attack.items() if outcome["verdicts"]["hits"]]
     passing.sort(key=lambda item: (-(item[1]["rate"] or 0.0), item[0]))
     yield f"with the defences of the config, {len(by_attack) - len(passing)} of {len(by_attack)} attacks never pass"
-    rows = [[name, *figures["attacks"][name].values(), one["n"], _percent_cell(one)] for name, one in passing]
+    rows = [[name, *figures["attacks"][name].values(), share["n"], _percent_cell(share)] for name, share in passing]
     header = ["the others, worst first", "suite", "kind", "language", "verdicts", "false"]
     yield ReportTable(header, rows, left=4, digits=1, most=_MAX_ATTACKS)
 
@@ -492,10 +492,10 @@ def _notes(figures: Figures, tasks: int) -> Iterator[str]:
     if tasks == 1:
         yield "1 task: no intervals, because rates differ from task to task; name more with --tasks"
     elif 1 < tasks < _FEW_TASKS:
-        most = share_interval([0] * tasks, [1] * tasks)
-        assert most is not None
-        assert most.high is not None
+        share = share_interval([0] * tasks, [1] * tasks)
+        assert share is not None
+        assert share.high is not None
         yield (
             f"{tasks} tasks are too few for a rate: an attack that passes on none of them may still pass on up to "
-            f"{most.high:.0%} of such tasks (95 %); name more with --tasks"
+            f"{share.high:.0%} of such tasks (95 %); name more with --tasks"
         )

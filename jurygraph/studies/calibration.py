@@ -59,7 +59,7 @@ def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledSco
 def fit_calibration(scores: Floats, targets: Floats, method: CalibrationMethod) -> ScoreCalibration:
     """Return the map from scores [n] to the mean of targets [n], both in [0, 1], that never falls."""
     fitted = _isotonic(scores, targets) if method == "isotonic" else _platt(scores, targets)
-    knots, values = (tuple(np.clip(one, 0.0, 1.0).tolist()) for one in fitted)
+    knots, values = (tuple(np.clip(array, 0.0, 1.0).tolist()) for array in fitted)
     return ScoreCalibration(method=method, labels=len(scores), scores=knots, calibrated=values)
 
 
@@ -151,10 +151,10 @@ def report(
     calibrated, constant = cross_fit(labelled, method, seed)
     fitted = fit_calibration(labelled.scores, labelled.targets, method)
     values = {"as judged": labelled.scores, "calibrated": calibrated, "constant": constant}
-    errors = {name: (one - labelled.targets) ** 2 for name, one in values.items()}
+    errors = {name: (score - labelled.targets) ** 2 for name, score in values.items()}
     rows: list[list[object]] = [
-        [name, _over_tasks(errors[name], labelled.tasks), reliability(one, labelled.targets)[0], float(one.mean())]
-        for name, one in values.items()
+        [name, _over_tasks(errors[name], labelled.tasks), reliability(score, labelled.targets)[0], float(score.mean())]
+        for name, score in values.items()
     ]
     gain = _over_tasks(errors["as judged"] - errors["calibrated"], labelled.tasks)
     counts = {"labels": len(labelled.scores), "tasks": int(labelled.tasks.max()) + 1}
@@ -176,9 +176,9 @@ def report(
 
 
 def _over_tasks(values: Floats, tasks: Ints) -> IntervalCell:
-    found = ratio_interval(np.bincount(tasks, values), np.bincount(tasks))
-    assert found is not None, "there are tasks"
-    return IntervalCell(found.value, found.low, found.high)
+    interval = ratio_interval(np.bincount(tasks, values), np.bincount(tasks))
+    assert interval is not None, "there are tasks"
+    return IntervalCell(interval.value, interval.low, interval.high)
 
 
 def _describe_gate(gate: dict[str, float] | None, rate: float) -> str:

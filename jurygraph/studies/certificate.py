@@ -60,14 +60,14 @@ ReadPresentations = Callable[[], Presentations]
 def _figure(
     subject: str,
     name: str,
-    found: object,
+    cell: object,
     n: int,
     command: str,
     why: str = "not defined for these scores",
     remedy: str | None = None,
 ) -> CertifiedFigure:
     """Return the figure that a command gives; without a value, the `remedy` (or the command) would measure it."""
-    estimate = as_interval(found)
+    estimate = as_interval(cell)
     if estimate is None or estimate.value is None:
         return CertifiedFigure(subject, name, remedy or command, why=why)
     return CertifiedFigure(subject, name, command, *estimate, n)
@@ -97,18 +97,18 @@ def certify(runs: Sequence[Path], read: ReadRuns, labels: str | None = None, att
     sections: list[str | ReportTable] = [f"judge: {', '.join(judges)}; runs: {named}"]
     for subject, command, measure in parts:
         try:
-            found = list(measure())
+            certified = list(measure())
         except InputError as error:
             if subject in given:
                 raise
-            found = [CertifiedFigure(subject, subject, command, why=str(error))]
-        figures += found
-        measured = [one for one in found if one.value is not None]
+            certified = [CertifiedFigure(subject, subject, command, why=str(error))]
+        figures += certified
+        measured = [figure for figure in certified if figure.value is not None]
         if measured:
-            sections.append(f"command: {'; '.join(dict.fromkeys(one.command for one in measured))}")
-            rows = [(one.name, format_cell(one, variance_digits([one.value], _DIGITS)), one.n) for one in measured]
+            sections.append(f"command: {'; '.join(dict.fromkeys(figure.command for figure in measured))}")
+            rows = [(cell.name, format_cell(cell, variance_digits([cell.value], _DIGITS)), cell.n) for cell in measured]
             sections.append(ReportTable((subject, "value (95 %)", "n"), rows))
-    sections.append(_missing_table([one for one in figures if one.value is None]))
+    sections.append(_missing_table([figure for figure in figures if figure.value is None]))
     return Report({"runs": list(map(str, runs)), "figures": figures}, sections)
 
 
@@ -119,8 +119,8 @@ def _quoted(run: Run) -> str:
 def _missing_table(missing: Sequence[CertifiedFigure]) -> ReportTable:
     """Return what was not measured; what has the same reason and command shares a row."""
     names: dict[tuple[str, str], list[str]] = {}
-    for one in missing:
-        names.setdefault((one.why, one.command), []).append(one.name)
+    for figure in missing:
+        names.setdefault((figure.why, figure.command), []).append(figure.name)
     rows = [("; ".join(of), why, command) for (why, command), of in names.items()]
     return ReportTable(("not measured", "because", "what would measure it"), rows, left=3)
 
@@ -129,8 +129,8 @@ def _by_run(runs: Sequence[Path], read: ReadRuns, measure: MeasureRun, subject: 
     """Yield the figures of each run; for a run without any, why there is none, and the command that would give one."""
     for folder in runs:
         try:
-            for found in read([folder], lambda run, advance: list(measure(run, advance))):
-                yield from found
+            for figures in read([folder], lambda run, advance: list(measure(run, advance))):
+                yield from figures
         except InputError as error:
             yield CertifiedFigure(subject, f"{subject}, {folder.name}", command, why=str(error))
 
@@ -139,16 +139,16 @@ def _wording(presentations: ReadPresentations, named: str) -> CertifiedFigures:
     command = f"jurygraph study stability {named}"
     report = measure_stability(presentations()).figures
     # Where there are several judges or bands of quality, the last row of each protocol is of all.
-    of_all = {(one["protocol"], one.get("stakeholders")): one for one in [*report["noise"], *report["ratios"]]}
-    for (protocol, size), one in of_all.items():
+    of_all = {(row["protocol"], row.get("stakeholders")): row for row in [*report["noise"], *report["ratios"]]}
+    for (protocol, size), row in of_all.items():
         label = protocol if size is None else f"{protocol}, {size} stakeholders"
         for measure, (symbol, why) in _MEASURES.items():
-            if measure in one:
-                n = one[measure].clusters if one[measure] else 0
-                yield _figure("wording", f"{symbol} of {label}", one[measure], n, command, why, _NEW_RUNS)
-    for one in report["drift"]:
-        label = f"share of drifting weights in σ²_Sem of {one['protocol']}, {one['stakeholders']} stakeholders"
-        yield _figure("drift", label, one["explained"], one["variants"], command)
+            if measure in row:
+                n = row[measure].clusters if row[measure] else 0
+                yield _figure("wording", f"{symbol} of {label}", row[measure], n, command, why, _NEW_RUNS)
+    for row in report["drift"]:
+        label = f"share of drifting weights in σ²_Sem of {row['protocol']}, {row['stakeholders']} stakeholders"
+        yield _figure("drift", label, row["explained"], row["variants"], command)
     if not report["drift"]:
         remedy = "use protocols.decomposed-adaptive in the config"
         yield CertifiedFigure("drift", "drift of weights", remedy, why="the judge gives no weights")
@@ -163,9 +163,9 @@ def _signs(presentations: ReadPresentations, named: str) -> CertifiedFigures:
 def _credit(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     report = credit.report(credit.read_sheets(run, advance), random_graphs=1).figures
     for rule in ("flat", "gear"):
-        found = report["methods"][rule]["leakage"]
+        leakage = report["methods"][rule]["leakage"]
         name = f"unearned credit by {rule}, {run.folder.name}"
-        yield _figure("false credit", name, found, found["cases"], f"jurygraph study credit {_quoted(run)}")
+        yield _figure("false credit", name, leakage, leakage["cases"], f"jurygraph study credit {_quoted(run)}")
 
 
 def _attacks(file: Path | None) -> CertifiedFigures:
@@ -175,9 +175,9 @@ def _attacks(file: Path | None) -> CertifiedFigures:
         figures = json.loads(file.read_bytes())
         arm = figures["arms"][figures["configured"]]
         for level, name in (("attacks", "attacks that got credit"), ("honest", "honest responses that got credit")):
-            found = arm[level]["responses"]
-            ends = {"value": found["rate"], "low": found["low"], "high": found["high"]}
-            yield _figure("attacks", name, ends, found["n"], f"jurygraph attack --json > {shlex.quote(str(file))}")
+            share = arm[level]["responses"]
+            ends = {"value": share["rate"], "low": share["low"], "high": share["high"]}
+            yield _figure("attacks", name, ends, share["n"], f"jurygraph attack --json > {shlex.quote(str(file))}")
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{file}: is not what `jurygraph attack --json` prints") from None
 
@@ -188,20 +188,20 @@ def _people(runs: Sequence[Path], read: ReadRuns, named: str, labels: str | None
     judged = read(runs, read_judgements)
     command = f"jurygraph study judge {named} --labels {shlex.quote(labels)}"
     report = judge_study.report(join_labels(judged, read_labels(labels, judged))).figures
-    for one in report["judges"]:
+    for judge in report["judges"]:
         for name in ("accuracy", "kappa", "rank_correlation", "corrected"):
             label = "corrected mean label" if name == "corrected" else name.replace("_", " ")
-            yield _figure("people", f"{label} of {one['judge']}", one[name], one["n"], command)
+            yield _figure("people", f"{label} of {judge['judge']}", judge[name], judge["n"], command)
 
 
 def _coverage(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     by_task: dict[str, list[float]] = {}
     for trace in run.traces():
         by_task.setdefault(trace.task_id, []).append(trace.reward.coverage)
-    found = ratio_interval([sum(one) for one in by_task.values()], [len(one) for one in by_task.values()])
-    number = sum(len(one) for one in by_task.values())
+    share = ratio_interval([sum(values) for values in by_task.values()], [len(values) for values in by_task.values()])
+    number = sum(len(values) for values in by_task.values())
     name = f"judged share of the weight, {run.folder.name}"
-    yield _figure("coverage", name, found, number, f"jurygraph show {_quoted(run)}")
+    yield _figure("coverage", name, share, number, f"jurygraph show {_quoted(run)}")
 
 
 def _votes(run: Run, advance: ProgressCallback) -> CertifiedFigures:
@@ -210,6 +210,6 @@ def _votes(run: Run, advance: ProgressCallback) -> CertifiedFigures:
         name = f"votes of a jury, {run.folder.name}"
         yield CertifiedFigure("votes", name, _JURY, why="one judge alone gave scores")
         return
-    for one in report["judges"]:
-        name = f"α of the judges on {one['name']}, {run.folder.name}"
-        yield _figure("votes", name, one["alpha"], one["responses"], f"jurygraph study reliability {_quoted(run)}")
+    for row in report["judges"]:
+        name = f"α of the judges on {row['name']}, {run.folder.name}"
+        yield _figure("votes", name, row["alpha"], row["responses"], f"jurygraph study reliability {_quoted(run)}")

@@ -121,8 +121,8 @@ def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[Slot, JudgedSlot]:
             samples[intern(question), shown].append(verdict)
     judged = {}
     for slot, own in samples.items():
-        score = math.fsum(one.score or 0.0 for one in own) / len(own)
-        judged[slot] = JudgedSlot(score, sum(1 if one.counts_as_met else -1 for one in own))
+        score = math.fsum(verdict.score or 0.0 for verdict in own) / len(own)
+        judged[slot] = JudgedSlot(score, sum(1 if verdict.counts_as_met else -1 for verdict in own))
     return judged
 
 
@@ -147,11 +147,11 @@ def compare(
     by_a = _by_id(a, "A")
     by_b = _by_id(b, "B")
     pairs = _pair(by_a, by_b)
-    rewards = np.array([(one.reward, other.reward) for one, other in pairs]).T
+    rewards = np.array([(in_a.reward, in_b.reward) for in_a, in_b in pairs]).T
     failed = np.isnan(rewards)
     has_both = ~failed.any(axis=0)
     numbers: dict[str, int] = {}
-    tasks = np.array([numbers.setdefault(one.task, len(numbers)) for one, _ in pairs], dtype=np.intp)
+    tasks = np.array([numbers.setdefault(in_a.task, len(numbers)) for in_a, _ in pairs], dtype=np.intp)
     both = rewards[:, has_both]
     tasks_of_both = tasks[has_both]
     overall, estimate = _difference(both[0], both[1], tasks_of_both)
@@ -183,14 +183,14 @@ def compare(
 
 
 def _by_id(responses: Iterable[ComparedResponse], name: str) -> dict[str, ComparedResponse]:
-    found: dict[str, ComparedResponse] = {}
+    by_id: dict[str, ComparedResponse] = {}
     for response in responses:
-        if response.id in found:
+        if response.id in by_id:
             raise InputError(f"response {response.id!r} occurs twice in run {name}; compare whole runs")
-        found[response.id] = response
-    if not found:
+        by_id[response.id] = response
+    if not by_id:
         raise InputError(f"run {name} contains no response; score it first")
-    return found
+    return by_id
 
 
 Pairs = Sequence[tuple[ComparedResponse, ComparedResponse]]
@@ -199,9 +199,9 @@ Pairs = Sequence[tuple[ComparedResponse, ComparedResponse]]
 def _pair(a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]) -> Pairs:
     pairs = [(a[name], b[name]) for name in sorted(a.keys() & b.keys())]
     problem = None if pairs else f"the runs have no response in common (A has {min(a)!r}, B has {min(b)!r})"
-    for one, other in pairs:
-        if one.task != other.task:
-            problem = f"response {one.id!r} belongs to task {one.task!r} in A and to {other.task!r} in B"
+    for in_a, in_b in pairs:
+        if in_a.task != in_b.task:
+            problem = f"response {in_a.id!r} belongs to task {in_a.task!r} in A and to {in_b.task!r} in B"
     if problem is not None:
         raise InputError(f"{problem}; compare two runs of the same tasks and responses")
     return pairs
@@ -260,36 +260,36 @@ def _kendall_within(rewards: Floats, tasks: Ints) -> float | None:
     from scipy import stats
 
     ordered = rewards[:, np.argsort(tasks, kind="stable")].round(_DECIMALS)
-    found = []
+    taus = []
     for a, b in np.split(ordered, np.cumsum(np.bincount(tasks))[:-1], axis=1):
         if len(a) > 1 and np.ptp(a) and np.ptp(b):
-            found.append(float(stats.kendalltau(a, b).statistic))
-    return round(fmean(found), _DECIMALS) if found else None
+            taus.append(float(stats.kendalltau(a, b).statistic))
+    return round(fmean(taus), _DECIMALS) if taus else None
 
 
 def _compare_agents(pairs: Pairs, rewards: Floats, tasks: Ints) -> list[Figures]:
     """Return a row for each agent of A, ordered by name; `left_out` are the responses that failed in a run."""
     rows: dict[str | None, list[int]] = defaultdict(list)
-    for place, (one, _) in enumerate(pairs):
-        rows[one.agent].append(place)
+    for place, (in_a, _) in enumerate(pairs):
+        rows[in_a.agent].append(place)
     failed = np.isnan(rewards[0] + rewards[1])
-    found = []
+    differences = []
     for name in sorted(rows, key=lambda agent: (agent is None, agent or "")):
         own = np.array(rows[name])
         kept = own[~failed[own]]
         figures, estimate = _difference(rewards[0, kept], rewards[1, kept], tasks[kept])
-        found.append(({"agent": name, **figures, "left_out": len(own) - len(kept)}, estimate))
-    return _adjusted(found)
+        differences.append(({"agent": name, **figures, "left_out": len(own) - len(kept)}, estimate))
+    return _adjusted(differences)
 
 
 def _largest_changes(pairs: Pairs) -> list[Figures]:
     """Return the largest changes of a reward, ties by id. Unchanged rewards are left out."""
-    found: list[Figures] = []
-    for one, other in pairs:
-        delta = other.reward - one.reward
+    changed: list[Figures] = []
+    for in_a, in_b in pairs:
+        delta = in_b.reward - in_a.reward
         if abs(delta) >= ROUNDING:
-            found.append({"response_id": one.id, "a": one.reward, "b": other.reward, "delta": delta})
-    return sorted(found, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS]
+            changed.append({"response_id": in_a.id, "a": in_a.reward, "b": in_b.reward, "delta": delta})
+    return sorted(changed, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS]
 
 
 # Verdicts
@@ -355,14 +355,14 @@ def evidence_messages(figures: Mapping[str, Any], missed: Iterable[Threshold], l
             count = needed_clusters(unchanged, -threshold.bound, largest_loss)
             instead = f"{NO_WORSE}={-threshold.bound:g} holds from {count or 'no number of'} such tasks on"
             yield f"{tasks} tasks that all changed alike have no interval; {instead}"
-    for one in figures["margins"]:
-        missing = f"threshold missed: {_condition(one)}, but {tasks} tasks"
-        if not one["holds"] and one["lowest"] is None:
+    for margin in figures["margins"]:
+        missing = f"threshold missed: {_condition(margin)}, but {tasks} tasks"
+        if not margin["holds"] and margin["lowest"] is None:
             yield f"{missing} show nothing of others; compare runs of several tasks"
-        elif not one["holds"]:
-            unseen = f"since they cannot show rare losses of up to {one['largest_loss']:g}"
-            possible = f"a mean difference of {format_number(one['lowest'])} possible (p = {_format_p(one['p'])})"
-            needed = f"about {one['needed_tasks']}" if one["needed_tasks"] else "no number of"
+        elif not margin["holds"]:
+            unseen = f"since they cannot show rare losses of up to {margin['largest_loss']:g}"
+            possible = f"a mean difference of {format_number(margin['lowest'])} possible (p = {_format_p(margin['p'])})"
+            needed = f"about {margin['needed_tasks']}" if margin["needed_tasks"] else "no number of"
             yield f"{missing} leave {possible}, {unseen}; {needed} tasks like these would do"
 
 
@@ -382,7 +382,7 @@ def setting_notes(a: Header, b: Header) -> Iterator[str]:
         for key, in_a, in_b in changes(before, after)
         if not key.startswith(_SETTINGS_WITHOUT_EFFECT) and ERASED not in (in_a, in_b)
     ]
-    yield from (f"the runs differ in {each}" for each in differing[:_MAX_SETTINGS])
+    yield from (f"the runs differ in {setting}" for setting in differing[:_MAX_SETTINGS])
     if len(differing) > _MAX_SETTINGS:
         yield f"the runs differ in {len(differing) - _MAX_SETTINGS} more settings"
 
@@ -432,7 +432,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         for name, text in STATISTICS.items()
     ]
     yield ReportTable(["statistic", "", "value"], statistics, left=2)
-    margins = [[_condition(one), "yes" if one["holds"] else "no", _format_p(one["p"])] for one in figures["margins"]]
+    margins = [[_condition(row), "yes" if row["holds"] else "no", _format_p(row["p"])] for row in figures["margins"]]
     yield ReportTable(["condition", "holds", "p"], margins, left=2)
     agents = [[row["agent"] or "(no agent)", *_difference_cells(row, row["left_out"])] for row in figures["agents"]]
     yield ReportTable(["agent", *_DIFFERENCE_HEADER], agents)

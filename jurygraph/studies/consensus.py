@@ -97,13 +97,13 @@ def collect_votes(
             of an item without votes.
     """
     votes = _select_dimension([_PlacedVote(file, *row) for file in files for row in file.rows], dimension)
-    if all(one.vote.label is None for one in votes):
+    if all(placed.vote.label is None for placed in votes):
         raise InputError(f"{_join_paths(votes)}: nothing but abstentions; write labels")
     scale = _parse_scale(classes) if classes else _scale_of_numbers(votes)
     label: list[Label | None] = []
-    for one in votes:
-        found = one.vote.label
-        label.append(None if found is None else _to_class(found, scale, one.where_field("label")))
+    for placed in votes:
+        given = placed.vote.label
+        label.append(None if given is None else _to_class(given, scale, placed.where_field("label")))
     agent = _complete_column(votes, "agent")
     prompt = _complete_column(votes, "group")
     _refuse_shared_keys(votes)
@@ -126,18 +126,18 @@ def format_label(label: Label) -> str:
 
 
 def _select_dimension(votes: list[_PlacedVote], dimension: str | None) -> list[_PlacedVote]:
-    present = dict.fromkeys(one.vote.dimension for one in votes)
+    present = dict.fromkeys(placed.vote.dimension for placed in votes)
     listed = ", ".join(str(name or "(none)") for name in list(present)[:_MAX_LISTED])
     if dimension is None and len(present) > 1:
         raise InputError(f"{_join_paths(votes)}: has the dimensions {listed}; pick one with --dimension")
     if dimension is not None and dimension not in present:
         hint = did_you_mean(dimension, filter(None, present)) or f"known here: {listed}"
         raise InputError(f"--dimension: no rating is of {quote(dimension)}; {hint}")
-    return votes if dimension is None else [one for one in votes if one.vote.dimension == dimension]
+    return votes if dimension is None else [placed for placed in votes if placed.vote.dimension == dimension]
 
 
 def _join_paths(votes: Iterable[_PlacedVote]) -> str:
-    return ", ".join(dict.fromkeys(one.file.path for one in votes))
+    return ", ".join(dict.fromkeys(placed.file.path for placed in votes))
 
 
 def _class_of(label: Label) -> Label:
@@ -152,13 +152,13 @@ def _class_of(label: Label) -> Label:
 
 def _to_class(label: Label, scale: Sequence[Label], where: str) -> Label:
     """Return the class of the scale that a label names. Raises `InputError` with its place if there is none."""
-    found = _class_of(label)
-    if found in scale:
-        return found
+    parsed = _class_of(label)
+    if parsed in scale:
+        return parsed
     listed = ", ".join(map(format_label, scale[:_MAX_LISTED])) + ", …" * (len(scale) > _MAX_LISTED)
-    suggestion = did_you_mean(found, map(format_label, scale)) if isinstance(found, str) else None
+    suggestion = did_you_mean(parsed, map(format_label, scale)) if isinstance(parsed, str) else None
     hint = suggestion or "write one of these, or have --classes name it"
-    raise InputError(f"{where}: is {describe_value(found)}, which is off the scale {listed}; {hint}")
+    raise InputError(f"{where}: is {describe_value(parsed)}, which is off the scale {listed}; {hint}")
 
 
 def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
@@ -169,13 +169,13 @@ def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
 
 
 def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
-    texts = [one for one in votes if isinstance(one.vote.label, str)]
+    texts = [placed for placed in votes if isinstance(placed.vote.label, str)]
     if texts:
-        word = next((one for one in texts if isinstance(_class_of(str(one.vote.label)), str)), texts[0])
+        word = next((placed for placed in texts if isinstance(_class_of(str(placed.vote.label)), str)), texts[0])
         problem = f"is {describe_value(word.vote.label)}, and only numbers have an order by themselves"
         remedy = "write a number, or name all labels from low to high with --classes"
         raise InputError(f"{word.where_field('label')}: {problem}; {remedy}")
-    classes = sorted({_class_of(one.vote.label) for one in votes if one.vote.label is not None})
+    classes = sorted({_class_of(placed.vote.label) for placed in votes if placed.vote.label is not None})
     if len(classes) == 1:
         problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
         raise InputError(f"{_join_paths(votes)}: {problem}; name the whole scale with --classes")
@@ -195,12 +195,12 @@ def _complete_column(votes: Sequence[_PlacedVote], name: Literal["agent", "group
 
 def _refuse_shared_keys(votes: Iterable[_PlacedVote]) -> None:
     first: dict[str, _PlacedVote] = {}
-    for one in votes:
-        other = first.setdefault(one.vote.key, one)
+    for placed in votes:
+        other = first.setdefault(placed.vote.key, placed)
         for name in ("item", "agent", "group"):  # item "a_b" of agent "c" has the key of item "a" of agent "b_c"
-            if getattr(one.vote, name) != getattr(other.vote, name):
-                problem = f"is not the {name} of item {quote(one.vote.key)} in {other.where}"
-                raise InputError(f"{one.where_field(name)}: {problem}; give each item one, and a name of its own")
+            if getattr(placed.vote, name) != getattr(other.vote, name):
+                problem = f"is not the {name} of item {quote(placed.vote.key)} in {other.where}"
+                raise InputError(f"{placed.where_field(name)}: {problem}; give each item one, and a name of its own")
 
 
 def _check_gold(gold: Mapping[str, PlacedLabel], items: set[str], scale: Sequence[Label]) -> dict[str, Label]:
@@ -267,7 +267,7 @@ class FittedConsensus:
         scores = self.items_by_method(method).agent_scores(
             ballots.agent, self.values, bootstrap, self.settings.seed or 0, ballots.prompt, kind
         )
-        return {str(one): score for one, score in scores.items()}
+        return {str(agent): score for agent, score in scores.items()}
 
     @property
     def has_one_unit(self) -> bool:
@@ -366,7 +366,7 @@ def report(fitted: FittedConsensus, advance: ProgressCallback = lambda estimates
         "method": fitted.method,
         "preset": fitted.settings.preset or "converged",
         "prior": model.prior.tolist(),
-        "agents": {str(name): one for name, one in scores.items()},
+        "agents": {str(name): score for name, score in scores.items()},
         "intervals": _interval_source(fitted, is_refitted),
         "annotators": _annotator_figures(model, refits),
         "stability": stability,
@@ -392,7 +392,7 @@ def _measure_stability(fitted: FittedConsensus, advance: ProgressCallback) -> di
     if fitted.no_stability_reason is not None or ballots.agent is None:
         return None
     columns: tuple[Any, Any, Any, Any] = (ballots.item, ballots.annotator, ballots.label, ballots.agent)
-    found = consensus.ranking_stability(
+    by_method = consensus.ranking_stability(
         *columns,
         subsets=settings.subsets,
         seed=settings.seed if settings.seed is not None else PUBLISHED_SEED if settings.is_paper else 0,
@@ -404,7 +404,7 @@ def _measure_stability(fitted: FittedConsensus, advance: ProgressCallback) -> di
         gold=ballots.gold,
         report=advance,
     )
-    return {method: one._asdict() for method, one in found.items()}
+    return {method: stability._asdict() for method, stability in by_method.items()}
 
 
 def _refit(fitted: FittedConsensus, advance: ProgressCallback) -> Refits | None:
@@ -447,18 +447,18 @@ def _vote_figures(fitted: FittedConsensus) -> Figures:
             "gold": len(fitted.ballots.gold),
         },
         "agreement": consensus.agreement(votes),
-        "items": {str(name): {"posterior": shares, "ambiguity": one} for name, shares, one in items},
+        "items": {str(name): {"posterior": shares, "ambiguity": ambiguity} for name, shares, ambiguity in items},
     }
 
 
 def _annotator_figures(model: Consensus, refits: Refits | None) -> dict[str, Figures]:
     """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits."""
-    found = {}
+    rows = {}
     for name, quality in model.annotators().items():
         intervals = refits.annotators[name] if refits else [[math.nan, math.nan]] * len(_RATES)
-        ends = [one if np.isfinite(one).all() else None for one in intervals]
-        found[str(name)] = quality._asdict() | {f"{rate}_interval": one for rate, one in zip(_RATES, ends, strict=True)}
-    return found
+        ends = [interval if np.isfinite(interval).all() else None for interval in intervals]
+        rows[str(name)] = quality._asdict() | {f"{rate}_interval": one for rate, one in zip(_RATES, ends, strict=True)}
+    return rows
 
 
 def _interval_source(fitted: FittedConsensus, is_refitted: bool) -> str:
@@ -482,12 +482,12 @@ def _compare_methods(fitted: FittedConsensus) -> dict[str, Figures]:
         name: {
             "majority": scores["majority"][name].score,
             "dawid_skene": scores["dawid-skene"][name].score,
-            "stableval": one.score,
-            "change": one.score - scores["majority"][name].score,
-            "items": one.items,
+            "stableval": agent.score,
+            "change": agent.score - scores["majority"][name].score,
+            "items": agent.items,
             "ranks": {method: by_agent[name] for method, by_agent in ranks.items()},
         }
-        for name, one in scores["stableval"].items()
+        for name, agent in scores["stableval"].items()
     }
 
 
@@ -528,10 +528,10 @@ def _format_range(interval: Sequence[float | None] | None) -> str:
 
 def _comparison_table(comparison: Mapping[str, Figures]) -> ReportTable:
     rows = []
-    for name, one in sorted(comparison.items(), key=lambda item: (-item[1]["stableval"], item[0])):
-        change = f"{round(one['change'], 3) + 0.0:+.3f}"
-        ranks = ", ".join(f"{one['ranks'][method]:g}" for method in METHODS)
-        rows.append([name, one["majority"], one["dawid_skene"], one["stableval"], change, one["items"], ranks])
+    for name, agent in sorted(comparison.items(), key=lambda item: (-item[1]["stableval"], item[0])):
+        change = f"{round(agent['change'], 3) + 0.0:+.3f}"
+        ranks = ", ".join(f"{agent['ranks'][method]:g}" for method in METHODS)
+        rows.append([name, agent["majority"], agent["dawid_skene"], agent["stableval"], change, agent["items"], ranks])
     header = ("agent", "MV", "DS", "PEC", "Δ(PEC-MV)", "items", "ranks MV, DS, PEC")
     return ReportTable(header, rows, digits=_DIGITS)
 
@@ -539,9 +539,9 @@ def _comparison_table(comparison: Mapping[str, Figures]) -> ReportTable:
 def _annotator_table(annotators: Mapping[str, Figures]) -> ReportTable:
     """Return the annotators, the most accurate first, with the interval of the accuracy."""
     rows = []
-    for name, one in sorted(annotators.items(), key=lambda item: (-item[1]["accuracy"], item[0])):
-        interval = _format_range(one["accuracy_interval"])
-        rows.append([name, one["accuracy"], interval, one["leniency"], one["strictness"], one["labels"]])
+    for name, person in sorted(annotators.items(), key=lambda item: (-item[1]["accuracy"], item[0])):
+        interval = _format_range(person["accuracy_interval"])
+        rows.append([name, person["accuracy"], interval, person["leniency"], person["strictness"], person["labels"]])
     header = ("annotator", "accuracy", "95 % (refits)", "leniency", "strictness", "labels")
     return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
 
@@ -549,11 +549,11 @@ def _annotator_table(annotators: Mapping[str, Figures]) -> ReportTable:
 def _item_table(figures: Figures) -> ReportTable:
     """Return the items, the most ambiguous first."""
     rows = []
-    for name, one in sorted(figures["items"].items(), key=lambda item: (-item[1]["ambiguity"], item[0])):
-        likeliest = max(one["posterior"])
-        shares = zip(figures["classes"], one["posterior"], strict=True)
+    for name, item in sorted(figures["items"].items(), key=lambda item: (-item[1]["ambiguity"], item[0])):
+        likeliest = max(item["posterior"])
+        shares = zip(figures["classes"], item["posterior"], strict=True)
         labels = " or ".join(format_label(label) for label, share in shares if share == likeliest)
-        rows.append([name, one["ambiguity"], likeliest, labels])
+        rows.append([name, item["ambiguity"], likeliest, labels])
     header = ("most ambiguous items", "ambiguity", "posterior", "class")
     return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
 
@@ -561,7 +561,7 @@ def _item_table(figures: Figures) -> ReportTable:
 def _stability_table(figures: Figures) -> ReportTable:
     stability = figures["stability"]
     names = ("tau_b", "rank_sd", "rank_range", "score_shift")
-    rows = [[_METHOD_NAMES[method], *(one[name] for name in names)] for method, one in stability.items()]
+    rows = [[_METHOD_NAMES[method], *(row[name] for name in names)] for method, row in stability.items()]
     subsets = stability["stableval"]["subsets"]
     title = f"stability ({subsets} subsets{'' if figures['preset'] == 'paper' else ', items drawn too'})"
     header = (title, "mean τ_b", "mean rank sd", "mean rank range", "mean score shift")
@@ -585,13 +585,13 @@ def _plots(figures: Figures) -> Iterator[Plot]:
     ranked = _ranked(figures)
     best = ranked[:_MAX_AGENTS]
     if best:
-        scores = {name: IntervalCell(one.score, one.low, one.high) for name, one in best}
+        scores = {name: IntervalCell(agent.score, agent.low, agent.high) for name, agent in best}
         shown = "" if len(best) == len(ranked) else f", the first {len(best)} of {len(ranked)}"
         title = f"agents{shown}: mean credit ({figures['method']}); 95 %, {figures['intervals']}"
         yield Plot(title, "points", [PlotSeries.with_intervals("score", scores)])
     people = figures["annotators"]
-    points = [PlotSeries(name, [one["leniency"]], [one["strictness"]]) for name, one in people.items()]
+    points = [PlotSeries(name, [person["leniency"]], [person["strictness"]]) for name, person in people.items()]
     if len(people) > _MAX_NAMED:
-        leniency = [one["leniency"] for one in people.values()]
-        points = [PlotSeries("annotators", leniency, [one["strictness"] for one in people.values()])]
+        leniency = [person["leniency"] for person in people.values()]
+        points = [PlotSeries("annotators", leniency, [person["strictness"] for person in people.values()])]
     yield Plot("annotators", "points", points, "strictness", "leniency")

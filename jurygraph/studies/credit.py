@@ -210,13 +210,13 @@ def read_sheets(run: Run, advance: ProgressCallback) -> Sheets:
     """
     sheets = Sheets(kappa=run.config.rubric.kappa, tasks=run.tasks_scored)
     for group in run.group_records():
-        scored = sorted(run.group(group), key=lambda one: one.trace.response_id)
+        scored = sorted(run.group(group), key=lambda response: response.trace.response_id)
         sheets.responses += len(scored)
-        found = _find_rubric(run, group.key)
-        if isinstance(found, str):
-            sheets.left_out[found] += 1
+        rubric_or_reason = _find_rubric(run, group.key)
+        if isinstance(rubric_or_reason, str):
+            sheets.left_out[rubric_or_reason] += 1
         else:
-            _add_sheet(sheets, run, group.key, scored, *found)
+            _add_sheet(sheets, run, group.key, scored, *rubric_or_reason)
         advance(1)
     sheets.sheets.sort(key=lambda sheet: sheet.task)  # sums are added in this order, whatever the file's
     if not any(sheet.edges for sheet in sheets.sheets):
@@ -234,7 +234,7 @@ def _find_rubric(run: Run, task_id: str) -> tuple[ComponentSpec, Rubric] | str:
         return "tasks that were erased"
     rules = (Flat.name, Gear.name, *_HARD)
     specs = run.decision_of(task_id).specs
-    spec = next((one for one in specs if one.name == RUBRIC and one.combiner in rules), None)
+    spec = next((spec for spec in specs if spec.name == RUBRIC and spec.combiner in rules), None)
     if spec is None or task.rubric is None or set(spec.inputs) != {one.id for one in task.rubric.criteria}:
         return "tasks without a rubric that counts by its criteria"
     try:
@@ -251,12 +251,12 @@ def _add_sheet(
     sheets: Sheets, run: Run, task_id: str, scored: list[ScoredResponse], spec: ComponentSpec, rubric: Rubric
 ) -> None:
     """Add the sheet of a task, with the responses that have a reward from its rubric."""
-    table = group_table(run, task_id, [one.trace for one in scored])
+    table = group_table(run, task_id, [response.trace for response in scored])
     rule = run.decision_of(task_id).rule
-    matrices = {name: table.score_matrix(one, rule, spec.direction, "counted") for name, one in spec.inputs.items()}
+    matrices = {name: table.score_matrix(use, rule, spec.direction, "counted") for name, use in spec.inputs.items()}
     p, applies = input_means(matrices)
     weights = signed_weights(matrices)
-    has_reward = np.array([one.trace.reward.value is not None for one in scored])
+    has_reward = np.array([response.trace.reward.value is not None for response in scored])
     has_gain = (applies & (weights > 0.0)).any(axis=1)
     sheets.left_out["responses whose reward failed"] += int((~has_reward).sum())
     sheets.left_out["responses to which no criterion of positive weight applies"] += int((has_reward & ~has_gain).sum())
@@ -334,13 +334,13 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
             "unjudged": edges - len(cases.p_child),
             "left_out": +sheets.left_out,  # without those of which there are none
         },
-        "methods": {name: _diagnose_rule(cases, one, scores["flat"]) for name, one in scores.items()},
+        "methods": {name: _diagnose_rule(cases, of_rule, scores["flat"]) for name, of_rule in scores.items()},
         "differences": {
             name: {
-                **diagnose(cases, EDGE_KINDS, scores["gear"].children, one.children),
-                "reward": estimate_mean(scores["gear"].rewards - one.rewards, tasks),
+                **diagnose(cases, EDGE_KINDS, scores["gear"].children, of_rule.children),
+                "reward": estimate_mean(scores["gear"].rewards - of_rule.rewards, tasks),
             }
-            for name, one in scores.items()
+            for name, of_rule in scores.items()
             if name != "gear"
         },
         "ablations": _ablations(sheets, cases, scores["flat"].rewards, random_graphs),
@@ -354,7 +354,7 @@ def collect_cases(sheets: Sequence[RubricSheet]) -> Cases:
     masks = [sheet.judged_edges() for sheet in sheets]
     kinds = [np.array([edge.kind for edge in sheet.edges], dtype=np.str_) for sheet in sheets]
     return Cases(
-        p_parent=np.concatenate([one.p[:, one.parents][mask] for one, mask in zip(sheets, masks, strict=True)]),
+        p_parent=np.concatenate([sheet.p[:, sheet.parents][mask] for sheet, mask in zip(sheets, masks, strict=True)]),
         p_child=_child_values(sheets, [sheet.p for sheet in sheets]),
         share=_child_values(sheets, [sheet.shares() for sheet in sheets]),
         kind=np.concatenate([np.broadcast_to(k, mask.shape)[mask] for k, mask in zip(kinds, masks, strict=True)]),
@@ -395,15 +395,15 @@ def diagnose(cases: Cases, kinds: Collection[str], scores: Floats, baseline: Flo
 
     Scores are of the children of all cases under a rule, from 0 to each child's own score, [E].
     """
-    found = {}
+    figures = {}
     for figure, least, most in (("leakage", 0.0, math.inf), ("preservation", 0.0, 1.0)):
         values = cases.values(figure, scores)
         if baseline is not None:
             values = values - cases.values(figure, baseline)
             least = -most
         mask = cases.mask(figure, kinds)
-        found[figure] = estimate_mean(values[mask], cases.task[mask], least, most)
-    return found
+        figures[figure] = estimate_mean(values[mask], cases.task[mask], least, most)
+    return figures
 
 
 def estimate_mean(values: Floats, tasks: Ints, least: float = -math.inf, most: float = math.inf) -> Figures:
@@ -412,11 +412,11 @@ def estimate_mean(values: Floats, tasks: Ints, least: float = -math.inf, most: f
     [least, most] are the bounds of the true mean, at which the interval is cut off. `value` is None without a case, the
     ends also where the tasks cannot tell: fewer than two, or fewer than six with equal means.
     """
-    found = ratio_interval(np.bincount(tasks, values), np.bincount(tasks))
-    if found is None:
+    estimate = ratio_interval(np.bincount(tasks, values), np.bincount(tasks))
+    if estimate is None:
         return {"value": None, "low": None, "high": None, "cases": 0, "tasks": 0}
-    low, high = (None if end is None else min(most, max(least, end)) for end in (found.low, found.high))
-    return {"value": fmean(values), "low": low, "high": high, "cases": len(values), "tasks": found.clusters}
+    low, high = (None if end is None else min(most, max(least, end)) for end in (estimate.low, estimate.high))
+    return {"value": fmean(values), "low": low, "high": high, "cases": len(values), "tasks": estimate.clusters}
 
 
 def _ablations(sheets: Sheets, cases: Cases, flat_rewards: Floats, random_graphs: int) -> Figures:
@@ -434,7 +434,7 @@ def _ablations(sheets: Sheets, cases: Cases, flat_rewards: Floats, random_graphs
     by_seed = {seed: variant(random_rule(seed, sheets.kappa)) for seed in range(random_graphs)}
     mean = {}
     for name in by_seed[0]:
-        values = [one[name] for one in by_seed.values()]
+        values = [row[name] for row in by_seed.values()]
         mean[name] = None if None in values else fmean(values)
     # The λ of the untyped graph is the mean over all edges of all rubrics, each once (our reading).
     retention = fmean(factor for sheet in sheets.sheets for factor in sheet.retention(sheets.kappa))
@@ -490,8 +490,8 @@ def losses(sheets: Sequence[RubricSheet], kappa: float) -> list[Figures]:
     over these: the mean of (|w| / Σ_{w>0} w) · p · (1 - f) is greatest for its factor f alone; `kind`, `retention` (λ
     at this κ) and `reason` are those of its edge.
     """
-    found = [loss for sheet in sheets for loss in _sheet_losses(sheet, kappa)]
-    return sorted(found, key=lambda one: (-one["mean_loss"], one["task"], one["criterion"]))
+    rows = [loss for sheet in sheets for loss in _sheet_losses(sheet, kappa)]
+    return sorted(rows, key=lambda loss: (-loss["mean_loss"], loss["task"], loss["criterion"]))
 
 
 def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Figures]:
@@ -536,28 +536,28 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         {"gear less": "name", **intervals, "mean reward (95 %)": "reward"}, _named(figures["differences"])
     )
     for figure, cases in (("leakage", "violated"), ("preservation", "satisfied")):
-        by_rule = [{**one["kinds"], "all kinds": one} for one in methods.values()]
+        by_rule = [{**method["kinds"], "all kinds": method} for method in methods.values()]
         rows = []
         for kind in by_rule[0]:
-            estimates = [one[kind][figure] for one in by_rule]
-            rows.append([kind, estimates[0]["cases"], estimates[0]["tasks"], *(one["value"] for one in estimates)])
+            estimates = [rule[kind][figure] for rule in by_rule]
+            rows.append([kind, estimates[0]["cases"], estimates[0]["tasks"], *(cell["value"] for cell in estimates)])
         yield ReportTable((f"{figure} by kind of edge", cases, "tasks", *methods), rows)
     random = figures["ablations"]["random"]
     untyped = figures["ablations"]["untyped"]
     variants = {f"random graphs, {len(random['by_seed'])} seeds": random["mean"]}
     variants[f"untyped, λ = {untyped['retention']:.4g}"] = untyped
-    variants |= {f"κ = {kappa}": one for kappa, one in figures["ablations"]["kappas"].items()}
+    variants |= {f"κ = {kappa}": variant for kappa, variant in figures["ablations"]["kappas"].items()}
     yield ReportTable.of({"variant of gear": "name", **{name: name for name in _FIGURES}, **means}, _named(variants))
     if not figures["losses"]:
         yield "no criterion lost credit"
-    losers = [{**one, "reason": shorten(one["reason"], _MAX_REASON)} for one in figures["losses"]]
+    losers = [{**loss, "reason": shorten(loss["reason"], _MAX_REASON)} for loss in figures["losses"]]
     columns = {"largest losses: task": "task", "criterion": "criterion", "needs": "parent", "kind": "kind"}
     columns |= {"reason": "reason", "mean loss": "mean_loss"}
     yield ReportTable.of(columns, losers, left=5, most=_MAX_LOSSES)
 
 
 def _named(figures: Mapping[str, Figures]) -> list[Figures]:
-    return [{"name": name, **one} for name, one in figures.items()]
+    return [{"name": name, **row} for name, row in figures.items()]
 
 
 def _notes(figures: Figures) -> Iterator[str]:
@@ -578,8 +578,8 @@ def _plots(figures: Figures) -> Iterator[Plot]:
     variants = figures["ablations"]["kappas"].values()
     marks = [(figures["kappa"], "the run's κ")]
     for names in (("leakage",), ("preservation", "reward")):
-        series = [PlotSeries(name, [one[name] for one in variants], KAPPAS) for name in names]
+        series = [PlotSeries(name, [variant[name] for variant in variants], KAPPAS) for name in names]
         yield Plot(f"{' and '.join(names)} by κ", "line", series, x_label="κ", marks=marks)
     for name in _FIGURES:
-        estimates = {rule: one[name] for rule, one in figures["methods"].items()}
+        estimates = {rule: method[name] for rule, method in figures["methods"].items()}
         yield Plot(f"{name} (95 %)", "bars", [PlotSeries.with_intervals(name, estimates)])

@@ -86,7 +86,7 @@ def read_samples(
         reasons = "; ".join(f"{reason}: {count}" for reason, count in left_out.items())
         problem = f"{len(samples)} of its responses have a reward and {', '.join(chosen)}"
         raise InputError(f"{run.folder}: {problem}{f' ({reasons})' if reasons else ''}; at least 2 are needed")
-    samples.sort(key=lambda one: one[0].response_id)
+    samples.sort(key=lambda sample: sample[0].response_id)
     has_steps = step_label is not None or every is not None
     return Samples(
         run=str(run.folder),
@@ -148,16 +148,16 @@ def report(runs: Sequence[Samples]) -> Report:
     columns |= {f"τ ({PERCENTILE:g}th pct)": "threshold", "conflicts": "conflicts", "conflict rate": "conflict_rate"}
     sections: list[str | ReportTable] = [ReportTable.of(columns, measured)]
     notes: list[str] = []
-    for one in measured:
-        components = ", ".join(one["components"])
-        sections.append(f"{one['run']}: {components}, of {one['samples']} responses to {one['tasks']} tasks")
-        sections += _run_tables(one)
-        notes += omission_notes(one["left_out"], f"{one['run']}: ")
-        found = one["split"]
-        if found["tied_low"]:
-            ties = f"{found['tied_high']} High-div and {found['tied_low']} Low-div responses tie at D_pair"
-            notes.append(f"{one['run']}: {ties} {found['cut']:.4g}; ties are split by id")
-    if len({one["components"] for one in measured}) > 1:
+    for row in measured:
+        components = ", ".join(row["components"])
+        sections.append(f"{row['run']}: {components}, of {row['samples']} responses to {row['tasks']} tasks")
+        sections += _run_tables(row)
+        notes += omission_notes(row["left_out"], f"{row['run']}: ")
+        split = row["split"]
+        if split["tied_low"]:
+            ties = f"{split['tied_high']} High-div and {split['tied_low']} Low-div responses tie at D_pair"
+            notes.append(f"{row['run']}: {ties} {split['cut']:.4g}; ties are split by id")
+    if len({row["components"] for row in measured}) > 1:
         notes.append("the runs have different components; choose common ones with --components")
     return Report({"runs": measured}, sections, notes, list(_plots(measured)))
 
@@ -182,20 +182,20 @@ def _measure(samples: Samples) -> Figures:
     }
 
 
-def _run_tables(one: Figures) -> Iterator[ReportTable]:
-    found = one["split"]
-    sides = {f"High-div ({found['high']})": "high", f"Low-div ({found['low']})": "low"}
-    yield ReportTable.of({"mean": "name", **sides, "difference (95 %)": "difference"}, found["rows"])
+def _run_tables(figures: Figures) -> Iterator[ReportTable]:
+    split = figures["split"]
+    sides = {f"High-div ({split['high']})": "high", f"Low-div ({split['low']})": "low"}
+    yield ReportTable.of({"mean": "name", **sides, "difference (95 %)": "difference"}, split["rows"])
     series = {title: name for name, title in _SERIES_TITLES.items()}
-    steps = [{**step, "step": f"{step['step']:g}"} for step in one["steps"]]
+    steps = [{**step, "step": f"{step['step']:g}"} for step in figures["steps"]]
     yield ReportTable.of({"step": "step", "responses": "samples", **series}, steps, most=_MAX_STEPS)
 
 
 def _plots(measured: Sequence[Figures]) -> Iterator[Plot]:
-    for name, title in _SERIES_TITLES.items() if any(one["steps"] for one in measured) else ():
+    for name, title in _SERIES_TITLES.items() if any(row["steps"] for row in measured) else ():
         series = [
-            PlotSeries(one["run"], [step[name] for step in one["steps"]], [step["step"] for step in one["steps"]])
-            for one in measured
+            PlotSeries(row["run"], [step[name] for step in row["steps"]], [step["step"] for step in row["steps"]])
+            for row in measured
         ]
         yield Plot(title, "line", series, x_label="step")
 

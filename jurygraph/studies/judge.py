@@ -166,10 +166,10 @@ def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) ->
                 if scopes[judge.question] != "pair":
                     by_judge.setdefault(judge, {})[trace.response_id] = _summarize(cluster, verdicts)
                     continue
-                for one in verdicts:
-                    if one.responses:
-                        pair = pair_name(*sorted(one.responses, key=order.__getitem__))
-                        pairs.setdefault((judge, pair), []).append(one)
+                for verdict in verdicts:
+                    if verdict.responses:
+                        pair = pair_name(*sorted(verdict.responses, key=order.__getitem__))
+                        pairs.setdefault((judge, pair), []).append(verdict)
         for (judge, pair), verdicts in pairs.items():
             by_judge.setdefault(judge, {})[pair] = _summarize_pair(cluster, pair, verdicts)
         advance(1)
@@ -196,34 +196,36 @@ def responses_of(name: str) -> list[str]:
 
 def _verdicts_by_judge(run: str, trace: Trace) -> dict[Judge, list[RecordedVerdict]]:
     models = {call.id: call.model for call in trace.calls}
-    found: dict[Judge, list[RecordedVerdict]] = {}
-    for one in own_verdicts(trace):
-        if one.responses in ((), (trace.response_id,)) or len(one.responses) == 2:
+    by_judge: dict[Judge, list[RecordedVerdict]] = {}
+    for verdict in own_verdicts(trace):
+        if verdict.responses in ((), (trace.response_id,)) or len(verdict.responses) == 2:
             # A failed verdict has no call of its own, but those that were tried.
-            used = [models[call] for call in (one.call, *(use.id for use in one.calls)) if call in models]
-            name = one.judge or (used[0] if used else None)
-            found.setdefault(Judge(run, one.question, one.evaluator, name, one.reviewer), []).append(one)
-    return found
+            used = [models[call] for call in (verdict.call, *(use.id for use in verdict.calls)) if call in models]
+            name = verdict.judge or (used[0] if used else None)
+            by_judge.setdefault(Judge(run, verdict.question, verdict.evaluator, name, verdict.reviewer), []).append(
+                verdict
+            )
+    return by_judge
 
 
 def _share_unasked(by_judge: dict[Judge, dict[str, Judgement]]) -> None:
     """Give judgements without a request to a model, such as those by a gate, to every model of the question."""
-    for judge in [one for one in by_judge if one.model is None]:
-        models = [one for one in by_judge if one.model is not None and one._replace(model=None) == judge]
+    for judge in [judge for judge in by_judge if judge.model is None]:
+        models = [other for other in by_judge if other.model is not None and other._replace(model=None) == judge]
         if models:
             unasked = by_judge.pop(judge)
-            for one in models:
-                by_judge[one] = unasked | by_judge[one]
+            for other in models:
+                by_judge[other] = unasked | by_judge[other]
 
 
 def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
-    judged = [one for one in verdicts if status_of(one) == JUDGED]
+    judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED]
     if not judged:
         return Judgement(task, status_of(verdicts[0]))
-    score = fmean(one.score for one in judged if one.score is not None)
-    decided = [one.counts_as_met for one in judged]
+    score = fmean(verdict.score for verdict in judged if verdict.score is not None)
+    decided = [verdict.counts_as_met for verdict in judged]
     scale = judged[0].scale
-    natives = [float(one.native) for one in judged if isinstance(one.native, int | float)]
+    natives = [float(verdict.native) for verdict in judged if isinstance(verdict.native, int | float)]
     native = fmean(natives) if scale is not None and len(natives) == len(judged) else None
     return Judgement(task, JUDGED, score, float(fmean(decided) >= MET_THRESHOLD), native, scale)
 
@@ -231,10 +233,14 @@ def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
 def _summarize_pair(task: str, pair: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
     """Return the judgement of a pair: the mean of its orders, each from the side of the first response."""
     scores: dict[bool, list[float]] = {}
-    for one in verdicts:
-        if status_of(one) == JUDGED and one.score is not None:
-            is_swapped = one.responses[0] != responses_of(pair)[0]
-            orders = {False: one.score} if one.swap is None else {False: one.swap.given, True: 1.0 - one.swap.swapped}
+    for verdict in verdicts:
+        if status_of(verdict) == JUDGED and verdict.score is not None:
+            is_swapped = verdict.responses[0] != responses_of(pair)[0]
+            orders = (
+                {False: verdict.score}
+                if verdict.swap is None
+                else {False: verdict.swap.given, True: 1.0 - verdict.swap.swapped}
+            )
             for is_other, score in orders.items():
                 scores.setdefault(is_other != is_swapped, []).append(1.0 - score if is_swapped else score)
     if not scores:
@@ -264,7 +270,7 @@ def read_labels(source: str, runs: Sequence[RunJudgements]) -> FileRows[JudgedLa
     if not source.startswith(_LABEL_COLUMN):
         return read_judged_labels(source)
     name = source.removeprefix(_LABEL_COLUMN)
-    found: dict[str, tuple[str, JudgedLabel]] = {}
+    by_response: dict[str, tuple[str, JudgedLabel]] = {}
     for run in runs:
         for response, labels in run.labels.items():
             target = labels.get(name)
@@ -274,13 +280,13 @@ def read_labels(source: str, runs: Sequence[RunJudgements]) -> FileRows[JudgedLa
             if not isinstance(target, bool | int | float):
                 raise InputError(f"{where}; a target is a number, true or false")
             label = JudgedLabel(id=response, target=target if isinstance(target, bool) else float(target))
-            if found.setdefault(response, (f"response {response}", label))[1] != label:
-                raise InputError(f"{where}, and another run has {found[response][1].target}; give one as a file")
-    if not found:
+            if by_response.setdefault(response, (f"response {response}", label))[1] != label:
+                raise InputError(f"{where}, and another run has {by_response[response][1].target}; give one as a file")
+    if not by_response:
         known = dict.fromkeys(label for run in runs for labels in run.labels.values() for label in labels)
         hint = did_you_mean(name, known) or f"there are {', '.join(known) or 'none'}"
         raise InputError(f"{', '.join(run.run for run in runs)}: no response has the label {quote(name)}; {hint}")
-    return FileRows(runs[0].run, tuple(found.values()), {"id": "id", "target": source})
+    return FileRows(runs[0].run, tuple(by_response.values()), {"id": "id", "target": source})
 
 
 def join_labels(
@@ -344,7 +350,7 @@ def _join(
     own: Sequence[tuple[str, JudgedLabel]],
     has_consensus: bool,
 ) -> JudgeStudy:
-    scale = next((one.scale for one in judgements.values() if one.native is not None), None) or _UNIT
+    scale = next((judged.scale for judged in judgements.values() if judged.native is not None), None) or _UNIT
     is_logical = all(isinstance(label.target, bool) for _, label in own)
     is_of_pairs = own[0][1].other is not None
     is_binary = is_logical or (scale == _UNIT and all(label.target in _UNIT for _, label in own))
@@ -374,9 +380,9 @@ def _join(
             prediction = _prediction(judgement, is_binary)
             rows.append(JudgedRow(response, judgement.task, target, prediction, judgement.score))
     unlabelled = [
-        (one.task, _prediction(one, is_binary))
-        for response, one in judgements.items()
-        if response not in targets and one.score is not None
+        (judged.task, _prediction(judged, is_binary))
+        for response, judged in judgements.items()
+        if response not in targets and judged.score is not None
     ]
     votes = [(judgements[name].task, given) for name, given in targets.items() if len(given) > 1 and name in judgements]
     lengths = {name: _length_of(name, run.lengths) for name in targets}
@@ -389,7 +395,7 @@ def _join(
         lengths={name: length for name, length in lengths.items() if length is not None},
         votes=votes,
         scale=(low, high),
-        flips=[(one.task, one.is_flipped) for one in judgements.values() if one.is_flipped is not None],
+        flips=[(judged.task, judged.is_flipped) for judged in judgements.values() if judged.is_flipped is not None],
         ceiling=ceiling,
     )
 
@@ -538,8 +544,8 @@ def _share(hits: Bools, tasks: Ints) -> Figures | None:
     return _cell(share_interval(np.bincount(tasks, hits), np.bincount(tasks))) if len(hits) else None
 
 
-def _cell(found: Estimate | Share | None) -> Figures | None:
-    return None if found is None else {"value": found.value, "low": found.low, "high": found.high}
+def _cell(estimate: Estimate | Share | None) -> Figures | None:
+    return None if estimate is None else {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
 def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> Figures | None:
@@ -551,7 +557,7 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> Figures | 
         for level in levels:
             counts = np.bincount(level[kept])
             middles.append((np.cumsum(counts) - (counts - 1) / 2.0)[level[kept]])  # of equal ones the middle rank
-        first, second = (one - one.mean() for one in middles)
+        first, second = (middle - middle.mean() for middle in middles)
         size = math.sqrt(float((first * first).sum()) * float((second * second).sum()))
         return float((first * second).sum()) / size if size > 0.0 else float("nan")
 
@@ -601,7 +607,7 @@ def reliability(scores: Floats, targets: Floats) -> tuple[float, list[Figures]]:
         expected = float(scores[inside].mean())
         seen = float(targets[inside].mean())
         table.append({"from": place / _BINS, "n": int(inside.sum()), "expected": expected, "met": seen})
-    return sum(one["n"] * abs(one["expected"] - one["met"]) for one in table) / len(scores), table
+    return sum(row["n"] * abs(row["expected"] - row["met"]) for row in table) / len(scores), table
 
 
 def _mean_label(study: JudgeStudy, need: float | None) -> Figures:
@@ -646,11 +652,11 @@ def _length(study: JudgeStudy) -> Figures:
         elif study.has_pairs:  # the longer one is better
             prediction = ((length > 0.0) - (length < 0.0) + 1.0) / 2.0
         judged.append(row._replace(prediction=prediction, score=length))
-    found = _agreement(judged, study.is_binary)
+    figures = _agreement(judged, study.is_binary)
     if not study.is_binary and not study.has_pairs:
         # A number of characters is no score on the scale: only the order counts.
-        found |= dict.fromkeys(("accuracy", "kappa", "bias", "base_rates"))
-    return {"question": study.judge.question, "n": len(rows)} | found
+        figures |= dict.fromkeys(("accuracy", "kappa", "bias", "base_rates"))
+    return {"question": study.judge.question, "n": len(rows)} | figures
 
 
 def _ceiling(study: JudgeStudy) -> Figures | None:
@@ -662,8 +668,8 @@ def _ceiling(study: JudgeStudy) -> Figures | None:
     for task, given in study.votes:
         hits[task] += sum(first == second for first, second in combinations(given, 2))
         pairs[task] += len(given) * (len(given) - 1) // 2
-    found = _cell(share_interval([hits[task] for task in pairs], list(pairs.values())))
-    return None if found is None else {"question": study.judge.question} | found
+    share = _cell(share_interval([hits[task] for task in pairs], list(pairs.values())))
+    return None if share is None else {"question": study.judge.question} | share
 
 
 def _differences(studies: Sequence[JudgeStudy]) -> list[Figures]:
@@ -672,25 +678,25 @@ def _differences(studies: Sequence[JudgeStudy]) -> list[Figures]:
     Judges with other labels for one of these answer another question, and are not compared. The p-value is of flips of
     tasks, adjusted for the number of pairs (Holm).
     """
-    found: list[Figures] = []
+    rows: list[Figures] = []
     names: dict[str, int] = {}
     tasks: dict[str, int] = {}
     sides = [_distances(study, names, tasks) for study in studies]
     has_runs = len({study.judge.run for study in studies}) > 1
     shown = [f"{study.judge.run}: {study.judge.name}" if has_runs else study.judge.name for study in studies]
     for first, second in combinations(range(len(studies)), 2):
-        one, other = sides[first], sides[second]
-        common, left, right = np.intersect1d(one[0], other[0], assume_unique=True, return_indices=True)
-        if not len(common) or (one[2][left] != other[2][right]).any():
+        of_first, of_second = sides[first], sides[second]
+        common, left, right = np.intersect1d(of_first[0], of_second[0], assume_unique=True, return_indices=True)
+        if not len(common) or (of_first[2][left] != of_second[2][right]).any():
             continue
-        own_tasks = np.unique(one[1][left], return_inverse=True)[1]
-        sums = np.bincount(own_tasks, one[3][left] - other[3][right])
+        own_tasks = np.unique(of_first[1][left], return_inverse=True)[1]
+        sums = np.bincount(own_tasks, of_first[3][left] - of_second[3][right])
         pair = {"first": shown[first], "second": shown[second]}
         estimate = ratio_interval(sums, np.bincount(own_tasks))
-        found.append(pair | {"n": len(common), "difference": _cell(estimate), "p": sign_flip_p(sums)})
-    for row, adjusted in zip(found, holm([row["p"] for row in found]), strict=True):
+        rows.append(pair | {"n": len(common), "difference": _cell(estimate), "p": sign_flip_p(sums)})
+    for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p"] = adjusted
-    return found
+    return rows
 
 
 def _distances(study: JudgeStudy, names: dict[str, int], tasks: dict[str, int]) -> tuple[Ints, Ints, Floats, Floats]:
@@ -702,7 +708,7 @@ def _distances(study: JudgeStudy, names: dict[str, int], tasks: dict[str, int]) 
 
 
 def _disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
-    found = []
+    disagreements = []
     for study in studies:
         for row in study.rows:
             if row.prediction != row.target:
@@ -714,28 +720,28 @@ def _disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
                 sides = {"judge": row.prediction, "people": row.target, "score": row.score, "distance": distance}
                 identity = {"response": responses[0], "question": study.judge.question}
                 identity |= {"other": responses[1]} if len(responses) > 1 else {}
-                found.append(identity | sides | {"show": shlex.join(command)})
-    return sorted(found, key=lambda one: (-one["distance"], one["response"], one["question"]))
+                disagreements.append(identity | sides | {"show": shlex.join(command)})
+    return sorted(disagreements, key=lambda row: (-row["distance"], row["response"], row["question"]))
 
 
 def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTable]:
     judges = figures["judges"]
-    has_runs = len({one["run"] for one in judges}) > 1
+    has_runs = len({judge["run"] for judge in judges}) > 1
     rows: list[list[object]] = []
     ranks: list[list[object]] = []
     shown: list[Figures] = []
     for judge, constant, length in zip(judges, figures["constant"], figures["length"], strict=True):
         names = [f"{judge['run']}: {judge['judge']}" if has_runs else judge["judge"]]
         lines = [judge]
-        others = [one | {"question": None} for one in (constant, length)]
+        others = [row | {"question": None} for row in (constant, length)]
         if others != shown:  # judges of the same responses share these lines
             names += [f"  always {constant['value']:g}", "  length"]
             lines += others
             shown = others
-        for name, one in zip(names, lines, strict=True):
-            counts = [judge[count] if one is judge else None for count in COUNTS]
-            rows.append([name, *counts, *(one[rate] for rate in RATES[:4])])
-            ranks.append([name, *(one[rate] for rate in RATES[4:])])
+        for name, row in zip(names, lines, strict=True):
+            counts = [judge[count] if row is judge else None for count in COUNTS]
+            rows.append([name, *counts, *(row[rate] for rate in RATES[:4])])
+            ranks.append([name, *(row[rate] for rate in RATES[4:])])
     yield ReportTable(("judge", *COUNTS, "accuracy", "TPR", "TNR", "κ"), rows, digits=3)
     yield ReportTable(("judge", "rank correlation", "pairwise accuracy", "bias"), ranks, digits=3)
     rows = [[judge["judge"], judge["brier"], judge["ece"]] for judge in judges if judge["brier"] is not None]
@@ -746,14 +752,14 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
         rows.append([judge["judge"], *means, *([judge["labels_needed"]] if need is not None else [])])
     header = ("mean of all responses", "by the judge", "PPI++ (95 %)", "λ", "Rogan-Gladen (95 %)")
     yield ReportTable((*header, f"labels for ±{need:g}") if need is not None else header, rows)
-    rows = [[one["question"], one] for one in figures["ceiling"] if one is not None]
+    rows = [[row["question"], row] for row in figures["ceiling"] if row is not None]
     yield ReportTable(("people agree on", "share (95 %)"), rows)
     rows = [[judge["judge"], judge["flips"]] for judge in judges if judge["flips"] is not None]
     yield ReportTable(("pairs that flip with the order", "share (95 %)"), rows)
-    rows = [[one["first"], one["second"], one["n"], one["difference"], one["p"]] for one in figures["differences"]]
+    rows = [[row["first"], row["second"], row["n"], row["difference"], row["p"]] for row in figures["differences"]]
     header = ("farther from people", "than", "n", "difference (95 %)", "p (Holm)")
     yield ReportTable(header, rows, left=2, most=_MAX_PAIRS)
-    rows = [[one["show"], one["judge"], one["people"]] for one in figures["disagreements"]]
+    rows = [[row["show"], row["judge"], row["people"]] for row in figures["disagreements"]]
     yield ReportTable(("disagreement", "judge", "people"), rows, digits=2, most=_MAX_DISAGREEMENTS)
 
 

@@ -35,8 +35,8 @@ def report(analyzer: Analyzer) -> Report:
     value.
     """
     series = [
-        _summarize(one.name, np.array([values[place] for values in analyzer.values]))
-        for place, one in enumerate(analyzer.series)
+        _summarize(series.name, np.array([values[place] for values in analyzer.values]))
+        for place, series in enumerate(analyzer.series)
     ]
     figures = {
         "steps": analyzer.steps,
@@ -48,7 +48,7 @@ def report(analyzer: Analyzer) -> Report:
     adverse = sum(alert.adverse for alert in analyzer.alerts)
     counts = f"{analyzer.steps} steps; {len(analyzer.alerts)} alerts, {adverse} adverse"
     expected = f"one false alarm is expected in {analyzer.arl:g} steps"
-    table = ReportTable(("series", "steps", *_FIGURES), [list(one.values()) for one in series])
+    table = ReportTable(("series", "steps", *_FIGURES), [list(row.values()) for row in series])
     return Report(figures, [table, f"{counts}; {expected}"], list(_warnings(analyzer)), _plots(analyzer))
 
 
@@ -87,8 +87,8 @@ def _plots(analyzer: Analyzer) -> list[Plot]:
     plots = []
     for name, values in zip((one.name for one in analyzer.series), np.array(analyzer.values).T.tolist(), strict=True):
         alerts = [alert for alert in analyzer.alerts if alert.series == name or alert.kind == "hack"]
-        marks = [(float(one.step), f"{'adverse ' if one.adverse else ''}{one.kind}") for one in alerts]
-        series = PlotSeries(name, [None if isnan(one) else one for one in values], range(1, len(values) + 1))
+        marks = [(float(alert.step), f"{'adverse ' if alert.adverse else ''}{alert.kind}") for alert in alerts]
+        series = PlotSeries(name, [None if isnan(value) else value for value in values], range(1, len(values) + 1))
         plots.append(Plot(name, "line", [series], x_label="step", marks=marks))
     return plots
 

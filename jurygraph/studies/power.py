@@ -58,15 +58,15 @@ class PowerStudy:
         ratings each as now (`ratings_each`). What is needed is None if no feasible number is enough.
         """
         alphas: list[Figures] = []
-        found: list[Figures] = []
+        gaps: list[Figures] = []
         for part in parts:
             alphas += self._plan_alpha(part)
             advance(1)
             if self.difference is not None:
-                found.append(self._plan_difference(part, self.difference))
+                gaps.append(self._plan_difference(part, self.difference))
                 advance(1)
-        figures = {"width": self.width, "level": self.level, "seed": self.seed, "alpha": alphas, "differences": found}
-        return Report(figures, list(self._sections(alphas, found)), list(_notes(parts, alphas, found)))
+        figures = {"width": self.width, "level": self.level, "seed": self.seed, "alpha": alphas, "differences": gaps}
+        return Report(figures, list(self._sections(alphas, gaps)), list(_notes(parts, alphas, gaps)))
 
     def _plan_alpha(self, part: ScoredPart) -> Iterator[Figures]:
         levels, codes = np.unique(part.score, return_inverse=True)
@@ -94,7 +94,8 @@ class PowerStudy:
 
     def _plan_difference(self, part: ScoredPart, difference: float) -> Figures:
         errors = {
-            one.judge: np.abs(one.values - part.score).mean(axis=0) for one in predict(part, self.judges, (), 1, {})
+            prediction.judge: np.abs(prediction.values - part.score).mean(axis=0)
+            for prediction in predict(part, self.judges, (), 1, {})
         }
         gaps = errors[self.judges[0]] - errors[self.judges[1]]
         known = ~np.isnan(gaps)
@@ -102,10 +103,10 @@ class PowerStudy:
         if not gaps.any():
             raise InputError(f"--judges: {' and '.join(self.judges)} have no different errors; name two others")
         by_reviewer = without_noise([gaps[part.reviewer[known] == one] for one in np.unique(part.reviewer[known])])
-        each = int(np.median([len(own) for own in by_reviewer]))
+        ratings_each = int(np.median([len(own) for own in by_reviewer]))
 
         def power(reviewers: int) -> float:
-            return power_of(by_reviewer, difference, reviewers, each, self.seed)
+            return power_of(by_reviewer, difference, reviewers, ratings_each, self.seed)
 
         return {
             "dimension": part.dimension,
@@ -114,33 +115,33 @@ class PowerStudy:
             "power": self.power,
             "power_now": power(len(by_reviewer)),
             "reviewers_now": len(by_reviewer),
-            "ratings_each": each,
+            "ratings_each": ratings_each,
             "reviewers": _least(lambda number: power(number) >= self.power, _MOST_CLUSTERS),
         }
 
-    def _sections(self, alphas: Sequence[Figures], found: Sequence[Figures]) -> Iterator[str | ReportTable]:
+    def _sections(self, alphas: Sequence[Figures], gaps: Sequence[Figures]) -> Iterator[str | ReportTable]:
         yield (
             f"by resampling the ratings, seed {self.seed}; alpha is Krippendorff's, {self.level}; - where no number up "
             f"to {_MOST_ITEMS} items or {_MOST_CLUSTERS} reviewers is enough"
         )
-        rows = [[one["dimension"] or "all", one["per_item"], one["needed"]] for one in alphas]
+        rows = [[row["dimension"] or "all", row["per_item"], row["needed"]] for row in alphas]
         yield ReportTable(("dimension", "ratings of an item", f"items for alpha ± {self.width:g}"), rows)
         names = ("difference", "reviewers_now", "ratings_each", "power_now", "reviewers")
-        rows = [[one["dimension"] or "all", " - ".join(one["judges"]), *(one[name] for name in names)] for one in found]
+        rows = [[row["dimension"] or "all", " - ".join(row["judges"]), *(row[name] for name in names)] for row in gaps]
         header = ("dimension", "MAE of", "to find", "reviewers", "ratings of each", "power")
         yield ReportTable((*header, f"reviewers for power {self.power:g}"), rows, left=2, digits=2)
 
 
-def _notes(parts: Sequence[ScoredPart], alphas: Sequence[Figures], found: Sequence[Figures]) -> Iterator[str]:
-    planned = {one["dimension"] for one in alphas}
+def _notes(parts: Sequence[ScoredPart], alphas: Sequence[Figures], gaps: Sequence[Figures]) -> Iterator[str]:
+    planned = {row["dimension"] for row in alphas}
     for part in parts:
         if part.dimension not in planned:
             problem = f"fewer than {_LEAST_ITEMS} items have two ratings, too few to draw studies from"
             yield f"{part.dimension or 'all'}: {problem}"
-    for one in found:
-        if one["reviewers_now"] < _FEW_REVIEWERS:
+    for row in gaps:
+        if row["reviewers_now"] < _FEW_REVIEWERS:
             problem = f"hardly shows how reviewers differ; with fewer than {_FEW_REVIEWERS}, the answer is rough"
-            yield f"{one['dimension'] or 'all'}: a file of {one['reviewers_now']} reviewers {problem}"
+            yield f"{row['dimension'] or 'all'}: a file of {row['reviewers_now']} reviewers {problem}"
 
 
 def _draw_counts(rated: Any, items: int, per_item: int, levels: int, rng: np.random.Generator) -> Floats:

@@ -153,7 +153,7 @@ def read_comparisons(run: Run, advance: ProgressCallback = lambda tasks: None) -
         else:
             duels = _fight_duels(run, decided_by, chosen[0], rejected)
             worst = min(duels, key=lambda duel: _WORST_FIRST.index(duel.result))  # it has to win every one
-            duel = worst._replace(is_flipped=any(one.is_flipped for one in duels))
+            duel = worst._replace(is_flipped=any(duel.is_flipped for duel in duels))
             outcomes.append(Outcome(group.key, find_place(task), duel))
         advance(1)
     if not outcomes:
@@ -185,7 +185,7 @@ def _fight_duels(run: Run, decided_by: str, chosen: Trace, rejected: Sequence[Tr
     if decided_by == REWARD:
         return [_compare_rewards(chosen.reward, other.reward) for other in rejected]
     questions = run.survey_outline_of(chosen.task_id).questions
-    question = next((one for one in questions if one.id == decided_by), None)
+    question = next((question for question in questions if question.id == decided_by), None)
     return [_compare_verdicts(question, chosen, other) for other in rejected]
 
 
@@ -248,7 +248,7 @@ def report(comparisons: Comparisons) -> Report:
     by_benchmark = _group(comparisons.outcomes, "benchmark")
     published_first = sorted(by_benchmark, key=lambda name: (name not in _CATEGORIES, name))
     benchmarks = [_measure(name, by_benchmark[name]) for name in published_first]
-    lost = [one for one in comparisons.outcomes if one.duel.result == "failed"]
+    lost = [outcome for outcome in comparisons.outcomes if outcome.duel.result == "failed"]
     failed = [{"task": one.task, "category": one.place.category, "reason": one.duel.reason} for one in lost]
     figures = {
         "run": comparisons.run,
@@ -263,17 +263,17 @@ def report(comparisons: Comparisons) -> Report:
     columns = {"failed task": "task", "category": "category", "what is missing": "reason"}
     sections.append(ReportTable.of(columns, failed, left=3, most=_MAX_FAILED))
     notes = list(omission_notes(comparisons.left_out))
-    for one in benchmarks:
-        if one["overall"]["accuracy"] is None:
+    for benchmark in benchmarks:
+        if benchmark["overall"]["accuracy"] is None:
             problem = "no accuracy of all: it is the mean of four categories, and one has no task"
-            notes.append(f"{one['benchmark']}: {problem}")
+            notes.append(f"{benchmark['benchmark']}: {problem}")
     return Report(figures, sections, notes, list(map(_plot, benchmarks)))
 
 
 def _group(outcomes: Sequence[Outcome], level: str) -> dict[str, list[Outcome]]:
     groups: dict[str, list[Outcome]] = {}
-    for one in outcomes:
-        groups.setdefault(getattr(one.place, level), []).append(one)
+    for outcome in outcomes:
+        groups.setdefault(getattr(outcome.place, level), []).append(outcome)
     return groups
 
 
@@ -281,28 +281,28 @@ def _measure(name: str, outcomes: Sequence[Outcome]) -> Figures:
     by_category = _group(outcomes, "category")
     categories = []
     overall: Weighted = []
-    for category in [one for one in _CATEGORIES.get(name, sorted(by_category)) if one in by_category]:
+    for category in [category for category in _CATEGORIES.get(name, sorted(by_category)) if category in by_category]:
         by_subset = _group(by_category[category], "subset")
         sizes = SECTIONS[category] if name == REWARDBENCH else {}
         weighted = [
-            (sizes[subset] / len(members) if sizes else 1.0, one)
+            (sizes[subset] / len(members) if sizes else 1.0, member)
             for subset, members in by_subset.items()
-            for one in members
+            for member in members
         ]
-        subsets = [_row(subset, [(1.0, one) for one in members]) for subset, members in sorted(by_subset.items())]
+        subsets = [_row(subset, [(1.0, member) for member in members]) for subset, members in sorted(by_subset.items())]
         categories.append(_row(category, weighted) | {"subsets": subsets})
         total = sum(weight for weight, _ in weighted) if sizes else 1.0  # RewardBench's sections have equal weights
-        overall += [(weight / total, one) for weight, one in weighted]
+        overall += [(weight / total, outcome) for weight, outcome in weighted]
     is_known = name != REWARDBENCH or by_category.keys() == SECTIONS.keys()
     return {"benchmark": name, "categories": categories, "overall": _row("all", overall, is_known)}
 
 
 def _row(name: str, weighted: Weighted, is_known: bool = True) -> Figures:
-    counts = Counter(one.duel.result for _, one in weighted)
+    counts = Counter(outcome.duel.result for _, outcome in weighted)
     accuracy = low = high = None
     if is_known:
         total = sum(weight for weight, _ in weighted)
-        accuracy = min(1.0, sum(weight for weight, one in weighted if one.duel.result == "right") / total)
+        accuracy = min(1.0, sum(weight for weight, outcome in weighted if outcome.duel.result == "right") / total)
         size = total**2 / sum(weight**2 for weight, _ in weighted)
         low, high = wilson(accuracy * size, size)
     return {
@@ -312,7 +312,7 @@ def _row(name: str, weighted: Weighted, is_known: bool = True) -> Figures:
         "wrong": counts["wrong"],
         "ties": counts["tie"],
         "failed": counts["failed"],
-        "flips": sum(one.duel.is_flipped for _, one in weighted),
+        "flips": sum(outcome.duel.is_flipped for _, outcome in weighted),
         "coverage": 1.0 - counts["failed"] / len(weighted),
         "accuracy": accuracy,
         "low": low,
@@ -321,9 +321,9 @@ def _row(name: str, weighted: Weighted, is_known: bool = True) -> Figures:
 
 
 def _tables(benchmarks: Sequence[Figures]) -> Iterator[ReportTable]:
-    for one in benchmarks:
-        yield _row_table(one["benchmark"], [*one["categories"], one["overall"]])
-    categories = [category for one in benchmarks for category in one["categories"]]
+    for benchmark in benchmarks:
+        yield _row_table(benchmark["benchmark"], [*benchmark["categories"], benchmark["overall"]])
+    categories = [category for benchmark in benchmarks for category in benchmark["categories"]]
     subsets = [row for category in categories for row in category["subsets"]]
     if len(subsets) > len(categories):
         yield _row_table("subset", subsets, _MAX_SUBSETS)

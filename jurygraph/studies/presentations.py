@@ -111,11 +111,11 @@ def read_sources(sources: Sequence[Path], read_runs: ReadRuns) -> Presentations:
 
     Raises InputError as `read_table` and `read_run` do.
     """
-    found: list[Presentations] = []
+    by_source: list[Presentations] = []
     for source in sources:
-        found += read_runs([source], read_run) if source.is_dir() else [read_table(source)]
-    rows = [row for one in found for row in one.rows]
-    left_out = sum((Counter(one.left_out) for one in found), Counter[str]())
+        by_source += read_runs([source], read_run) if source.is_dir() else [read_table(source)]
+    rows = [row for scores in by_source for row in scores.rows]
+    left_out = sum((Counter(scores.left_out) for scores in by_source), Counter[str]())
     return Presentations(sources=tuple(map(str, sources)), rows=tuple(rows), left_out=dict(left_out))
 
 
@@ -215,12 +215,12 @@ def _scores_of(reward: Reward, people: Sequence[str]) -> Iterator[tuple[str, dic
 def _rewards_by_repeat(run: Run, traces: Sequence[Trace], combiners: Combiners) -> Iterator[Sequence[Reward]]:
     """Yield the rewards of a group by each exact repeat alone; those of the run itself where nothing is repeated."""
     outline = run.survey_outline_of(traces[0].task_id)
-    repeats = max((one.samples for one in outline.questions if is_repeated(one)), default=1)
+    repeats = max((q.samples for q in outline.questions if is_repeated(q)), default=1)
     if repeats == 1:
         yield [trace.reward for trace in traces]
         return
-    once = [one.model_copy(update={"samples": 1}) if is_repeated(one) else one for one in outline.questions]
-    samples = {one.id: one.samples for one in outline.questions if is_repeated(one)}
+    once = [q.model_copy(update={"samples": 1}) if is_repeated(q) else q for q in outline.questions]
+    samples = {q.id: q.samples for q in outline.questions if is_repeated(q)}
     verdicts = {verdict.key: verdict for trace in traces for verdict in trace.verdicts}  # a pair's is in two traces
     names = [trace.response_id for trace in traces]
     decision = run.decision_of(traces[0].task_id)
@@ -273,17 +273,17 @@ def read_weights(path: Path) -> OwnWeights:
 
     Raises InputError with file, line and field.
     """
-    found: dict[str, dict[str, float]] = {}
+    by_task: dict[str, dict[str, float]] = {}
     for place, row in read_models(path, StakeholderWeight).rows:
-        of_task = found.setdefault(row.task, {})
+        of_task = by_task.setdefault(row.task, {})
         if row.stakeholder in of_task:
             raise InputError(f"{path}, {place}: a second weight of {quote(row.stakeholder)} in task {quote(row.task)}")
         of_task[row.stakeholder] = row.weight
-    for task, weights in found.items():
+    for task, weights in by_task.items():
         total = sum(weights.values())
         if abs(total - 1.0) > SUM_TOLERANCE:
             raise InputError(f"{path}: the weights of task {quote(task)} sum to {total:g}; they have to sum to 1")
-    return OwnWeights(path.name, found)
+    return OwnWeights(path.name, by_task)
 
 
 def check_weights(own: OwnWeights, people: Mapping[str, Set[str]]) -> str | None:
@@ -293,8 +293,8 @@ def check_weights(own: OwnWeights, people: Mapping[str, Set[str]]) -> str | None
     """
     known = own.by_task.keys() & people.keys()
     if not known:
-        found = f"such tasks: {shorten(', '.join(people))}" if people else "no task has any"
-        raise InputError(f"{own.name}: has no weights of a task whose scores have utilities; {found}")
+        hint = f"such tasks: {shorten(', '.join(people))}" if people else "no task has any"
+        raise InputError(f"{own.name}: has no weights of a task whose scores have utilities; {hint}")
     for task in sorted(known):
         if own.by_task[task].keys() != people[task]:
             given, wanted = (", ".join(sorted(names)) for names in (own.by_task[task], people[task]))
@@ -310,13 +310,13 @@ def fixed_weights(
 
     They are uniform, DecompR's for each τ of `TEMPERATURES` where every difficulty is known, and those of a file.
     """
-    found = {UNIFORM: np.full(len(people), 1.0 / len(people))}
+    by_name = {UNIFORM: np.full(len(people), 1.0 / len(people))}
     if all(person in difficulty for person in people):
         d = [difficulty[person] for person in people]
-        found |= {f"DecompR τ={tau:g}": stakeholders.weights(d, tau) for tau in TEMPERATURES}
+        by_name |= {f"DecompR τ={tau:g}": stakeholders.weights(d, tau) for tau in TEMPERATURES}
     if own is not None and task is not None and task in own.by_task:
-        found[own.name] = np.array([own.by_task[task][person] for person in people])
-    return found
+        by_name[own.name] = np.array([own.by_task[task][person] for person in people])
+    return by_name
 
 
 Pairs = Sequence[tuple[Task, Sequence[Response]]]
@@ -341,12 +341,12 @@ async def rewrite_responses(
     pairs: Pairs, client: "JudgeClient", versions: int, advance: ProgressCallback
 ) -> dict[str, PresentationSet]:
     """Return the variants that a model writes of each structured response, by its id. Raises what ends a run."""
-    found: dict[str, PresentationSet] = {}
+    by_id: dict[str, PresentationSet] = {}
     for _, responses in pairs:
         written = await each_answered(rewrite(response.data, client, versions) for response in responses)
-        found |= {response.id: one for response, one in zip(responses, written, strict=True) if one is not None}
+        by_id |= {response.id: reply for response, reply in zip(responses, written, strict=True) if reply is not None}
         advance(len(responses))
-    return found
+    return by_id
 
 
 def generate_presentations(
@@ -363,18 +363,18 @@ def generate_presentations(
     lines = []
     structured = 0
     for task, responses in pairs:
-        found = [(response, present(response.data, versions)) for response in responses]
+        presented = [(response, present(response.data, versions)) for response in responses]
         shown: list[Response] = []
-        for response, one in found:
-            if one is not None:
+        for response, presentation in presented:
+            if presentation is not None:
                 if written is not None and response.id in written:
-                    one = one.with_variants(written[response.id])
+                    presentation = presentation.with_variants(written[response.id])
                 structured += 1
-                broken.update(one.broken)
-                shown += list(_as_responses(response, one))[0 if with_originals else 1 :]
-                counts["variants"].update(variant.family for variant in one.variants)
-                counts["undefined"].update(one.undefined.keys())
-                counts["discarded"].update(one.discarded)
+                broken.update(presentation.broken)
+                shown += list(_as_responses(response, presentation))[0 if with_originals else 1 :]
+                counts["variants"].update(variant.family for variant in presentation.variants)
+                counts["undefined"].update(presentation.undefined.keys())
+                counts["discarded"].update(presentation.discarded)
         if shown:
             content = {name: getattr(task, name) for name in Task.model_fields}
             line = TaskLine.model_construct(**content, responses=tuple(shown))
@@ -393,11 +393,11 @@ def generate_presentations(
     return lines, Report(figures, [title, table, flaws], notes)
 
 
-def _as_responses(response: Response, found: PresentationSet) -> Iterator[Response]:
-    for one in (found.original, *found.variants):
+def _as_responses(response: Response, presentation: PresentationSet) -> Iterator[Response]:
+    for variant in (presentation.original, *presentation.variants):
         labels = {**response.labels, "seed": response.id}
         name = response.id
-        if one is not found.original:
-            labels |= {"family": one.family, "version": one.version}
-            name = f"{response.id}~{one.family}-{one.version}"
-        yield response.model_copy(update={"id": name, "text": one.text, "data": one.data, "labels": labels})
+        if variant is not presentation.original:
+            labels |= {"family": variant.family, "version": variant.version}
+            name = f"{response.id}~{variant.family}-{variant.version}"
+        yield response.model_copy(update={"id": name, "text": variant.text, "data": variant.data, "labels": labels})

@@ -90,9 +90,9 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
         advance(1)
     tasks = len(set(rewards.tasks))
     if tasks < 2:
-        found = f"{len(rewards.values)} rewards, of {tasks} task{'s' * (tasks != 1)}"
-        raise InputError(f"{run.folder}: has {found}; score at least 2 tasks: every figure here is over tasks")
-    scored = tuple(one for one in questions.values() if one.values)
+        counts = f"{len(rewards.values)} rewards, of {tasks} task{'s' * (tasks != 1)}"
+        raise InputError(f"{run.folder}: has {counts}; score at least 2 tasks: every figure here is over tasks")
+    scored = tuple(question for question in questions.values() if question.values)
     return RunScores(str(run.folder), rewards, scored, dict(sorted(left_out.items())), judges)
 
 
@@ -111,7 +111,7 @@ def report(scores: RunScores) -> Report:
     """
     rewards = split_scores(scores.rewards)
     mean = _mean_reward(scores.rewards)
-    questions = [split_scores(one) for one in scores.questions]
+    questions = [split_scores(question) for question in scores.questions]
     judges = [agreement_of_judges(name, found) for name, found in sorted(scores.judges.items())]
     figures = {"run": scores.run, "mean": mean, "rewards": rewards, "questions": questions, "left_out": scores.left_out}
     if judges:
@@ -119,10 +119,10 @@ def report(scores: RunScores) -> Report:
     notes = list(omission_notes(scores.left_out))
     if rewards["tasks"] < _FEW_TASKS:
         notes.append(f"{rewards['tasks']} tasks: with fewer than {_FEW_TASKS}, shares and intervals are rough")
-    if not any(one["within_response"] for one in questions):
+    if not any(question["within_response"] for question in questions):
         notes.append("no question has several samples (`samples`): how far a judge would repeat a score is unknown")
     sections = [*_reward_sections(f"{scores.run}: rewards", rewards, mean), _question_table(questions)]
-    by_judge = [{**one, "judge": judge, **own} for one in judges for judge, own in one["judges"].items()]
+    by_judge = [{**question, "judge": judge, **own} for question in judges for judge, own in question["judges"].items()]
     columns = {"scores by judge": "name", "judge": "judge", "responses": "responses", "mean": "mean"}
     sections.append(ReportTable.of({**columns, "α of all (95 %)": "alpha"}, by_judge, most=_MAX_QUESTIONS))
     return Report(figures, sections, notes, list(_plots(questions)))
@@ -130,7 +130,7 @@ def report(scores: RunScores) -> Report:
 
 def _plots(questions: Sequence[Figures]) -> Iterator[Plot]:
     for name, title in (("within_task", "responses to a task"), ("within_response", "samples of a response")):
-        correlations = {one["name"]: one[name] for one in questions if one[name]}
+        correlations = {question["name"]: question[name] for question in questions if question[name]}
         if correlations:
             series = PlotSeries.with_intervals("correlation", correlations)
             yield Plot(f"correlation of two {title} (95 %)", "bars", [series])
@@ -153,15 +153,15 @@ def split_scores(scores: Scores) -> Figures:
         ids["task"] = scores.tasks
     if len(scores.values) > responses:
         ids["response"] = scores.responses
-    found = split_variance(scores.values, *ids.values()) if ids and tasks > 1 else None
+    split = split_variance(scores.values, *ids.values()) if ids and tasks > 1 else None
     levels = []
     correlations: dict[str, Figures | None] = {}
-    if found is not None:
+    if split is not None:
         names = [*ids, "sample" if "response" in ids else "response"]
-        shares = found.shares or [None] * len(names)
-        for row in zip(names, found.units, found.components, found.raw, shares, strict=True):
+        shares = split.shares or [None] * len(names)
+        for row in zip(names, split.units, split.components, split.raw, shares, strict=True):
             levels.append(dict(zip(("name", "units", "variance", "raw", "share"), row, strict=True)))
-        correlations = {name: _correlation(one) for name, one in zip(ids, found.correlations, strict=True)}
+        correlations = {name: _correlation(estimate) for name, estimate in zip(ids, split.correlations, strict=True)}
     return {
         "name": scores.name,
         "tasks": tasks,
@@ -170,7 +170,7 @@ def split_scores(scores: Scores) -> Figures:
         "levels": levels,
         "within_task": correlations.get("task"),
         "within_response": correlations.get("response"),
-        "why": None if found is not None else "one task" if tasks == 1 else _NOT_SPLIT,
+        "why": None if split is not None else "one task" if tasks == 1 else _NOT_SPLIT,
     }
 
 
@@ -192,12 +192,12 @@ def agreement_of_judges(question: str, scores: JudgeScores) -> Figures:
     return {"name": question, "responses": compared, "judges": means, "alpha": alpha_interval(table, "interval")}
 
 
-def _correlation(found: Estimate | None) -> Figures | None:
+def _correlation(correlation: Estimate | None) -> Figures | None:
     """Return a correlation with its 95 % interval over tasks, and that of means of several values (Spearman-Brown)."""
-    if found is None:
+    if correlation is None:
         return None
-    of_means = {count: reliability(found.value, count) for count in MEAN_OVER}
-    return {"value": found.value, "low": found.low, "high": found.high, "of_means": of_means}
+    of_means = {count: reliability(correlation.value, count) for count in MEAN_OVER}
+    return {"value": correlation.value, "low": correlation.low, "high": correlation.high, "of_means": of_means}
 
 
 def _mean_reward(rewards: Scores) -> Estimate:
@@ -217,18 +217,18 @@ def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> Iterator[s
     within = rewards["within_task"]
     if within is not None:
         yield f"two responses to a task correlate: {format_cell(within)}"
-        means = ", ".join(f"{one:.4f} of {count}" for count, one in within["of_means"].items())
+        means = ", ".join(f"{value:.4f} of {count}" for count, value in within["of_means"].items())
         yield f"reliability of a task's mean over responses: {means}"
     yield f"mean reward: {format_cell(mean)}, 95 % interval over tasks"
 
 
 def _question_table(questions: Sequence[Figures]) -> ReportTable:
     header = ["share by question", "values", "task (95 %)", "response"]
-    if any(one["within_response"] for one in questions):
+    if any(split["within_response"] for split in questions):
         header += ["sample", "one sample (95 %)", *(f"mean of {count}" for count in MEAN_OVER[1:])]
     rows = []
     for split in questions:
-        shares = {one["name"]: one["share"] for one in split["levels"]}
+        shares = {level["name"]: level["share"] for level in split["levels"]}
         samples = split["within_response"]
         cells = [split["name"], split["values"], split["within_task"], shares.get("response"), shares.get("sample")]
         cells += [samples, *(samples and samples["of_means"][count] for count in MEAN_OVER[1:])]

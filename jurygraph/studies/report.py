@@ -80,10 +80,10 @@ class PlotSeries:
     @classmethod
     def with_intervals(cls, label: str, by_name: Mapping[str, object]) -> Self:
         """Return a series of estimates with intervals, over their names."""
-        cells = [as_interval(one) or IntervalCell(None, None, None) for one in by_name.values()]
-        low = [one.low for one in cells]
-        high = [one.high for one in cells]
-        return cls(label, [one.value for one in cells], list(by_name), low, high)
+        cells = [as_interval(estimate) or IntervalCell(None, None, None) for estimate in by_name.values()]
+        low = [cell.low for cell in cells]
+        high = [cell.high for cell in cells]
+        return cls(label, [cell.value for cell in cells], list(by_name), low, high)
 
 
 @dataclass(frozen=True)
@@ -118,11 +118,11 @@ class Report:
     plots: Sequence[Plot] = ()
 
     def __post_init__(self) -> None:
-        self.sections = [one for one in self.sections if isinstance(one, str) or one.rows]
+        self.sections = [section for section in self.sections if isinstance(section, str) or section.rows]
 
     @property
     def tables(self) -> list[ReportTable]:
-        return [one for one in self.sections if isinstance(one, ReportTable)]
+        return [section for section in self.sections if isinstance(section, ReportTable)]
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures as a JSON value."""

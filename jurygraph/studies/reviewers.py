@@ -208,8 +208,8 @@ class Predictions:
 
 def texts_of(ratings: Ratings, texts: Mapping[str, str]) -> dict[str, str]:
     """Return the texts of rated items by key: those in the ratings, or else in `texts`; blank ones are left out."""
-    found = {rating.key: rated_text(rating, texts) or "" for _, rating in ratings.rows}
-    return {key: text for key, text in found.items() if text.strip()}
+    by_key = {rating.key: rated_text(rating, texts) or "" for _, rating in ratings.rows}
+    return {key: text for key, text in by_key.items() if text.strip()}
 
 
 def predict(
@@ -268,7 +268,7 @@ def _mean_of_others(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
 
 def _from_own(part: ScoredPart, counts: Sequence[int], order: Any) -> list[Floats]:
     """Return, for each count, the mean of so many own scores, those of the least `order`; of fewer where there are."""
-    found = [np.full(len(part.score), np.nan) for _ in counts]
+    means = [np.full(len(part.score), np.nan) for _ in counts]
     pools = _pool(part)
     by_pool = np.argsort(pools, kind="stable")
     for own in np.split(by_pool, np.flatnonzero(np.diff(pools[by_pool])) + 1):
@@ -278,11 +278,11 @@ def _from_own(part: ScoredPart, counts: Sequence[int], order: Any) -> list[Float
             first = np.argsort(keys, axis=1, kind="stable")[:, : counts[-1]]
             sums = np.cumsum(part.score[own][first], axis=1)
             usable = np.isfinite(keys).sum(axis=1)
-            for values, count in zip(found, counts, strict=True):
+            for values, count in zip(means, counts, strict=True):
                 used = np.minimum(count, usable)
                 last = np.take_along_axis(sums, np.maximum(used - 1, 0)[:, None], axis=1)[:, 0]
                 values[rows] = np.where(used > 0, last / np.maximum(used, 1), np.nan)
-    return found
+    return means
 
 
 def _draws(seed: int) -> Any:
@@ -415,7 +415,7 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[R
 
     Raises `InputError` if the run has none of these judges, and `TraceMismatch` if a record of it has been changed.
     """
-    found: dict[str, RunPredictions] = {}
+    judges: dict[str, RunPredictions] = {}
     folder = str(run.folder)
     for use in run.config.evaluators:
         if use.use in MODEL_JUDGES:
@@ -423,21 +423,21 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[R
                 {name: value for name, value in use.params.items() if name in ReviewerJudge.Params.model_fields}
             )
             shots = 0 if use.use == "zero-shot" else settings.shots
-            found[use.known_as] = RunPredictions(folder, use.known_as, str(run.config.model), shots, settings.seed)
-    if not found:
+            judges[use.known_as] = RunPredictions(folder, use.known_as, str(run.config.model), shots, settings.seed)
+    if not judges:
         raise InputError(f"{folder}: has no judge of reviewers ({', '.join(MODEL_JUDGES)}); name a run with one")
     for group in run.group_records():
         for trace, _ in run.group(group):
             calls = {call.id: call for call in trace.calls}
             for verdict in own_verdicts(trace):
-                if verdict.evaluator in found:
-                    judge = found[verdict.evaluator]
+                if verdict.evaluator in judges:
+                    judge = judges[verdict.evaluator]
                     cell = (verdict.subject, verdict.reviewer or "", trace.response_id)
                     judge.verdicts.setdefault(cell, []).append(verdict)
                     for call in verdict.calls:
                         judge.bill.add(calls[call.id], "sent")
         advance(1)
-    return list(found.values())
+    return list(judges.values())
 
 
 def join_runs(
@@ -603,13 +603,13 @@ def _alpha(part: ScoredPart, values: Floats, rows: Bools, level: AlphaLevel) -> 
     reviewer = np.unique(part.reviewer[rows], return_inverse=True)[1]
     middles = (levels[1:] + levels[:-1]) / 2.0
     size = len(levels)
-    found = []
+    by_seed = []
     for drawn in values:
         cells = (reviewer * size + np.searchsorted(middles, drawn[rows])) * size + own[rows]
         tables = np.bincount(cells, minlength=(reviewer.max() + 1) * size**2).reshape(-1, size, size)
         together = tables.sum(axis=0)
-        found.append(alpha_of_pairs(np.concatenate([together[None], together - tables]), levels, level))
-    alphas = np.mean(found, axis=0)
+        by_seed.append(alpha_of_pairs(np.concatenate([together[None], together - tables]), levels, level))
+    alphas = np.mean(by_seed, axis=0)
     if np.isnan(alphas).any():
         return None if np.isnan(alphas[0]) else IntervalCell(float(alphas[0]), None, None)
     return as_interval(jackknife_interval(float(alphas[0]), alphas[1:]).within(-1.0, 1.0))
@@ -617,7 +617,7 @@ def _alpha(part: ScoredPart, values: Floats, rows: Bools, level: AlphaLevel) -> 
 
 def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figures]:
     common = _common(columns)
-    found: list[Figures] = []
+    rows: list[Figures] = []
     for first, second in combinations(columns, 2):
         row: Figures = {"dimension": part.dimension, "first": first.judge, "second": second.judge}
         for name, power in (("absolute", 1), ("squared", 2)):
@@ -626,20 +626,20 @@ def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figur
             row[name] = as_interval(_mean_by_reviewer(part, errors[0] - errors[1], common))
             row[f"{name}_p"] = sign_flip_p(sums)
             row |= {"nearer": int((sums < 0).sum()), "farther": int((sums > 0).sum())} if power == 1 else {}
-        found.append(row)
+        rows.append(row)
     for name in ("absolute_p", "squared_p"):
-        for row, adjusted in zip(found, holm([row[name] for row in found]), strict=True):
+        for row, adjusted in zip(rows, holm([row[name] for row in rows]), strict=True):
             row[name] = adjusted
-    return found
+    return rows
 
 
 def _relate_reasons(part: ScoredPart, columns: Sequence[Predictions], vectorize: Vectorizer) -> Iterator[Figures]:
     sources = {"the reviewers": part.reasons} | {prediction.judge: prediction.reasons for prediction in columns}
     for source, reasons in sources.items():
         if any(reasons):
-            found = relate_reasons(part.reviewer, part.item, part.score, reasons, vectorize)
-            if found.pairs:
-                yield {"dimension": part.dimension, "reasons_of": source, **found._asdict()}
+            test = relate_reasons(part.reviewer, part.item, part.score, reasons, vectorize)
+            if test.pairs:
+                yield {"dimension": part.dimension, "reasons_of": source, **test._asdict()}
 
 
 def _by_reviewer(part: ScoredPart, columns: Sequence[Predictions]) -> Iterator[Figures]:

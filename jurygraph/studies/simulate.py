@@ -242,12 +242,12 @@ def recovery(settings: Mapping[str, Setting], seeds: Sequence[int], advance: Pro
     one estimate by preset `paper-synthetic`, as in the paper. Equal settings are simulated once; `advance` is called
     with 1 after each evaluation.
     """
-    found = {}
+    measured = {}
     for setting in dict.fromkeys(settings.values()):
         for seed in seeds:
-            found[setting, seed] = _measure_recovery(setting, seed)
+            measured[setting, seed] = _measure_recovery(setting, seed)
             advance(1)
-    return {name: np.array([found[setting, seed] for seed in seeds]) for name, setting in settings.items()}
+    return {name: np.array([measured[setting, seed] for seed in seeds]) for name, setting in settings.items()}
 
 
 def _measure_recovery(setting: Setting, seed: int) -> Floats:
@@ -280,8 +280,8 @@ def scores_by_method(simulated: SimulatedEvaluation, rows: Bools, **model: Any) 
 
 def pair_order_accuracy(scores: Floats, true: Floats) -> float:
     """Return the share of pairs that are in the true order; a tie on one side only counts half."""
-    one, other = (np.sign(np.subtract.outer(each, each))[np.triu_indices(len(each), 1)] for each in (scores, true))
-    return float(np.where(one == other, 1.0, np.where(one * other == 0.0, 0.5, 0.0)).mean())
+    signs, expected = (np.sign(np.subtract.outer(side, side))[np.triu_indices(len(side), 1)] for side in (scores, true))
+    return float(np.where(signs == expected, 1.0, np.where(signs * expected == 0.0, 0.5, 0.0)).mean())
 
 
 STAKEHOLDERS = (2, 3, 5, 8)
@@ -353,9 +353,9 @@ def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[Figures]]:
     """Return the rows of `terms` and `signs`: the `formula`, and what is `simulated` by each seed."""
     terms = []
     for n in STAKEHOLDERS:
-        found = [measure_judge(n, seed) for seed in seeds]
+        by_seed = [measure_judge(n, seed) for seed in seeds]
         for name, value in true_figures(n).items():
-            simulated = [one[name] for one in found]
+            simulated = [figures[name] for figures in by_seed]
             terms.append({"name": name, "stakeholders": n, "formula": value, "simulated": simulated})
     signs = []
     for snr in PAPER:
@@ -365,16 +365,16 @@ def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[Figures]]:
     return {"terms": terms, "signs": signs}
 
 
-def decompr_sections(found: dict[str, list[Figures]]) -> Iterator[str | ReportTable]:
+def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | ReportTable]:
     """Yield the tables of `simulate_decompr`: formulas and simulated means, and the paper's numbers."""
-    if not found:
+    if not decompr:
         return
     yield f"DecompR: sd of η {DRIFT:g}, of δ {ESTIMATION:g}, of ε {SHARED:g}; {VARIANTS} variants for each seed"
     header = [title for n in STAKEHOLDERS for title in (f"n={n}", "simulated")]
-    rows = [[title, *_cells(found["terms"], name)] for name, title in _TITLES.items()]
+    rows = [[title, *_cells(decompr["terms"], name)] for name, title in _TITLES.items()]
     yield ReportTable(["Theorem 1, Proposition 1", *header], rows, digits=5)
     header = [title for group in GROUPS for title in (f"G={group}", "simulated")]
-    rows = [[f"{snr:g}", *_cells(found["signs"], snr), f"{paper:.2f}"] for snr, paper in PAPER.items()]
+    rows = [[f"{snr:g}", *_cells(decompr["signs"], snr), f"{paper:.2f}"] for snr, paper in PAPER.items()]
     yield ReportTable(["Proposition 2: SNR", *header, "paper, G=8"], rows, digits=3)
 
 
@@ -403,12 +403,12 @@ class SimulatedMean(NamedTuple):
 
 
 def configurations_of(parts: Sequence[Part]) -> dict[str, Configuration]:
-    return {name: one for name, one in CONFIGURATIONS.items() if one.sweep in parts}
+    return {name: configuration for name, configuration in CONFIGURATIONS.items() if configuration.sweep in parts}
 
 
 def count_evaluations(parts: Sequence[Part], seeds: Sequence[int]) -> int:
     """Return the number of evaluations that `report` simulates, without those of DecompR's theory."""
-    return len(seeds) * len({one.setting for one in configurations_of(parts).values()})
+    return len(seeds) * len({configuration.setting for configuration in configurations_of(parts).values()})
 
 
 def report(parts: Sequence[Part], seeds: Sequence[int], advance: ProgressCallback = lambda evaluations: None) -> Report:
@@ -428,7 +428,7 @@ def report(parts: Sequence[Part], seeds: Sequence[int], advance: ProgressCallbac
         cells = []
         for row in rows:
             means = row[name].values()
-            cells.append([row["name"], *(cell for one in means for cell in (one.text(digits), one.paper))])
+            cells.append([row["name"], *(cell for mean in means for cell in (mean.text(digits), mean.paper))])
         sections.append(ReportTable(columns, cells, digits=digits))
     sections += decompr_sections(decompr)
     return Report(figures, sections, plots=list(_plots(rows)))
@@ -438,12 +438,12 @@ def _recovery_rows(
     chosen: Mapping[str, Configuration], seeds: Sequence[int], advance: ProgressCallback
 ) -> list[Figures]:
     rows = []
-    settings = {name: one.setting for name, one in chosen.items()}
-    for name, found in recovery(settings, seeds, advance).items():
+    settings = {name: configuration.setting for name, configuration in chosen.items()}
+    for name, values in recovery(settings, seeds, advance).items():
         row: Figures = {"name": name, "sweep": chosen[name].sweep}
         for place, figure in enumerate(FIGURES):
             papers = getattr(chosen[name], figure)
-            columns = zip(METHODS, (_SCALED[figure] * found[:, :, place]).T, papers, strict=True)
+            columns = zip(METHODS, (_SCALED[figure] * values[:, :, place]).T, papers, strict=True)
             row[figure] = {method: _mean(by_seed, paper) for method, by_seed, paper in columns}
         rows.append(row)
     return rows
@@ -459,9 +459,9 @@ def _plots(recovered: Sequence[Figures]) -> Iterator[Plot]:
     series = []
     for method in METHODS if recovered else ():
         means = [row["mse"][method] for row in recovered]
-        low = [one.mean - NORMAL_QUANTILE * (one.error or 0.0) for one in means]
-        high = [one.mean + NORMAL_QUANTILE * (one.error or 0.0) for one in means]
-        series.append(PlotSeries(method, [one.mean for one in means], names, low, high))
-        series.append(PlotSeries(f"{method}, paper", [one.paper for one in means], names))
+        low = [mean.mean - NORMAL_QUANTILE * (mean.error or 0.0) for mean in means]
+        high = [mean.mean + NORMAL_QUANTILE * (mean.error or 0.0) for mean in means]
+        series.append(PlotSeries(method, [mean.mean for mean in means], names, low, high))
+        series.append(PlotSeries(f"{method}, paper", [mean.paper for mean in means], names))
     if series:
         yield Plot("error of agents' scores", "points", series, y_label="MSE, 10⁻³")

@@ -52,8 +52,8 @@ def variance(scores: Sequence[float] | Floats, ddof: int = 0) -> float:
     """
     values = np.asarray(scores, dtype=np.float64)
     centered = values - values.mean()
-    found = float(np.sum(centered**2) / (len(values) - ddof))
-    return 0.0 if found <= _ROUNDING * _ROUNDING * max(1.0, float(np.mean(values**2))) else found
+    estimate = float(np.sum(centered**2) / (len(values) - ddof))
+    return 0.0 if estimate <= _ROUNDING * _ROUNDING * max(1.0, float(np.mean(values**2))) else estimate
 
 
 def mean_of_units(values: Clustered) -> Estimate | None:
@@ -74,18 +74,18 @@ def ratio_of_means(above: Clustered, below: Clustered) -> Estimate | None:
     if value is None:
         return None
     without = [_ratio(above, below, cluster) for cluster in clusters]
-    positive = [one for one in (value, *without) if one is not None and 0.0 < one < math.inf]
+    positive = [ratio for ratio in (value, *without) if ratio is not None and 0.0 < ratio < math.inf]
     if len(positive) <= len(without):
         return Estimate(value, None, None, None, len(clusters))
-    found = jackknife_interval(math.log(value), np.log(positive[1:]))
-    if found.low is None or found.high is None:
-        return Estimate(value, None, None, found.error, len(clusters))
-    return Estimate(value, math.exp(found.low), math.exp(found.high), found.error, len(clusters))
+    log_ratio = jackknife_interval(math.log(value), np.log(positive[1:]))
+    if log_ratio.low is None or log_ratio.high is None:
+        return Estimate(value, None, None, log_ratio.error, len(clusters))
+    return Estimate(value, math.exp(log_ratio.low), math.exp(log_ratio.high), log_ratio.error, len(clusters))
 
 
 def _ratio(above: Clustered, below: Clustered, left_out: str | None) -> float | None:
-    numerator = [one for cluster, values in above.items() if cluster != left_out for one in values]
-    denominator = [one for cluster, values in below.items() if cluster != left_out for one in values]
+    numerator = [value for cluster, values in above.items() if cluster != left_out for value in values]
+    denominator = [value for cluster, values in below.items() if cluster != left_out for value in values]
     if not numerator or not denominator:
         return None
     top = math.fsum(numerator) / len(numerator)
@@ -132,7 +132,7 @@ def summarize_drift(units: Sequence[tuple[Floats, Floats, Floats]], clusters: Se
     spread = float(np.mean(np.sqrt(variances)))
     sizes = np.abs(np.concatenate(shifts))
     by_cluster = np.unique(clusters, return_inverse=True)[1]
-    by_weights = [variance(one) for one in shifts]
+    by_weights = [variance(shift) for shift in shifts]
     explained = ratio_interval(np.bincount(by_cluster, by_weights), np.bincount(by_cluster, variances))
     return DriftSummary(
         len(units),
@@ -142,7 +142,7 @@ def summarize_drift(units: Sequence[tuple[Floats, Floats, Floats]], clusters: Se
         spread,
         float(sizes.mean()) / spread if spread else None,
         float(np.quantile(sizes, 0.95)) / spread if spread else None,
-        float(np.mean([np.ptp(one) for one in shifts])) / spread if spread else None,
+        float(np.mean([np.ptp(shift) for shift in shifts])) / spread if spread else None,
         explained,
     )
 
@@ -270,8 +270,8 @@ class SeedUnit(NamedTuple):
         return None if semantic is None or mean == 0.0 else math.sqrt(semantic) / abs(mean)
 
     def _mean_variance(self, groups: Mapping[Any, Sequence[PresentationScore]]) -> float | None:
-        found = [variance([row.score for row in rows], self.ddof) for rows in groups.values() if len(rows) > 1]
-        return fmean(found) if found else None
+        variances = [variance([row.score for row in rows], self.ddof) for rows in groups.values() if len(rows) > 1]
+        return fmean(variances) if variances else None
 
     def weight_arrays(self) -> tuple[list[PresentationScore], list[str], tuple[Floats, Floats, Floats]] | None:
         """Return variants with weights, the stakeholders, and arrays of weights, utilities [V, n] and scores [V].
@@ -292,12 +292,12 @@ MEASURES: Mapping[str, Measure] = {"semantic": SeedUnit.semantic, "repeat": Seed
 
 
 def units_by_protocol(rows: Iterable[PresentationScore], ddof: int = 0) -> dict[str, list[SeedUnit]]:
-    found: dict[str, list[SeedUnit]] = {}
+    by_protocol: dict[str, list[SeedUnit]] = {}
     for (protocol, _), own in _group(rows, attrgetter("protocol", "unit")).items():
         first = own[0]
         unit = SeedUnit(first.judge, first.quality, first.task or first.seed, first.stakeholders, tuple(own), ddof)
-        found.setdefault(protocol, []).append(unit)
-    return found
+        by_protocol.setdefault(protocol, []).append(unit)
+    return by_protocol
 
 
 def measure_stability(
@@ -363,17 +363,17 @@ def _choose_rows(presentations: Presentations, qualities: Sequence[str]) -> list
 def _unit_figures(protocol: str, unit: SeedUnit) -> Figures:
     named = {"protocol": protocol, "judge": unit.judge, "seed": unit.rows[0].seed, "quality": unit.quality}
     variants = len({row.input for row in unit.variants})
-    found = {name: measure(unit) for name, measure in MEASURES.items()}
-    return {**named, "stakeholders": unit.stakeholders, "variants": variants, **found}
+    measured = {name: measure(unit) for name, measure in MEASURES.items()}
+    return {**named, "stakeholders": unit.stakeholders, "variants": variants, **measured}
 
 
 def _by_cluster(units: Iterable[SeedUnit], size: int, measure: Measure) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+    by_cluster: dict[str, list[float]] = {}
     for unit in units:
         value = measure(unit) if unit.stakeholders == size else None
         if value is not None:
-            found.setdefault(unit.cluster, []).append(value)
-    return found
+            by_cluster.setdefault(unit.cluster, []).append(value)
+    return by_cluster
 
 
 def _growth(units: Sequence[SeedUnit], sizes: Sequence[int], measure: Measure = SeedUnit.semantic) -> Estimate | None:
@@ -381,8 +381,8 @@ def _growth(units: Sequence[SeedUnit], sizes: Sequence[int], measure: Measure = 
     if len(sizes) < 2:
         return None
     ends = [[unit for unit in units if unit.stakeholders == size] for size in (sizes[-1], sizes[0])]
-    most, least = ({row.family for unit in own for row in unit.rows} for own in ends)
-    common = [unit.with_families(most & least) for unit in units]
+    at_largest, at_smallest = ({row.family for unit in own for row in unit.rows} for own in ends)
+    common = [unit.with_families(at_largest & at_smallest) for unit in units]
     return ratio_of_means(*(_by_cluster(common, size, measure) for size in (sizes[-1], sizes[0])))
 
 
@@ -395,9 +395,9 @@ def _noise_table(protocol: str, units: Sequence[SeedUnit], sizes: Sequence[int],
         of_band = {"protocol": protocol, "judge": judge, "quality": quality}
         row: list[object] = [judge, quality]
         for size in sizes:
-            found = {name: mean_of_units(_by_cluster(own, size, one)) for name, one in MEASURES.items()}
-            row += [mean and mean.value for mean in (found["repeat"], found["semantic"])]
-            figures["noise"].append({**of_band, "stakeholders": size, **found})
+            means = {name: mean_of_units(_by_cluster(own, size, measure)) for name, measure in MEASURES.items()}
+            row += [mean and mean.value for mean in (means["repeat"], means["semantic"])]
+            figures["noise"].append({**of_band, "stakeholders": size, **means})
         growth = _growth(own, sizes)
         both = [_by_cluster(own, sizes[-1], measure) for measure in (SeedUnit.semantic, SeedUnit.repeat)]
         ratio = ratio_of_means(*both)
@@ -437,8 +437,8 @@ def _table(
 
 def _reweighted(units: Sequence[SeedUnit], own_weights: OwnWeights | None) -> dict[str, list[SeedUnit]]:
     """Return the units with the scores that each weighting gives the same utilities, by its name (Table 5)."""
-    found: dict[str, list[SeedUnit]] = {}
-    for unit in (one for one in units if all(row.utilities for row in one.rows)):
+    by_weighting: dict[str, list[SeedUnit]] = {}
+    for unit in (unit for unit in units if all(row.utilities for row in unit.rows)):
         rows: dict[str, list[PresentationScore]] = {"by the judge": list(unit.rows)} if unit.rows[0].weights else {}
         for row in unit.rows:
             people = tuple(row.utilities)
@@ -447,8 +447,8 @@ def _reweighted(units: Sequence[SeedUnit], own_weights: OwnWeights | None) -> di
                 score = float(weights @ utilities)
                 rows.setdefault(name, []).append(row.model_copy(update={"score": score}))
         for name, own in rows.items():
-            found.setdefault(name, []).append(unit._replace(rows=tuple(own)))
-    return found
+            by_weighting.setdefault(name, []).append(unit._replace(rows=tuple(own)))
+    return by_weighting
 
 
 def variance_digits(cells: Iterable[object], least: int = _DIGITS) -> int:
@@ -459,10 +459,10 @@ def variance_digits(cells: Iterable[object], least: int = _DIGITS) -> int:
 
 
 def _group(things: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
-    found: dict[Any, list[Any]] = {}
+    groups: dict[Any, list[Any]] = {}
     for thing in things:
-        found.setdefault(key(thing), []).append(thing)
-    return found
+        groups.setdefault(key(thing), []).append(thing)
+    return groups
 
 
 def _drift_sections(
@@ -473,21 +473,21 @@ def _drift_sections(
     worst: list[tuple[float, PresentationScore, Figures]] = []
     for size in sizes:
         of_size = [(unit.cluster, unit.weight_arrays()) for unit in units if unit.stakeholders == size]
-        found = [(cluster, own) for cluster, own in of_size if own is not None]
-        if found:
-            clusters = [cluster for cluster, _ in found]
-            summary = summarize_drift([arrays for _, (_, _, arrays) in found], clusters)
+        weighted = [(cluster, own) for cluster, own in of_size if own is not None]
+        if weighted:
+            clusters = [cluster for cluster, _ in weighted]
+            summary = summarize_drift([arrays for _, (_, _, arrays) in weighted], clusters)
             figures["drift"].append({"protocol": protocol, "stakeholders": size, **summary._asdict()})
             cells.append([str(size), *summary[:-1], summary.explained])
-        worst += [_worst_variant(*own) for _, own in found]
+        worst += [_worst_variant(*own) for _, own in weighted]
     header = ("units", "variants", "w CV", "û CV", "σ", "mean |ΔR_w|/σ", "P95 |ΔR_w|/σ", "range/σ", "w Var share")
     yield ReportTable([f"Table 3: {protocol}, n", *header], cells, digits=3)
     if worst:
-        shift, row, people = max(worst, key=lambda one: abs(one[0]))
+        shift, row, people = max(worst, key=lambda variant: abs(variant[0]))
         of_row = {"protocol": protocol, "judge": row.judge, "seed": row.seed, "family": row.family}
         figures["worst"].append({**of_row, "version": row.version, "shift": shift, "stakeholders": people})
         yield f"Table 9: largest shift by weights, {protocol}: {row.family} {row.version} of {row.seed}, by {row.judge}"
-        breakdown = [(name, *one.values()) for name, one in people.items()]
+        breakdown = [(name, *person.values()) for name, person in people.items()]
         columns = ("stakeholder", "w", "w̄", "Δw", "û", "Δw × û")
         yield ReportTable(columns, [*breakdown, ("total shift", *[None] * 4, shift)], digits=3)
 
@@ -508,8 +508,8 @@ def _worst_variant(
     return float(shift[place]), rows[place], breakdown
 
 
-def _ratio_cell(found: Estimate | None) -> object:
-    return None if found is None else format_cell(found, _DIGITS)
+def _ratio_cell(ratio: Estimate | None) -> object:
+    return None if ratio is None else format_cell(ratio, _DIGITS)
 
 
 def _plot(noise: Sequence[Figures], protocols: Sequence[str], sizes: int) -> Plot:
@@ -589,14 +589,14 @@ def measure_signal(
     groups = list(_groups(units, fmean(noises), correct))
     if not groups:
         raise InputError(f"{source}: no task has two responses, so that there is no group to compare")
-    share = share_interval([float(one.sign_correct < correct) for one in groups], [1.0] * len(groups))
+    share = share_interval([float(group.sign_correct < correct) for group in groups], [1.0] * len(groups))
     terms = list(_terms_by_size(units))
     flips = [flip for unit in units if cut is not None for flip in _flips(unit, cut)]
     name = units[0].rows[0].protocol
     figures = {"protocol": name, "correct": correct, "groups": groups, "below": share, "terms": terms, "flips": flips}
     columns = {"task": "task", "G": "group", "σ²_ξ": "noise", "SNR": "snr", "P(correct sign)": "sign_correct"}
-    cells = [one._asdict() for one in sorted(groups, key=lambda one: one.sign_correct)]
-    digits = variance_digits((one.noise for one in groups), 3)
+    cells = [group._asdict() for group in sorted(groups, key=lambda group: group.sign_correct)]
+    digits = variance_digits((group.noise for group in groups), 3)
     sections: list[str | ReportTable] = [
         f"{name}: {len(groups)} groups, scores from 1 to 10",
         ReportTable(["P(correct sign) below", "share of groups"], [(f"{correct:g}", share)]),
@@ -604,12 +604,12 @@ def measure_signal(
         _terms_table(terms),
     ]
     if cut is not None:
-        flipping = sorted((one for one in flips if one["flips"]), key=lambda one: -float(one["flips"]))
+        flipping = sorted((flip for flip in flips if flip["flips"]), key=lambda flip: -float(flip["flips"]))
         sections.append(f"decisions at {cut:g}: {len(flipping)} of {len(flips)} responses flip with some wording")
         columns = {"response that flips": "seed", "mean score": "mean", "share of variants": "flips"}
         columns[f"variants for {_STABLE:g}"] = "variants"
         sections.append(ReportTable.of(columns, flipping, digits=3, most=_MOST_ROWS))
-    signs = PlotSeries("groups", [one.sign_correct for one in groups])
+    signs = PlotSeries("groups", [group.sign_correct for group in groups])
     plot = Plot("P(correct sign) of groups", "histogram", [signs], "P(correct sign)", marks=[(correct, "wanted")])
     return Report(figures, sections, list(_signal_notes(presentations, groups)), [plot])
 
@@ -646,25 +646,25 @@ def _shown_score(unit: SeedUnit) -> float:
 def _terms_by_size(units: Sequence[SeedUnit]) -> Iterator[Figures]:
     """Yield the means over units of Theorem 1's terms, and of Proposition 1's Term II, by number of stakeholders."""
     for size in sorted({unit.stakeholders for unit in units} - {0, 1}):  # the weight of one alone cannot drift
-        found = [own[2] for unit in units if unit.stakeholders == size and (own := unit.weight_arrays()) is not None]
-        if not found:
+        weighted = [own[2] for unit in units if unit.stakeholders == size and (own := unit.weight_arrays()) is not None]
+        if not weighted:
             continue
-        terms = [estimate_terms(*arrays) for arrays in found]
+        terms = [estimate_terms(*arrays) for arrays in weighted]
         exchangeable = [
             exchangeable_aggregation(utilities.mean(axis=0), float(np.mean(np.var(weights, axis=0, ddof=1))))
-            for weights, utilities, _ in found
+            for weights, utilities, _ in weighted
         ]
-        means = VarianceTerms(*(fmean(one) for one in zip(*terms, strict=True)))
-        figures: Figures = {"stakeholders": size, "units": len(found), **means._asdict(), "sum": means.total}
-        total = fmean(float(np.var(scores, ddof=1)) for _, _, scores in found)
+        means = VarianceTerms(*(fmean(term) for term in zip(*terms, strict=True)))
+        figures: Figures = {"stakeholders": size, "units": len(weighted), **means._asdict(), "sum": means.total}
+        total = fmean(float(np.var(scores, ddof=1)) for _, _, scores in weighted)
         yield {**figures, "variance": total, "exchangeable": fmean(exchangeable)}
 
 
 def _terms_table(terms: Sequence[Figures]) -> ReportTable:
     columns = {"Theorem 1: n": "size", "I estimation": "estimation", "II weights": "aggregation"}
     columns |= {"III shared": "shared", "cross": "cross", "sum": "sum", "Var[score]": "variance"}
-    rows = [{**one, "size": str(one["stakeholders"])} for one in terms]
-    digits = variance_digits((one["variance"] for one in terms), 4)
+    rows = [{**row, "size": str(row["stakeholders"])} for row in terms]
+    digits = variance_digits((row["variance"] for row in terms), 4)
     return ReportTable.of({**columns, "II by Prop. 1": "exchangeable"}, rows, digits=digits)
 
 
