@@ -210,6 +210,11 @@ def test_a_cost_with_an_unknown_part_is_unknown(
     assert cost(price, tokens_in, tokens_out) is None
 
 
+def test_only_a_model_that_is_free_both_ways_has_a_known_cost_without_its_counts() -> None:
+    assert cost(FREE, None, None) == 0.0
+    assert cost(Price(input=1.0, output=0.0), None, 1) is None
+
+
 def test_the_maximum_cost_counts_every_byte_and_message() -> None:
     price = Price(input=1e6, output=1e6)  # a dollar a token
     assert highest_cost(price, 100, 3, 7) == 100 + 3 * TEMPLATE_TOKENS + 7
