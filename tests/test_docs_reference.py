@@ -10,7 +10,9 @@ import pytest
 
 from jurygraph.agents.registry import BUILTIN_COMBINERS, BUILTIN_DERIVERS, BUILTIN_EVALUATORS, builtin_params
 from jurygraph.cli.streams import ExitCode
+from jurygraph.models.factory import BACKENDS
 from jurygraph.schema import Config
+from jurygraph.sources.importers import READERS
 
 FILE = Path(__file__).parent.parent / "docs" / "reference.md"
 PAGE = FILE.read_text(encoding="utf-8")
@@ -18,6 +20,12 @@ HEAD = "| of | param | type | default | what it is |\n|---|---|---|---|---|\n"
 PARAMS = re.compile(rf"{re.escape(HEAD)}(\|.*\n)*")
 TYPES = {"integer": "whole number", "string": "text", "boolean": "true, false", "array": "list", "object": "mapping"}
 BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+
+
+@pytest.mark.parametrize(("page", "names"), [("models.md", BACKENDS), ("importing.md", READERS)])
+def test_a_page_names_every_backend_and_every_format(page: str, names: Mapping[str, Any]) -> None:
+    text = (FILE.parent / page).read_text(encoding="utf-8")
+    assert [name for name in names if f"`{name}" not in text] == []
 
 
 def listed(head: str) -> list[str]:

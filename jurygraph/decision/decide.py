@@ -383,7 +383,7 @@ class GroupVerdicts(NamedTuple):
 
     def batch_key(self, combiners: Combiners) -> Any:
         """Return a key that is equal for groups that can be decided together; None for one that is decided alone."""
-        if not is_independent(self.decision, self.questions, combiners):
+        if not can_be_decided_together(self.decision, self.questions, combiners):
             return None
         return self.decision.digest, tuple(
             (question.id, question.samples, question.judges) for question in self.questions
@@ -519,7 +519,7 @@ def decide_table(
     is_alone: Sequence[bool],
     combiners: Combiners,
 ) -> list[RewardRow]:
-    """Return the rewards of all rows of a table, of one group, or of several if `is_independent`.
+    """Return the rewards of all rows of a table, of one group, or of several if `can_be_decided_together`.
 
     `counts` are those of a row's verdicts by status; `is_alone` marks rows with nothing to be compared with.
     """
@@ -533,7 +533,7 @@ def has_independent_rows(decision: Decision, questions: Sequence[Question], comb
     return not has_pairs and not uses_other_rows and decision.group_rule is None
 
 
-def is_independent(decision: Decision, questions: Sequence[Question], combiners: Combiners) -> bool:
+def can_be_decided_together(decision: Decision, questions: Sequence[Question], combiners: Combiners) -> bool:
     """Return whether no reward depends on another response of its group, so that groups can be decided together."""
     is_per_response = all(q.scope == "response" and q.material == SUBMITTED for q in questions)
     are_batched = all(combiners[spec.combiner].batched for spec in decision.specs)

@@ -75,17 +75,19 @@ class _Part(NamedTuple):
     note: str = ""
 
 
-def term_line(one: ExplainedTerm) -> PointsLine:
-    term = one.term
-    parts = _split(one)
+def term_line(component: ExplainedTerm) -> PointsLine:
+    term = component.term
+    parts = _split(component)
     only = parts[0] if len(parts) == 1 else None
-    notes = [] if one.is_judged else ["not judged"]
-    notes += [only.note] if only else [] if parts else _rule_notes(one)
-    notes += [one.combiner.describe_rule(one.params)] if one.combiner.counts_criteria else []
-    verdicts = only.verdicts if only else () if parts else one.verdicts
-    whole = _Part(term.name, term.value or 0.0, 1.0, verdicts if one.is_judged else (), "; ".join(filter(None, notes)))
-    line = _line(one, whole, (term.name,))
-    return line if only else line.model_copy(update={"parts": _part_lines(one, parts)})
+    notes = [] if component.is_judged else ["not judged"]
+    notes += [only.note] if only else [] if parts else _rule_notes(component)
+    notes += [component.combiner.describe_rule(component.params)] if component.combiner.counts_criteria else []
+    verdicts = only.verdicts if only else () if parts else component.verdicts
+    whole = _Part(
+        term.name, term.value or 0.0, 1.0, verdicts if component.is_judged else (), "; ".join(filter(None, notes))
+    )
+    line = _line(component, whole, (term.name,))
+    return line if only else line.model_copy(update={"parts": _part_lines(component, parts)})
 
 
 def by_cost(line: PointsLine) -> tuple[float, float, Sequence[str]]:
@@ -93,14 +95,14 @@ def by_cost(line: PointsLine) -> tuple[float, float, Sequence[str]]:
     return -round(line.lost, 4), -round(line.points, 4), line.names
 
 
-def _line(one: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> PointsLine:
-    weight = one.term.weight * part.share
+def _line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> PointsLine:
+    weight = component.term.weight * part.share
     points = weight * part.value
     lost = max(weight, 0.0, points) - points
     # Without a loss nothing is explained, so that lossless parts are alike, whatever their scales are.
     is_explained = lost >= _LEAST or any(verdict.effect in ("unjudged", "discarded") for verdict in part.verdicts)
     return PointsLine(
-        component=one.term.name,
+        component=component.term.name,
         names=names,
         points=points,
         lost=lost,
@@ -118,14 +120,14 @@ def _answer(part: _Part) -> str:
     return one.native or "" if one and one.effect != "discarded" and part.value == one.score else ""
 
 
-def _part_lines(one: ExplainedTerm, parts: Sequence[_Part]) -> tuple[PointsLine, ...]:
+def _part_lines(component: ExplainedTerm, parts: Sequence[_Part]) -> tuple[PointsLine, ...]:
     """Return a line for each part of a component; parts that are alike in everything but their names share one."""
     labels = [{verdict.label for verdict in part.verdicts} for part in parts]
     names = [part.name if len(found) != 1 else min(found) for part, found in zip(parts, labels, strict=True)]
     counts = Counter(names)
     groups: dict[PointsLine, list[str]] = {}
     for part, name in zip(parts, names, strict=True):
-        groups.setdefault(_line(one, part, ()), []).append(name if counts[name] == 1 else part.name)
+        groups.setdefault(_line(component, part, ()), []).append(name if counts[name] == 1 else part.name)
     lines = [
         line.model_copy(
             update={"names": tuple(sorted(found)), "points": line.points * len(found), "lost": line.lost * len(found)}
@@ -135,31 +137,35 @@ def _part_lines(one: ExplainedTerm, parts: Sequence[_Part]) -> tuple[PointsLine,
     return tuple(sorted(lines, key=by_cost))
 
 
-def _split(one: ExplainedTerm) -> list[_Part]:
+def _split(component: ExplainedTerm) -> list[_Part]:
     """Return the summands of a component; empty if it is not a sum of its inputs."""
-    if one.term.value is None or not (one.combiner.is_sum or len(one.inputs) == 1):
+    if component.term.value is None or not (component.combiner.is_sum or len(component.inputs) == 1):
         return []
-    values = one.parts or dict.fromkeys(one.inputs.keys() - one.inapplicable, one.term.value)
-    weights = {name: use.input_weight for name, use in one.inputs.items() if name in values}
-    if one.combiner.counts_criteria:
-        weights = {name: weight if one.inputs[name].weights[0] > 0 else -weight for name, weight in weights.items()}
+    values = component.parts or dict.fromkeys(component.inputs.keys() - component.inapplicable, component.term.value)
+    weights = {name: use.input_weight for name, use in component.inputs.items() if name in values}
+    if component.combiner.counts_criteria:
+        weights = {
+            name: weight if component.inputs[name].weights[0] > 0 else -weight for name, weight in weights.items()
+        }
     total = sum(weight for weight in weights.values() if weight > 0)
-    if total <= 0 or (one.term.weight < 0 and min(weights.values()) < 0):  # nothing may lower a penalty
+    if total <= 0 or (component.term.weight < 0 and min(weights.values()) < 0):  # nothing may lower a penalty
         return []
-    parts = [part for name, weight in weights.items() for part in _split_input(one, name, values[name], weight / total)]
+    parts = [
+        part for name, weight in weights.items() for part in _split_input(component, name, values[name], weight / total)
+    ]
     value = sum(part.share * part.value for part in parts)
     best = sum(part.share for part in parts if part.share > 0)
-    return parts if isclose(value, one.term.value, abs_tol=1e-9) and isclose(best, 1.0, abs_tol=1e-9) else []
+    return parts if isclose(value, component.term.value, abs_tol=1e-9) and isclose(best, 1.0, abs_tol=1e-9) else []
 
 
-def _split_input(one: ExplainedTerm, name: str, value: float, share: float) -> list[_Part]:
+def _split_input(component: ExplainedTerm, name: str, value: float, share: float) -> list[_Part]:
     """Return the questions of an input if their mean is its value, else the whole input."""
-    questions = list(one.questions_of(name))
-    verdicts = one.verdicts_of(name)
+    questions = list(component.questions_of(name))
+    verdicts = component.verdicts_of(name)
     total = sum(weight for _, weight, _ in questions)
     own = sum(weight * mean for _, weight, mean in questions) / total if total else value
     if not isclose(own, value, abs_tol=1e-9):
-        return [_Part(name, value, share, verdicts, _describe_reduction(one, name, own, value))]
+        return [_Part(name, value, share, verdicts, _describe_reduction(component, name, own, value))]
     if len(questions) < 2:
         return [_Part(name, value, share, verdicts)]
     return [
@@ -168,45 +174,51 @@ def _split_input(one: ExplainedTerm, name: str, value: float, share: float) -> l
     ]
 
 
-def _describe_reduction(one: ExplainedTerm, name: str, own: float, value: float) -> str:
+def _describe_reduction(component: ExplainedTerm, name: str, own: float, value: float) -> str:
     """Describe what reduced an input's own value: the prerequisites of a criterion, or the cap of a utility."""
-    names = list(one.inputs)
+    names = list(component.inputs)
     shown = []
-    for parent, child, retention in sorted(one.combiner.prerequisites(one.params), key=lambda edge: edge[:2]):
+    for parent, child, retention in sorted(
+        component.combiner.prerequisites(component.params), key=lambda edge: edge[:2]
+    ):
         if names[child] == name:
-            held = one.parts.get(names[parent])
+            held = component.parts.get(names[parent])
             state = "without a value" if held is None else f"at {format_plain(held)}"
-            state = "not judged" if names[parent] in one.unjudged else state
+            state = "not judged" if names[parent] in component.unjudged else state
             shown.append(f"{names[parent]} {state}{'' if retention is None else f', λ {format_plain(retention)}'}")
     if shown:
         factor = format_plain(value / own if own else 1.0)
-        judged = one.verdicts_of(name)
+        judged = component.verdicts_of(name)
         native = f" ({judged[0].native})" if len(judged) == 1 and judged[0].native else ""
         return f"{format_plain(value)} = {format_plain(own)}{native} × {factor}, by {'; '.join(shown)}"
-    is_capped = one.params.get("cap") and value < own
+    is_capped = component.params.get("cap") and value < own
     return f"{format_plain(own)}, capped by its hard constraints" if is_capped else ""
 
 
-def _rule_notes(one: ExplainedTerm) -> Iterator[str]:
+def _rule_notes(component: ExplainedTerm) -> Iterator[str]:
     """Describe how a component that is no weighted mean follows from its parts."""
-    if not one.parts:
+    if not component.parts:
         return
-    combiner = one.combiner
+    combiner = component.combiner
     is_weighted = combiner.aggregates_utilities and not combiner.is_product
-    total = sum(one.inputs[name].input_weight for name in one.parts) if is_weighted else 1.0
+    total = sum(component.inputs[name].input_weight for name in component.parts) if is_weighted else 1.0
     shown = []
-    for name, value in one.parts.items():
-        weight = one.inputs[name].input_weight / total if is_weighted else one.diagnostics.get(f"weight of {name}")
+    for name, value in component.parts.items():
+        weight = (
+            component.inputs[name].input_weight / total
+            if is_weighted
+            else component.diagnostics.get(f"weight of {name}")
+        )
         remarks = [] if weight is None else [f"weight {format_plain(weight)}"]
-        remarks += ["not judged"] if one.is_unjudged_part(name) else []
+        remarks += ["not judged"] if component.is_unjudged_part(name) else []
         shown.append(f"{name} {format_plain(value)}" + (f" ({', '.join(remarks)})" if remarks else ""))
     yield f"{' × ' if combiner.is_product else ', '}".join(shown)
-    if one.inapplicable:
-        yield f"{', '.join(one.inapplicable)} not applicable"
+    if component.inapplicable:
+        yield f"{', '.join(component.inapplicable)} not applicable"
     if is_weighted:
-        yield combiner.describe_rule(one.params)
-    if one.is_judged:
-        yield from combiner.describe_value(one.params, one.diagnostics, one.is_filled_in)
+        yield combiner.describe_rule(component.params)
+    if component.is_judged:
+        yield from combiner.describe_value(component.params, component.diagnostics, component.is_filled_in)
 
 
 def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
@@ -225,19 +237,19 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
     return "; ".join([*shown[:_MOST_REASONS], *more])
 
 
-def _describe_loss(one: ExplainedVerdict) -> str:
-    if one.effect in ("unjudged", "discarded"):
-        return "not judged" if one.effect == "unjudged" else "discarded"
-    if one.effect == "gated":
-        return f"stopped by {one.verdict.gated_by}"
-    if one.effect != "deduction":
+def _describe_loss(verdict: ExplainedVerdict) -> str:
+    if verdict.effect in ("unjudged", "discarded"):
+        return "not judged" if verdict.effect == "unjudged" else "discarded"
+    if verdict.effect == "gated":
+        return f"stopped by {verdict.verdict.gated_by}"
+    if verdict.effect != "deduction":
         return ""
-    calibrated = f"{format_plain(one.score)}, calibrated to {format_plain(one.counted)}"
-    reason = shorten(one.verdict.reason.rstrip(" ."), _MAX_REASON)
-    quotes = [shorten(e.quote, _MAX_QUOTE) for e in one.verdict.evidence if e.verified or e.source != "response"]
+    calibrated = f"{format_plain(verdict.score)}, calibrated to {format_plain(verdict.counted)}"
+    reason = shorten(verdict.verdict.reason.rstrip(" ."), _MAX_REASON)
+    quotes = [shorten(e.quote, _MAX_QUOTE) for e in verdict.verdict.evidence if e.verified or e.source != "response"]
     new = ", ".join(f"“{quote}”" for quote in quotes[:3] if quote not in reason)
     quoted = ", as in ".join(filter(None, (reason, new)))
-    return ": ".join(filter(None, (calibrated if one.counted != one.score else "", quoted)))
+    return ": ".join(filter(None, (calibrated if verdict.counted != verdict.score else "", quoted)))
 
 
 def to_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iterator[str]:
@@ -495,9 +507,9 @@ def _revise(verdict: RecordedVerdict, scores: _Scores) -> RecordedVerdict:
     return verdict.model_copy(update={"score": score, "met": score == 1.0, "status": "ok", **unset})
 
 
-def _describe_score(one: ExplainedVerdict, score: float) -> str:
-    best = int(1.0 - score if one.is_mirrored else score)
-    scale = one.verdict.scale
-    if one.native is not None and scale is not None:
+def _describe_score(verdict: ExplainedVerdict, score: float) -> str:
+    best = int(1.0 - score if verdict.is_mirrored else score)
+    scale = verdict.verdict.scale
+    if verdict.native is not None and scale is not None:
         return f"{scale[best]:g} on a scale of {scale[0]:g} to {scale[1]:g}"
-    return ("not met", "met")[best] if one.verdict.met is not None else str(best)
+    return ("not met", "met")[best] if verdict.verdict.met is not None else str(best)

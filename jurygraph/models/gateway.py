@@ -126,7 +126,7 @@ class Gateway:
         """
         key = request.digest, id(sink)
         while (pending := self._pending.get(key)) is not None:
-            async with deadline_at(until):
+            async with deadline_at(until):  # outside of the `try`: the deadline of this caller does end it
                 try:
                     return await asyncio.shield(pending)
                 except Fault as fault:
@@ -245,7 +245,8 @@ class Gateway:
                     _time_left(self.limits.timeout, until)
                     with await self.budget.reserve_when_free(most, until) as reservation:
                         sent += 1
-                        may_repeat = turn.is_probe or repeats < self.limits.retries.attempts  # it may be overloaded
+                        # Not for ever: a server that answers nothing but probes is overloaded.
+                        may_repeat = turn.is_probe or repeats < self.limits.retries.attempts
                         reply = await self._send(request, reservation, turn, until, may_repeat)
                     if reply is not None:
                         # Kept within the turn, so that at most as many calls as turns wait to be durable.

@@ -107,8 +107,8 @@ class Limiter:
         self._held_until = -inf
         self._logged_until = -inf
         self._granted = 0
-        self._after = after
-        self._wait = wait
+        self._failures_of_outage = after
+        self._longest_outage = wait
         self.outages = 0
         self._enter(None)
 
@@ -130,13 +130,13 @@ class Limiter:
         self._is_announced = False
         self._pause = FIRST_PAUSE
         self._probe_at = -inf
-        self._limit = inf
+        self._gives_up_at = inf
         self._grant_soon()
 
     @property
     def _has_given_up(self) -> bool:
         """True once the next probe is due after the limit: requests fail at once until then."""
-        return self._probe_at > self._limit
+        return self._probe_at > self._gives_up_at
 
     @asynccontextmanager
     async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[LimiterTurn]:
@@ -250,6 +250,7 @@ class Limiter:
         elif not self._is_away and turn.outages == self.outages:
             self._count_failure(fault)
             return self._is_away and not self._has_given_up
+        # else it was sent before the outage began, or is no probe: it says nothing new
         return not self._has_given_up
 
     def _throttle(self, turn: LimiterTurn, retry_after: float | None) -> None:
@@ -284,9 +285,9 @@ class Limiter:
         """Count a consecutive failure, which may begin an outage."""
         self._since = self._since if self._failures else _now()
         self._failures += 1
-        if self._failures >= self._after:
+        if self._failures >= self._failures_of_outage:
             self._is_away = True
-            self._limit = _now() + self._wait
+            self._gives_up_at = _now() + self._longest_outage
             self.outages += 1
             self._plan_probe(fault)
 
@@ -301,7 +302,7 @@ class Limiter:
             log.warning(
                 "%s: requests wait for up to %.0f s more while one at a time tries again; Ctrl-C stops, and the same "
                 "command goes on",
-                *(self._describe_outage(), self._limit - _now()),
+                *(self._describe_outage(), self._gives_up_at - _now()),
             )
 
     def _plan_probe(self, fault: Fault) -> None:
@@ -309,14 +310,14 @@ class Limiter:
         self._problem = str(fault)
         now = _now()
         next_time = now + self._pause
-        if now < self._limit:
-            next_time = min(next_time, self._limit)
+        if now < self._gives_up_at:
+            next_time = min(next_time, self._gives_up_at)
         self._probe_at = max(next_time, now + (fault.retry_after or 0.0))
 
     def _refuse(self, fault: Fault) -> None:
         """Fail all waiting requests, and later ones until the server accepts a probe."""
         self._is_away = True
-        self._limit = -inf
+        self._gives_up_at = -inf
         self._refusal = fault
         self._probe_at = _now() + _REFUSED_PAUSE
         self._grant_soon()

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from jurygraph.arrays import Floats
 from jurygraph.decision import decide
 from jurygraph.decision.combiners import Combiner, Component, Matrices, Mean, ScoreMatrix
-from jurygraph.decision.decide import GroupVerdicts, RewardRow, compute_rewards, compute_rewards_of_each, is_independent
+from jurygraph.decision.decide import (
+    GroupVerdicts,
+    RewardRow,
+    can_be_decided_together,
+    compute_rewards,
+    compute_rewards_of_each,
+)
 from jurygraph.errors import PlanError
 from jurygraph.schema import RecordedVerdict, Reward
 from jurygraph.schema.frozen_model import PlainParams
@@ -143,7 +149,7 @@ def test_an_overflowing_reward_is_the_error_of_its_group_alone() -> None:
 def test_only_questions_about_single_responses_are_independent(uses: Any, failure: Any, alone: bool) -> None:
     config = {"evaluators": uses, "derivers": ["tests.graphs.scripted:Versions"], "failure": failure}
     plan = make_plan(config, task())
-    assert is_independent(plan.decision, plan.survey.questions, COMBINERS) == alone
+    assert can_be_decided_together(plan.decision, plan.survey.questions, COMBINERS) == alone
 
 
 # How rewards are written down

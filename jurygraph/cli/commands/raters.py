@@ -134,9 +134,10 @@ def power(
     ratings: Annotated[Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")],
     width: Annotated[float, typer.Option(metavar="W", help="Wanted half-width of alpha's interval.", min=0.001)] = 0.1,
     difference: Annotated[float | None, option("D", "Difference of two judges to find, in units of scores.")] = None,
-    judges: Annotated[str, typer.Option(metavar="A,B", help=f"The two judges: {', '.join(_POWER_JUDGES)}.")] = (
-        "own-history,item-mean"
-    ),
+    judges: Annotated[
+        str | None,
+        option("A,B", f"The two judges: {', '.join(_POWER_JUDGES)}.", show_default="own-history,item-mean"),
+    ] = None,
     chance: Annotated[float, typer.Option("--power", metavar="P", help="Wanted probability of finding it.")] = 0.8,
     level: Annotated[AlphaLevel, typer.Option(help="What the difference of two scores means.")] = "ordinal",
     item: ItemColumn = None,
@@ -163,7 +164,9 @@ def power(
     from jurygraph.studies.agreement import read_parts
     from jurygraph.studies.power import PowerStudy
 
-    names = split_names(judges)
+    names = ("own-history", "item-mean") if judges is None else split_names(judges)
+    if judges is not None and difference is None:
+        raise InputError("--judges: needs --difference, the difference of the two that a study is to find")
     if len(names) != 2 or names[0] == names[1] or not set(names) <= set(_POWER_JUDGES):
         raise InputError(f"--judges: is {judges!r}; name two of {', '.join(_POWER_JUDGES)}")
     if not 0.0 < chance < 1.0:

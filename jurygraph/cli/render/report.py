@@ -124,9 +124,13 @@ def report_lines(sections: Iterable[str | ReportTable]) -> Iterator[str]:
 
 
 def read_runs(folders: Iterable[Path], read: Callable[[Run, ProgressCallback], T]) -> list[T]:
-    """Return what a study reads of each run, with a progress bar for each."""
+    """Return what a study reads of each run, with a progress bar for each. Raises `InputError` for one named twice."""
     results = []
+    known = set[Path]()
     for folder in folders:
+        if folder.resolve() in known:
+            raise InputError(f"{folder}: is named twice; name each run once")
+        known.add(folder.resolve())
         with closing(Run.open(folder)) as run, progress("reading", run.tasks_scored, "tasks") as advance:
             results.append(read(run, advance))
     return results

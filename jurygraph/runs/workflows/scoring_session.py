@@ -389,12 +389,13 @@ class ScoringSession:
         assert plan is not None
         drafts = run.group_drafts(plan, traces, group.responses)
         writer.append(drafts)
-        skipped = frozenset(skipped_questions(draft.body) for draft in drafts[1:])
+        _, *of_traces = drafts  # the first is the group's own
+        skipped = frozenset(skipped_questions(draft.body) for draft in of_traces)
         key = plan.survey.outline.digest, plan.decision.digest, skipped
         self.possible_rewards.add(self._source.line_of(plan.task_id), key, partial(_group_verdicts, plan, traces))
         if self._branch is not None:
             self._branch.count(traces, group.reused_results.verdicts)
-        for trace, draft in zip(traces, drafts[1:], strict=True):
+        for trace, draft in zip(traces, of_traces, strict=True):
             texts = dict(enumerate(draft.texts))
             reward = draft.body["reward"]
             name = trace.response_id

@@ -19,8 +19,12 @@ def test_the_command_repeats_itself_and_says_what_it_cannot_do(run: Command, tmp
     assert difference["reviewers"] > 1
     assert "reviewers for power 0.8" in run("power", file, *options).out
     for wrong, problem in [
-        (("--judges", "item-mean"), "--judges: is 'item-mean'; name two of own-history, item-mean, rater-offset"),
-        (("--judges", "item-mean,item-mean"), "name two of own-history, item-mean, rater-offset"),
+        (
+            ("--difference", 1, "--judges", "item-mean"),
+            "--judges: is 'item-mean'; name two of own-history, item-mean, rater-offset",
+        ),
+        (("--difference", 1, "--judges", "item-mean,item-mean"), "name two of own-history, item-mean, rater-offset"),
+        (("--judges", "item-mean,own-history"), "--judges: needs --difference"),
         (("--power", 1), "--power: is 1; write a number between 0 and 1"),
     ]:
         refused = run("power", file, *wrong)

@@ -17,7 +17,12 @@ def _read_rows(form: str) -> list[Row]:
 
 
 ROWS: Mapping[str, list[Row]] = {form: _read_rows(form) for form in READERS}
-HEALTHBENCH, PLAWBENCH, WRITINGBENCH, REWARDBENCH, JUDGEBENCH, GROUPTRAVELBENCH = ROWS.values()
+HEALTHBENCH = ROWS["healthbench"]
+PLAWBENCH = ROWS["plawbench"]
+WRITINGBENCH = ROWS["writingbench"]
+REWARDBENCH = ROWS["rewardbench"]
+JUDGEBENCH = ROWS["judgebench"]
+GROUPTRAVELBENCH = ROWS["grouptravelbench"]
 
 
 def write_rows(path: Path, *rows: Any) -> Path:
