@@ -68,6 +68,15 @@ def test_calls_in_flight_count_as_made() -> None:
     )
 
 
+def test_after_a_stop_no_call_is_sent_and_those_in_flight_may_end() -> None:
+    budget = Budget()
+    in_flight = budget.reserve(0.5)
+    budget.stop()
+    assert "the limit of 0 calls is reached (0 sent, 1 in flight)" in refusal_message(budget, 0.0)
+    in_flight.settle(0.25)
+    assert (budget.calls, budget.spent) == (1, 0.25)
+
+
 @pytest.mark.parametrize("wrong", [-1.0, float("nan"), float("inf")])
 def test_an_invalid_limit_or_cost_is_refused(wrong: float) -> None:
     with pytest.raises(ConfigError, match="--max-cost"):
