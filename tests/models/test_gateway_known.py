@@ -308,6 +308,6 @@ def test_a_dry_run_of_all_models_has_the_replies_that_the_run_stored() -> None:
         assert (await dry["m"].ask(make_request())).reply.text == "yes"
         with pytest.raises(Fault, match="noted and not sent"):
             await dry["n"].ask(make_request(model="n"))
-        assert [backend.lacks_reply for backend in backends] == [False, True]
+        assert [(backend.model, backend.lacks_reply) for backend in backends] == [("m", False), ("n", True)]
 
     run(note())
