@@ -7,6 +7,7 @@ import pytest
 
 from jurygraph.decision.combiners import Combiner, Component, Mean, ScoreMatrix
 from jurygraph.errors import ConfigError, PlanError
+from jurygraph.jury import Jury
 from jurygraph.schema import Adjustment, Constraint, Question, Reward, Stakeholder, Task, TaskView
 from tests.graphs.scripted import (
     ScriptedEvaluator,
@@ -267,6 +268,44 @@ def test_a_component_with_unsuitable_inputs_is_refused(own: Any, message: str) -
     config = {"evaluators": [evaluator_use("tone")], "components": {"own": own}, "reward": {"own": 1.0}}
     with pytest.raises((ConfigError, PlanError), match=message):
         make_plan(config, task())
+
+
+KNOTS = {"method": "isotonic", "labels": 9, "scores": [0.5], "calibrated": [0.6]}
+
+
+@pytest.mark.parametrize(
+    ("use", "settings", "message"),
+    [
+        (evaluator_use("tone", scope="pair"), {}, "is about several responses; calibrate questions about one"),
+        (evaluator_use("tone"), {"reduce": "majority"}, "input 'x' counts its votes, and votes are no scores; fold it"),
+    ],
+)
+def test_a_calibration_of_what_has_no_score_of_one_response_is_refused(use: Any, settings: Any, message: str) -> None:
+    own = {"inputs": {"x": {"verdicts_of": "tone", **settings}}}
+    config = {"evaluators": [use], "components": {"own": own}, "reward": {"own": 1.0}, "calibration": {"tone": KNOTS}}
+    with pytest.raises(ConfigError, match=f"calibration.tone: {message}"):
+        make_plan(config, task())
+
+
+def test_the_panel_says_how_sure_a_reviewers_judge_has_to_be_unless_the_input_does() -> None:
+    sure = {"verdicts_of": "taste", "min_confidence": 0.25}
+    config = {
+        "evaluators": [evaluator_use("taste", audience="reviewer"), evaluator_use("tone")],
+        "components": {"own": {"inputs": {"panel": "taste", "input": sure, "tone": "tone"}}},
+        "reward": {"own": 1.0},
+        "panel": {"min_confidence": 0.75},
+    }
+    spec = next(one for one in make_plan(config, task(reviewers=["r1"])).decision.specs if one.name == "own")
+    least = {name: one.min_confidence for name, one in spec.inputs.items()}
+    assert least == {"panel": 0.75, "input": 0.25, "tone": 0.0}
+
+
+def test_tasks_share_a_decision_unless_their_rubrics_weigh_otherwise() -> None:
+    rubrics = [(criterion("a", weight), criterion("b")) for weight in (1.0, 3.0, 1.0)]
+    with Jury.from_config({"evaluators": [evaluator_use("met", audience="criterion")]}) as made:
+        first, heavier, again = (made.prepare(task(*rubric)).decision for rubric in rubrics)
+    assert first is again
+    assert [decision.specs[0].inputs["a"].input_weight for decision in (first, heavier)] == [1.0, 3.0]
 
 
 def test_a_spec_knows_the_combiner_that_it_names() -> None:

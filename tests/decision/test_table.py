@@ -87,6 +87,14 @@ def test_missing_values_are_filled_by_rule_and_sign(scenario: Any, rule: str, mi
         assert (cells.judged[:, 0].tolist(), cells.applicable.all()) == ([False, True], True)
 
 
+def test_an_outcome_for_all_verdicts_gives_none_to_absent_ones_and_leaves_those_to_keep() -> None:
+    screened = make_verdict("b", RecordedVerdict(status="not_applicable", gated_by="gate"), "b1")
+    given = [make_verdict("a", 0.75, "a1"), make_verdict("a", ABSTENTION, "a2"), screened]
+    table = build_table([make_question(material="versions")], ["a", "b"], given)
+    changed = table.with_outcome(["q"], FAILED_BY_INFRASTRUCTURE, kept=(NOT_APPLICABLE,))
+    assert changed.columns["q"].outcome.tolist() == [[FAILED_BY_INFRASTRUCTURE] * 2, [NOT_APPLICABLE, ABSENT]]
+
+
 @pytest.mark.parametrize(
     ("reduce", "folded"), [("mean", [[0.5], [0.6]]), ("min", [[0.2], [0.6]]), ("max", [[0.8], [0.6]])]
 )

@@ -296,6 +296,13 @@ def test_a_failure_names_no_line_of_a_library_or_without_a_file(path: str) -> No
     assert failure_of_module(Path(path), "def ask(value): raise ValueError('wrong')").message == "wrong"
 
 
+class Unprintable(Exception):
+    """An exception whose own message cannot be made."""
+
+    def __str__(self) -> str:
+        raise KeyError("lost")
+
+
 def validation_error() -> ValidationError:
     with pytest.raises(ValidationError) as caught:
         Verdict.model_validate({"score": "none"})
@@ -313,6 +320,7 @@ def validation_error() -> ValidationError:
         (Fault("refused", "a filter refused"), "response", "refused", "a filter refused"),
         (Fault("server", "x" * 600), "infrastructure", "server", "x" * 500),
         (Fault("server", "half \ud83d"), "infrastructure", "server", "half \\ud83d"),
+        (Unprintable(), "evaluator", "Unprintable", "it has no message: KeyError"),
         (
             validation_error(),
             "evaluator",
@@ -329,13 +337,13 @@ def test_a_failure_has_cause_kind_and_message_of_the_exception(
 
 
 def test_a_quotation_beyond_the_limits_is_not_searched_and_stays_unverified() -> None:
-    long, short = "word " * 2_001, "word word"
-    quotations = [{"quote": long}, *[{"quote": short}] * 105]
+    long, longest, short = "word " * 2_001, "word " * 1_999 + "words", "word word"
+    quotations = [{"quote": long}, {"quote": longest}, *[{"quote": short}] * 104]
     use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": quotations}}
-    (trace,) = score_responses({"evaluators": [use]}, task(), Response(id="a", text=long))
+    (trace,) = score_responses({"evaluators": [use]}, task(), Response(id="a", text=f"{longest} {long}"))
     found = [one.verified for one in trace.verdicts[0].evidence]
-    assert found == [False, *[True] * 99, *[False] * 6]
-    assert [one.quote for one in trace.verdicts[0].evidence] == [long, *[short] * 105]
+    assert found == [False, *[True] * 99, *[False] * 6], "10,000 characters, and 100 quotations"
+    assert [one.quote for one in trace.verdicts[0].evidence] == [long, longest, *[short] * 104]
 
 
 class Constant(Evaluator):

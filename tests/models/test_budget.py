@@ -68,6 +68,15 @@ def test_calls_in_flight_count_as_made() -> None:
     )
 
 
+def test_after_a_stop_no_call_is_sent_and_those_in_flight_may_end() -> None:
+    budget = Budget()
+    in_flight = budget.reserve(0.5)
+    budget.stop()
+    assert "the limit of 0 calls is reached (0 sent, 1 in flight)" in refusal_message(budget, 0.0)
+    in_flight.settle(0.25)
+    assert (budget.calls, budget.spent) == (1, 0.25)
+
+
 @pytest.mark.parametrize("wrong", [-1.0, float("nan"), float("inf")])
 def test_an_invalid_limit_or_cost_is_refused(wrong: float) -> None:
     with pytest.raises(ConfigError, match="--max-cost"):
@@ -208,6 +217,11 @@ def test_a_cost_with_an_unknown_part_is_unknown(
     price: Price | None, tokens_in: int | None, tokens_out: int | None
 ) -> None:
     assert cost(price, tokens_in, tokens_out) is None
+
+
+def test_only_a_model_that_is_free_both_ways_has_a_known_cost_without_its_counts() -> None:
+    assert cost(FREE, None, None) == 0.0
+    assert cost(Price(input=1.0, output=0.0), None, 1) is None
 
 
 def test_the_maximum_cost_counts_every_byte_and_message() -> None:

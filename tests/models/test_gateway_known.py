@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import pytest
 
 from jurygraph.errors import UnusableRepliesError
+from jurygraph.models.backend import Capabilities
 from jurygraph.models.cache import Cache
 from jurygraph.models.gateway import FIRST_REPLIES, FirstReplies, Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import Limiter, Price, RetryPolicy
@@ -272,3 +273,41 @@ def test_all_backends_are_closed_though_one_cannot_be() -> None:
     with pytest.raises(OSError, match="it is gone"):
         run(gateways.close())
     assert closed == ["first", "second"]
+
+
+class Named(Bills):
+    """A backend that has the provider of `make_request`, and this model."""
+
+    provider = "p"
+    endpoint = None
+    capabilities = Capabilities("text")
+
+    def __init__(self, model: str) -> None:
+        super().__init__(1, 1)
+        self.model = model
+
+
+def gateway_of(model: str, **parameters: Any) -> Gateway:
+    return Gateway(Named(model), Limiter(1), ONCE, parameters=parameters)  # type: ignore[arg-type]
+
+
+def test_a_call_is_billed_to_the_model_that_it_names_and_of_two_to_the_one_with_its_parameters() -> None:
+    gateways = Gateways({None: gateway_of("m"), "seeded": gateway_of("m", seed=1), "other": gateway_of("n")})
+    requests = [make_request(), make_request(parameters={"seed": 1}), make_request(model="n"), make_request(model="?")]
+    assert [gateways.name_of(request) for request in requests] == [None, "seeded", "other", None]
+    assert Gateways({"only": gateway_of("n")}).name_of(make_request(model="?")) == "only"
+
+
+def test_a_dry_run_of_all_models_has_the_replies_that_the_run_stored() -> None:
+    kept = Kept()
+
+    async def note() -> None:
+        gateways = Gateways({name: gateway_of(name) for name in ("m", "n")})
+        await gateways["m"].ask(make_request(), sink=kept)
+        backends, dry = gateways.for_dry_run(4, kept)
+        assert (await dry["m"].ask(make_request())).reply.text == "yes"
+        with pytest.raises(Fault, match="noted and not sent"):
+            await dry["n"].ask(make_request(model="n"))
+        assert [(backend.model, backend.lacks_reply) for backend in backends] == [("m", False), ("n", True)]
+
+    run(note())

@@ -102,7 +102,10 @@ class TestWaits:
         assert str(fault) == said
 
     def test_the_longest_wait_that_a_provider_may_ask_for_is_waited(self) -> None:
-        assert self.waits(RetryPolicy(first=0.0), Fault("rate-limit", "429", MAX_WAIT)) == [MAX_WAIT]
+        longest = Fault("rate-limit", "429", MAX_WAIT)
+        assert self.waits(RetryPolicy(first=0.0), longest) == [MAX_WAIT]
+        last = run(fault_of(call_with_retries(Provider(longest), RetryPolicy(attempts=1))))
+        assert str(last) == "429", "it failed because no attempt was left"
 
     @staticmethod
     def waits(policy: RetryPolicy, *faults: Fault) -> list[float]:

@@ -92,6 +92,12 @@ def test_only_settings_that_affect_verdicts_or_rewards_are_differences() -> None
     ]
 
 
+def test_the_models_of_a_run_are_its_model_and_those_that_the_config_names() -> None:
+    mini = MODEL.model_copy(update={"model": "mini"})
+    assert header(models={"mini": mini}).identities == [MODEL, mini]
+    assert header(model=None, models={"mini": mini}).identities == [mini]
+
+
 def test_models_are_compared_only_if_both_are_known_and_the_settings_equal() -> None:
     other = MODEL.model_copy(update={"endpoint": "http://two.example"})
     assert list(differences(header(model=None), header(model=other))) == []

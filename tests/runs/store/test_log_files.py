@@ -103,3 +103,4 @@ def test_a_ledger_copied_without_its_log_gives_one_warning_in_each_process(
     assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
         f"{killed}: was being written, and its log run.sqlite-wal is missing"
     ] * 2
+    assert {record.name.partition(".")[0] for record in caplog.records} == {"jurygraph"}, "the root logger is not ours"

@@ -11,6 +11,7 @@ from jurygraph.runs.store.packing import (
     pack_reward,
     read_planning_results,
     read_views,
+    skipped_questions,
     task_text,
     unpack_reward,
     unpack_verdict,
@@ -80,6 +81,12 @@ def test_a_verdict_stores_only_what_its_question_does_not_imply() -> None:
     elsewhere = plain.model_copy(update={"responses": ("r", "s"), "sample": 1})
     body, _ = pack(trace(elsewhere))
     assert body["verdicts"] == [{"question": 0, "score": 0.25, "responses": ["r", "s"], "sample": 1}]
+
+
+def test_questions_that_did_not_apply_are_read_without_their_verdicts() -> None:
+    judged = RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.25)
+    skipped = RecordedVerdict(**STAMP, about="r", responses=("r",), status="not_applicable")
+    assert [skipped_questions(pack(trace(verdict))[0]) for verdict in (judged, skipped)] == [set(), {0}]
 
 
 def test_an_empty_failure_message_survives_and_an_erased_one_is_marked() -> None:

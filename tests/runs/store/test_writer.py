@@ -132,6 +132,24 @@ async def test_closing_waits_for_the_commit_under_way_and_writes_what_came_later
     assert open_ledger(tmp_path).count == 4
 
 
+def test_a_loop_that_ends_during_a_commit_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger.create(tmp_path / "run.sqlite")
+    begun, goes_on, commit = threading.Event(), threading.Event(), ledger.commit
+    monkeypatch.setattr(ledger, "commit", lambda: (begun.set(), goes_on.wait(10), commit()))
+
+    async def append() -> Writer:
+        writer = Writer(ledger)
+        writer.append(make_batch(1))
+        await asyncio.to_thread(begun.wait)
+        writer.append(make_batch(2))
+        return writer
+
+    writer = asyncio.run(append())
+    goes_on.set()
+    writer.close()
+    assert open_ledger(tmp_path).count == 4
+
+
 @in_loop
 async def test_the_ledger_can_be_read_while_it_is_written(tmp_path: Path) -> None:
     """A resumed run has its plans already, so its first write happens while a plan is being read."""

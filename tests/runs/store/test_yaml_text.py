@@ -19,6 +19,6 @@ def test_every_value_is_loaded_as_it_was(version: str) -> None:
 
 
 def test_it_reads_as_a_person_would_write_it() -> None:
-    value = {"evaluators": [{"use": "mine.mod:length", "params": {}}, None, [1, "two words"]], "low": {"a": 1e-7}}
-    shown = "evaluators:\n- use: mine.mod:length\n  params: {}\n- null\n- - 1\n  - two words\nlow:\n  a: 1.0e-07\n"
+    value = {"evaluators": [{"use": "mine.mod:length", "params": {}}, None, [1, "two words"]], "größe": {"a": 1e-7}}
+    shown = "evaluators:\n- use: mine.mod:length\n  params: {}\n- null\n- - 1\n  - two words\ngröße:\n  a: 1.0e-07\n"
     assert to_yaml(value) == shown
