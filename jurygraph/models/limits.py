@@ -16,7 +16,7 @@ from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from fractions import Fraction
 from math import inf
-from typing import NamedTuple, Self, TypeVar
+from typing import Self, TypeVar
 
 from pydantic import JsonValue
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
@@ -69,13 +69,6 @@ class LimiterTurn:
     is_probe: bool
 
 
-class _WaitingRequest(NamedTuple):
-    """A request of about so many tokens that waits for its turn."""
-
-    tokens: int
-    turn: "asyncio.Future[LimiterTurn]"
-
-
 class Limiter:
     """Grant turns in the order of the requests: within limits on concurrency and on rates, while the server answers.
 
@@ -116,7 +109,7 @@ class Limiter:
         """Begin in an event loop; turns of an earlier loop ended with it."""
         self._loop = loop
         self._running: set[LimiterTurn] = set()
-        self._line = deque[_WaitingRequest]()
+        self._line = deque[tuple[int, asyncio.Future[LimiterTurn]]]()  # the tokens and turns of requests that wait
         self._timer: asyncio.TimerHandle | None = None
         self._grants_soon = False
         self._end_outage()
@@ -166,7 +159,7 @@ class Limiter:
     async def _wait_in_line(self, tokens: int, until: float | None) -> LimiterTurn:
         """Wait until every earlier request has its turn, or has failed, and one of so many tokens is due."""
         turn: asyncio.Future[LimiterTurn] = asyncio.get_running_loop().create_future()
-        self._line.append(_WaitingRequest(tokens, turn))
+        self._line.append((tokens, turn))
         self._grant_soon()
         try:
             async with deadline_at(until):

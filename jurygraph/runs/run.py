@@ -10,8 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
-from jurygraph.display import Displayed, format_line
-from jurygraph.display import ProgressCallback as ProgressCallback  # also for those who import `Run`
+from jurygraph.display import Displayed, ProgressCallback, format_line
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.messages import describe_value, did_you_mean, shorten
 from jurygraph.runs.store import folder as run_folder

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from pydantic_core import to_jsonable_python
 
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.routing import ReusedResults
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
@@ -20,7 +21,7 @@ from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import Limiter
 from jurygraph.models.request import Fault, Reply, Request
-from jurygraph.runs.run import ProgressCallback, Run, ScoredResponse, is_erased
+from jurygraph.runs.run import Run, ScoredResponse, is_erased
 from jurygraph.runs.store.folder import LEDGER
 from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.runs.store.ledger import Record, record_label

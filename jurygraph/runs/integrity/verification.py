@@ -27,11 +27,13 @@ from pydantic import Field, StringConstraints, ValidationError
 from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import reward_rows_of_each
 from jurygraph.decision.table import ABSENT, VerdictTable, build_table, dropped_questions
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
+from jurygraph.messages import shell_quote
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.offline_verifier import Chain, VerificationError
 from jurygraph.runs.outline import StoredGroup, TraceOutline, group_verdicts, read_groups
-from jurygraph.runs.run import ProgressCallback, Run
+from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.header import changes, format_value
@@ -233,7 +235,7 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
     """
     key = load_private_key(key_file)
     if not run.is_closed:
-        hint = f"score the rest of its tasks, or end it with `jurygraph close {run_folder.shell_quote(run.folder)}`"
+        hint = f"score the rest of its tasks, or end it with `jurygraph close {shell_quote(run.folder)}`"
         raise InputError(f"{run.folder}: is not closed, so more could be scored into it; {hint}")
     verified = verify(run, report)
     unsigned = Seal(

@@ -14,7 +14,7 @@ from zipfile import is_zipfile
 import yaml
 
 from jurygraph.errors import InputError
-from jurygraph.messages import shell_quote as shell_quote  # also for those who name a run in an error
+from jurygraph.messages import shell_quote
 from jurygraph.runs.store.atomic_files import REPLACEMENT_NAMES
 from jurygraph.schema import Config
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from jurygraph.decision.decide import GroupVerdicts, PossibleRewards
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import (
     BudgetExceeded,
     EvaluatorError,
@@ -23,6 +24,7 @@ from jurygraph.errors import (
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.state import Group
 from jurygraph.jury import Jury
+from jurygraph.messages import shell_quote
 from jurygraph.models.request import CallSink
 from jurygraph.planner import Planner
 from jurygraph.runs.outline import group_verdicts, read_groups
@@ -34,8 +36,8 @@ from jurygraph.runs.reports.summary import (
     Summary,
     without_model_conditions,
 )
-from jurygraph.runs.run import ProgressCallback, Run, ScoredResponse
-from jurygraph.runs.store.folder import PLANNING, relative_folder, shell_quote
+from jurygraph.runs.run import Run, ScoredResponse
+from jurygraph.runs.store.folder import PLANNING, relative_folder
 from jurygraph.runs.store.header import Extent, Header, changes, differences, format_value
 from jurygraph.runs.store.ledger import Ledger, Writer, close_on_error
 from jurygraph.runs.store.packing import skipped_questions
