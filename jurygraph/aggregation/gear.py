@@ -302,8 +302,8 @@ class Graph:
         at_once = max(1, STATES_PER_BATCH // states)
         for start in range(0, len(rows), at_once):
             block = slice(start, start + at_once)
-            batch = np.array(rows[block].T, order="C")  # one contiguous row a criterion
-            q[block] = _infer(batch, expectations, None if known is None else known[block].T, unjudged).T
+            part = np.array(rows[block].T, order="C")  # one contiguous row a criterion
+            q[block] = _infer(part, expectations, None if known is None else known[block].T, unjudged).T
         return q.reshape(scores.shape)
 
     def hard_gating(
