@@ -39,11 +39,11 @@ def format_line(kind: str, parts: Iterable[tuple[str, Any]]) -> str:
     """Return `kind(name=value, …)`, without the parts that are too long for the line."""
     line = f"{format_value(kind, 50)[1:-1]}("
     for place, (name, value) in enumerate(parts):
-        part = f"{', ' if place else ''}{name}={format_value(value)}"
-        if len(line) + len(part) > MAX_LINE - len(", …)"):
+        field = f"{', ' if place else ''}{name}={format_value(value)}"
+        if len(line) + len(field) > MAX_LINE - len(", …)"):
             line += ", …" if place else "…"
             break
-        line += part
+        line += field
     return f"{line})"
 
 
@@ -60,9 +60,9 @@ def format_value(value: Any, limit: int = MAX_VALUE, is_inner: bool = False) -> 
         pairs = (f"{format_value(k, 20, True)}: {format_value(v, 20, True)}" for k, v in value.items())
         return "{…}" if is_inner and value else _join("{}", pairs, len(value), limit)
     if isinstance(value, Sequence | Set) and not isinstance(value, bytes | bytearray):
-        if value and all(isinstance(each, Displayed) for each in value):
+        if value and all(isinstance(item, Displayed) for item in value):
             return f"[{len(value)} {_name_type(next(iter(value)))}]"
-        parts = (format_value(each, 20, True) for each in value)
+        parts = (format_value(item, 20, True) for item in value)
         return "[…]" if is_inner and value else _join("[]", parts, len(value), limit)
     return "None" if value is None else f"<{_name_type(value)}>"
 

@@ -128,10 +128,10 @@ class Jury(Displayed):
         self.gateway = self.gateways.default
         calls = {name: config.calls_of(name) for name in self.gateways}  # a gateway of another jury has its own
         self._concurrent_calls = max((one.concurrency for one in calls.values()), default=MAX_CONCURRENT_GROUPS)
-        judges = tuple(one.backend.model for one in self.gateways.values())
+        judges = tuple(gateway.backend.model for gateway in self.gateways.values())
         self.purpose = permitted_purpose(config.purpose, judges)
         secrets = self.gateways.secrets
-        parameters = {name: one.parameters for name, one in calls.items()}
+        parameters = {name: call_settings.parameters for name, call_settings in calls.items()}
         self.context = RunContext(
             config,
             self.evaluators,

@@ -77,7 +77,7 @@ def describe_validation_error(error: ValidationError, model: type[BaseModel], va
 def first_validation_error(error: ValidationError) -> str:
     """Return the first validation error in one line."""
     first = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
+    where = ".".join(str(step) for step in first["loc"])
     problem = first["msg"].removeprefix("Value error, ")
     return f"{where}: {problem}" if where else problem
 
@@ -209,8 +209,8 @@ def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
 def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
     kind = error["type"]
     context = error.get("ctx", {})
-    places, found = ([step for step in steps if isinstance(step, int)] for steps in (error["loc"], path))
-    if len(places) > len(found) and not isinstance(value, list | tuple | Mapping):  # such as the fields of a model
+    places, in_path = ([step for step in steps if isinstance(step, int)] for steps in (error["loc"], path))
+    if len(places) > len(in_path) and not isinstance(value, list | tuple | Mapping):  # such as the fields of a model
         return Problem(path, f"is {describe_value(value)}", "write a list")
     if error["loc"][-1:] == ("[key]",) and isinstance(value, Mapping):  # a key that is an object
         key = next(key for key in value if not isinstance(key, str | int))

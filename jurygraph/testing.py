@@ -133,7 +133,7 @@ def _fill_in(fields: Mapping[str, Any], answer: Any, response: str) -> dict[str,
     if "met" in fields:
         filled |= {"met": answer >= 0.5, "probability": float(answer)}
     elif "value" in fields:
-        (bounds,) = (one for one in fields["value"].get("anyOf", [fields["value"]]) if "maximum" in one)
+        (bounds,) = (schema for schema in fields["value"].get("anyOf", [fields["value"]]) if "maximum" in schema)
         ends = {True: bounds["maximum"], False: bounds["minimum"]}
         filled["value"] = ends[answer] if isinstance(answer, bool) else answer
     else:

@@ -187,18 +187,18 @@ class Series(NamedTuple):
 
 def series_of(step: TrainingStep, opposed: Sequence[str], penalties: Collection[str]) -> tuple[Series, ...]:
     """Return the series of a stream, given its first step. A component is a share if it is in [0, 1] there."""
-    found = [Series("reward", "down", False)]
+    series = [Series("reward", "down", False)]
     for name, column in step.components.items():
         is_share = not ((column < 0.0) | (column > 1.0)).any()
-        found.append(Series(f"{COMPONENT}{name}", "up" if name in penalties else "down", is_share))
-    found.append(Series("failed", "up", True))
+        series.append(Series(f"{COMPONENT}{name}", "up" if name in penalties else "down", is_share))
+    series.append(Series("failed", "up", True))
     if step.lengths is not None:
-        found += [Series("length", "up", False), Series("length_reward", "up", False)]
+        series += [Series("length", "up", False), Series("length_reward", "up", False)]
     if opposed:
-        found.append(Series("conflict", "up", True))
+        series.append(Series("conflict", "up", True))
     if step.groups is not None:
-        found.append(Series("saturation", "up", True))
-    return tuple(found)
+        series.append(Series("saturation", "up", True))
+    return tuple(series)
 
 
 def measure_series(step: TrainingStep, series: Collection[Series], opposed: Sequence[str], conflict: float) -> Measure:
@@ -207,13 +207,13 @@ def measure_series(step: TrainingStep, series: Collection[Series], opposed: Sequ
     `conflict` is the least D_pair of a row in conflict; NaN before it is known.
     """
     measures = []
-    for one in series:
-        if one.name == "length_reward":
+    for member in series:
+        if member.name == "length_reward":
             assert step.lengths is not None  # or the series would not exist
             r = length_correlation(step.lengths, step.rewards, step.groups)
             measures.append(_build_measure(r, r, len(step.rewards) ** -0.5))
         else:
-            measures.append(measure_mean(_column_of(one.name, step, opposed, conflict), one.is_share))
+            measures.append(measure_mean(_column_of(member.name, step, opposed, conflict), member.is_share))
     return Measure(*np.array(measures).T)
 
 

@@ -190,7 +190,7 @@ class MeasuredGroup:
 def _count_grams(sequence: Gram, users: Mapping[int, Counter[Gram]]) -> Counts:
     pieces = list(_pieces_between_repeats(sequence))
     distinct = {n: {gram for piece in pieces for gram in grams(piece, n)} for n in users}
-    return [(sum(users[n][gram] > 1 for gram in found), len(found)) for n, found in distinct.items()]
+    return [(sum(users[n][gram] > 1 for gram in of_size), len(of_size)) for n, of_size in distinct.items()]
 
 
 def _new_share(counts: Counts) -> float:

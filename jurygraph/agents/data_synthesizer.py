@@ -254,7 +254,7 @@ class Contrast(Combiner):
         super().freeze(inputs, params)
         originals = [name for name in inputs if OF not in name]
         contrasts = {name: [other for other in inputs if other.startswith(f"{name}{OF}")] for name in originals}
-        is_paired = all(len(found) == 1 for found in contrasts.values())
+        is_paired = all(len(others) == 1 for others in contrasts.values())
         if not originals or not is_paired or len(inputs) != 2 * len(originals):
             raise PlanError(
                 "combiner 'contrast' takes inputs in twos, such as {accuracy: maths.accuracy, accuracy-of-contrasts: "
@@ -399,8 +399,8 @@ class Synthesizer(Deriver):
         seed = self.settings.seed
         variants = [
             edit.variant(f"{mark}{kind}-{number}", inputs.response)
-            for kind, found in groupby(ordered, key=lambda edit: edit.kind)
-            for number, edit in enumerate(choose_some([*found], self.settings.each, f"{seed} {kind} {text}"), 1)
+            for kind, of_kind in groupby(ordered, key=lambda edit: edit.kind)
+            for number, edit in enumerate(choose_some([*of_kind], self.settings.each, f"{seed} {kind} {text}"), 1)
         ]
         if not note and not variants:
             note = "nothing in the response could be made worse by a known edit"
@@ -409,13 +409,13 @@ class Synthesizer(Deriver):
 
 def edits_by_rule(text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[Kind]) -> Iterator[Edit]:
     """Yield the contrasts that can be made by rule, the first 50 of each kind. `answered` is from `matching_answer`."""
-    found: dict[Kind, Iterator[Edit]] = {"number": wrong_result_edits(text)}
+    by_kind: dict[Kind, Iterator[Edit]] = {"number": wrong_result_edits(text)}
     if isinstance(answered, CorrectAnswer):
         query = query_text(view.query)
-        found["step"] = missing_step_edits(text, query, answered)
-        found["answer"] = other_answer_edits(text, query, answered)
+        by_kind["step"] = missing_step_edits(text, query, answered)
+        by_kind["answer"] = other_answer_edits(text, query, answered)
     for kind in kinds:
-        yield from islice(found.get(kind, ()), MAX_EDITS)
+        yield from islice(by_kind.get(kind, ()), MAX_EDITS)
 
 
 _Passage = Annotated[str, Field(min_length=1, max_length=1000)]

@@ -267,11 +267,11 @@ def _ground_record(
     problem = NOT_FOUND_MESSAGE
     for index, passage in enumerate(text.find_passages(record[QUOTE])):
         places = {name: _locate_value(text, field, record[name], passage) for name, field in fields.items()}
-        found = {name: place for name, place in places.items() if place is not None}
-        missing = [name for name, field in fields.items() if name not in found and not field.optional]
+        located = {name: place for name, place in places.items() if place is not None}
+        missing = [name for name, field in fields.items() if name not in located and not field.optional]
         if not missing:
-            values = {name: _value(fields[name], record[name], place) for name, place in found.items()}
-            complete.append(_GroundedRecord(passage, found, values))
+            values = {name: _value(fields[name], record[name], place) for name, place in located.items()}
+            complete.append(_GroundedRecord(passage, located, values))
         elif index == 0:
             problem = _missing_message(fields[missing[0]], missing[0])
     if not complete:

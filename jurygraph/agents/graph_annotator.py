@@ -349,11 +349,11 @@ def known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> K
     gear.compile(len(names), *gear.edges(names, [(*_ends(edge), edge.kind) for edge in by_hand])[:2], names)
     rejected = source.annotation.rejected if source.annotation else ()
     cut_edges = (edge.model_dump(exclude={"stage", "why"}) for edge in rejected if edge.stage == "projection")
-    found, projected_out = (
+    annotated, projected_out = (
         tuple(edge for edge in edges if _ends(edge) not in hand_written and settled.issuperset(_ends(edge)))
         for edges in ([edge for edge in source.edges if edge.model], map(Edge.model_validate, cut_edges))
     )
-    return KnownGraph(roles, settled, tuple(by_hand), found, projected_out, source.annotation)
+    return KnownGraph(roles, settled, tuple(by_hand), annotated, projected_out, source.annotation)
 
 
 def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, Role], frozenset[str]]:
@@ -613,7 +613,7 @@ class GraphAnnotator:
         of one. Raises `ModelError` or `BudgetExceeded` if the model gave no answer.
         """
         query = self._shared_variables["query"]
-        batches = [sorted(one, key=lambda pair: digest_of([query, *pair])) for one in _batches(pairs, batch)]
+        batches = [sorted(group, key=lambda pair: digest_of([query, *pair])) for group in _batches(pairs, batch)]
         firsts = [(batch, sample, sample * len(batch) // votes) for batch in batches for sample in range(votes)]
         rotated = (([*batch[first:], *batch[:first]], sample) for batch, sample, first in firsts)
         results = await each_answered(self._ask_edges(batch, roles, sample) for batch, sample in rotated)

@@ -89,7 +89,7 @@ class _Request(FrozenModel):
 
 def _read_answer(result: Any) -> Any:
     if isinstance(result, list):
-        return [_read_answer(each) for each in result]
+        return [_read_answer(item) for item in result]
     return Verdict.model_validate(result["verdict"]) if isinstance(result, dict) else result
 
 
@@ -118,7 +118,7 @@ def _write_answer(answer: Any) -> Any:
     if hasattr(answer, "tolist"):  # of NumPy
         answer = answer.tolist()
     if isinstance(answer, list | tuple):
-        return [_write_answer(each) for each in answer]
+        return [_write_answer(item) for item in answer]
     if answer is not None and not isinstance(answer, str | bool | int | float):
         raise TypeError(f"expected a Verdict, a number or a boolean, got {type(answer).__name__}")
     return answer

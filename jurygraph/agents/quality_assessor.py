@@ -298,10 +298,10 @@ class Reasoning(SingleCallEvaluator):
 def _read_faults(
     steps: Sequence[Segment], errors: Container[int], is_checked: bool, reply: StepsReply
 ) -> list[tuple[Aspect, UnsoundStep]]:
-    found = ((steps[step.step - 1], fault) for step in reply.steps for fault in step.faults)
+    faults = ((steps[step.step - 1], fault) for step in reply.steps for fault in step.faults)
     return [
         (fault.aspect, _locate(step, fault, is_checked))
-        for step, fault in found
+        for step, fault in faults
         if fault.aspect != "accuracy" or step.number not in errors
     ]
 

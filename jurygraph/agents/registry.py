@@ -149,8 +149,8 @@ def _load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> di
 
 def load_combiner(name: str, target: Any = None) -> Combiner:
     """Return the combiner of that name, or made of the `target` known by it. Raises ConfigError if there is none."""
-    found = _find("combiner", name, BUILTIN_COMBINERS, {}) if target is None else target
-    combiner = _make_instance("combiner", name, found, {})
+    loaded = _find("combiner", name, BUILTIN_COMBINERS, {}) if target is None else target
+    combiner = _make_instance("combiner", name, loaded, {})
     if not isinstance(combiner, Combiner):
         raise ConfigError(f"{name!r} is not a combiner: subclass jurygraph.Combiner")
     if target is not None:
@@ -224,8 +224,8 @@ def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any])
         if params:
             raise ConfigError(f"{role} {name!r} is already set up and takes no params here; leave them out")
         if not isinstance(target, ROLES):
-            found = type(target).__name__
-            raise ConfigError(f"{name!r} is no {role}: it is a {found}; subclass jurygraph.{role.capitalize()}")
+            type_name = type(target).__name__
+            raise ConfigError(f"{name!r} is no {role}: it is a {type_name}; subclass jurygraph.{role.capitalize()}")
         return _set_version(copy.copy(target))
     if inspect.isabstract(target):
         abstract: Iterable[str] = target.__abstractmethods__  # type: ignore[attr-defined]

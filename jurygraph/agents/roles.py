@@ -495,8 +495,8 @@ def explain_rejected_quote(quotation: str, text: SearchableText) -> str:
 def verify_quotes(quotations: Sequence[str], text: SearchableText) -> tuple[tuple[Evidence, ...], list[str]]:
     """Return the quoted passages as evidence, and the quotations that match no passage."""
     passage_of = {quotation: text.find_support(quotation) for quotation in quotations}
-    found = dict.fromkeys(passage for passage in passage_of.values() if passage is not None)
-    evidence = tuple(Evidence(quote=place.text, start=place.start, end=place.end, verified=True) for place in found)
+    passages = dict.fromkeys(passage for passage in passage_of.values() if passage is not None)
+    evidence = tuple(Evidence(quote=place.text, start=place.start, end=place.end, verified=True) for place in passages)
     return evidence, [quotation for quotation, passage in passage_of.items() if passage is None]
 
 

@@ -91,7 +91,7 @@ def _count_ratings(ratings: ArrayLike, level: AlphaLevel) -> tuple[Floats, Float
         raise PlanError(f"level is {level!r}: one of {', '.join(get_args(AlphaLevel))} is needed")
     values = np.asarray(ratings)
     if level == "nominal" and values.dtype.kind in "UO":
-        words, codes = np.unique(["" if one is None else f"={one}" for one in values.ravel()], return_inverse=True)
+        words, codes = np.unique(["" if word is None else f"={word}" for word in values.ravel()], return_inverse=True)
         numbers = np.where(words == "", np.nan, np.arange(float(len(words))))
         values = numbers[codes].reshape(values.shape)
     table = as_ratings(values)

@@ -297,7 +297,7 @@ class Graph:
             known = np.broadcast_to(mask, np.atleast_2d(scores).shape)
         expectations = _expectations(self, tuple(factors))
         rows = np.atleast_2d(scores)
-        states = max(one.states for one in expectations)
+        states = max(expectation.states for expectation in expectations)
         q = np.empty(rows.shape)
         at_once = max(1, STATES_PER_BATCH // states)
         for start in range(0, len(rows), at_once):
@@ -382,7 +382,7 @@ def _expectations(graph: Graph, factors: tuple[float, ...]) -> tuple[_Expectatio
     kept = {(parent, child): factors[edge] for child, incoming in graph._incoming for parent, edge in incoming}
     ancestors: dict[int, set[int]] = {}
     children: dict[int, set[int]] = {criterion: set() for criterion in graph.order}
-    found = []
+    expectations = []
     for child, incoming in graph._incoming:
         parents = {parent for parent, _ in incoming}
         ancestors[child] = own = parents.union(*(ancestors[parent] for parent in parents))
@@ -398,8 +398,8 @@ def _expectations(graph: Graph, factors: tuple[float, ...]) -> tuple[_Expectatio
             (one, _retention_by_state(one, child, enumerated, kept))
             for one in (*enumerated, *sorted(needed & separating))
         ]
-        found.append(_Expectation(child, tuple(states[: len(enumerated)]), tuple(states[len(enumerated) :])))
-    return tuple(found)
+        expectations.append(_Expectation(child, tuple(states[: len(enumerated)]), tuple(states[len(enumerated) :])))
+    return tuple(expectations)
 
 
 def _retention_by_state(
@@ -409,8 +409,8 @@ def _retention_by_state(
     bit."""
     after = enumerated[enumerated.index(criterion) + 1 :] if criterion in enumerated else enumerated
     factors = np.array([kept.get((criterion, child), 1.0)])
-    for one in reversed(after):
-        factors = np.concatenate([factors, factors * kept.get((criterion, one), 1.0)])
+    for later in reversed(after):
+        factors = np.concatenate([factors, factors * kept.get((criterion, later), 1.0)])
     return factors[:, None]
 
 

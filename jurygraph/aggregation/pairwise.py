@@ -120,7 +120,7 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
 
 
 def _check_preferences(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
-    one = as_unit_interval("first", first)
-    other = as_unit_interval("second", second)
-    check_shape("second", other, one.shape)
-    return one, other
+    of_first = as_unit_interval("first", first)
+    of_second = as_unit_interval("second", second)
+    check_shape("second", of_second, of_first.shape)
+    return of_first, of_second

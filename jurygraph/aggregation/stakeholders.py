@@ -154,10 +154,10 @@ def group_fairness(u: ArrayLike) -> np.float64 | Floats:
     is divided by the larger, 100 · max u / min u. It depends on the zero point of the scale.
     """
     utilities = _check_members(as_finite("u", u))
-    least = np.min(utilities, axis=-1)
-    most = np.max(utilities, axis=-1)
-    positive = most > 0.0
-    ratio = _divide(np.where(positive, np.maximum(least, 0.0), -most), np.where(positive, most, -least), empty=1.0)
+    low = np.min(utilities, axis=-1)
+    high = np.max(utilities, axis=-1)
+    positive = high > 0.0
+    ratio = _divide(np.where(positive, np.maximum(low, 0.0), -high), np.where(positive, high, -low), empty=1.0)
     fairness: np.float64 | Floats = 100.0 * ratio + 0.0  # + 0.0 as in `minimum`
     return fairness
 
@@ -178,12 +178,12 @@ def preference_completeness(collected: ArrayLike, stated: ArrayLike) -> np.float
     Raises:
         PlanError: for other counts, or shapes that differ.
     """
-    found = as_nonnegative("collected", collected)
+    counts = as_nonnegative("collected", collected)
     wanted = _check_members(as_nonnegative("stated", stated), "stated")
-    check_shape("collected", found, wanted.shape)
-    if (found > wanted).any():
+    check_shape("collected", counts, wanted.shape)
+    if (counts > wanted).any():
         raise PlanError("collected has a count above that of stated: only stated preferences can be collected")
-    return _divide(100.0 * total(found), total(wanted), empty=np.nan)
+    return _divide(100.0 * total(counts), total(wanted), empty=np.nan)
 
 
 def _check_members(u: Floats, name: str = "u") -> Floats:

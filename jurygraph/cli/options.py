@@ -73,7 +73,7 @@ def choose_names(problem: str, names: Sequence[str], known: Sequence[T]) -> tupl
         if name not in known:
             hint = did_you_mean(name, known) or f"name some of {', '.join(known)}"
             raise InputError(f"{problem} {name!r}; {hint}")
-    return tuple(one for one in known if one in names)
+    return tuple(name for name in known if name in names)
 
 
 _COLUMN_OPTIONS = {

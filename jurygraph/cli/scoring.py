@@ -240,13 +240,15 @@ def _cost_table(forecasts: "Mapping[str, Forecast]") -> tuple[dict[str, object],
     from jurygraph.runs.reports.summary import ASSUMPTIONS, CallEstimate
 
     rows: list[list[object]] = []
-    for name, one in forecasts.items():
-        model = one.model or CallEstimate()
+    for name, forecast in forecasts.items():
+        model = forecast.model or CallEstimate()
         loads = (model.low, model.expected, model.worst)
         cost = "unknown" if model.worst.cost is None and model.worst.calls else model.worst.cost or 0.0
-        rows.append([name, one.tasks, one.responses, one.verdicts, *(load.calls for load in loads), cost])
+        rows.append(
+            [name, forecast.tasks, forecast.responses, forecast.verdicts, *(load.calls for load in loads), cost]
+        )
     header = ["to score", "tasks", "responses", "verdicts", "requests", "expected", "worst", "US dollars, worst"]
-    known = sum(one.model.from_cache for one in forecasts.values() if one.model is not None)
+    known = sum(forecast.model.from_cache for forecast in forecasts.values() if forecast.model is not None)
     notes = [f"answered from the cache: {known}", ASSUMPTIONS] if any(one.model for one in forecasts.values()) else []
     content = {name: {**asdict(one), "model": one.model and one.model.to_json()} for name, one in forecasts.items()}
     return {"runs": content}, [*format_table(header, rows), *notes]

@@ -60,7 +60,7 @@ class Explanation(Displayed):
 
         The points are those before gates, scale and clip.
         """
-        counted = (one for one in self.explained.terms if one.term.contribution is not None and one.term.weight)
+        counted = (term for term in self.explained.terms if term.term.contribution is not None and term.term.weight)
         return tuple(sorted(map(term_line, counted), key=by_cost))
 
     def what_if(self) -> list[Change]:
@@ -77,8 +77,8 @@ class Explanation(Displayed):
 
     def sentences(self, what_if: bool = False) -> list[str]:
         """Return the explanation as sentences, or the changes that would raise the reward."""
-        found = to_sentences(self.explained, self.lines)
-        return [next(found), *change_sentences(self._changes)] if what_if else list(found)
+        sentences = to_sentences(self.explained, self.lines)
+        return [next(sentences), *change_sentences(self._changes)] if what_if else list(sentences)
 
     def to_dict(self, what_if: bool = False) -> dict[str, Any]:
         """Return the explanation as a JSON value: lines, gates and sentences, and on request all changes."""
@@ -91,7 +91,7 @@ class Explanation(Displayed):
             "gates": [gate.model_dump(mode="json") for gate in reward.gates],
             "sentences": self.sentences(what_if),
         }
-        return content | ({"what_if": [one.model_dump(mode="json") for one in self._changes]} if what_if else {})
+        return content | ({"what_if": [change.model_dump(mode="json") for change in self._changes]} if what_if else {})
 
     def __str__(self) -> str:
         return "\n".join(map(escape_hidden, self.sentences()))

@@ -116,23 +116,23 @@ def _line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> Poin
 
 def _answer(part: _Part) -> str:
     """Return the judge's own answer if the part has the value of its only verdict."""
-    one = part.verdicts[0] if len(part.verdicts) == 1 else None
-    return one.native or "" if one and one.effect != "discarded" and part.value == one.score else ""
+    verdict = part.verdicts[0] if len(part.verdicts) == 1 else None
+    return verdict.native or "" if verdict and verdict.effect != "discarded" and part.value == verdict.score else ""
 
 
 def _part_lines(component: ExplainedTerm, parts: Sequence[_Part]) -> tuple[PointsLine, ...]:
     """Return a line for each part of a component; parts that are alike in everything but their names share one."""
     labels = [{verdict.label for verdict in part.verdicts} for part in parts]
-    names = [part.name if len(found) != 1 else min(found) for part, found in zip(parts, labels, strict=True)]
+    names = [part.name if len(own) != 1 else min(own) for part, own in zip(parts, labels, strict=True)]
     counts = Counter(names)
     groups: dict[PointsLine, list[str]] = {}
     for part, name in zip(parts, names, strict=True):
         groups.setdefault(_line(component, part, ()), []).append(name if counts[name] == 1 else part.name)
     lines = [
         line.model_copy(
-            update={"names": tuple(sorted(found)), "points": line.points * len(found), "lost": line.lost * len(found)}
+            update={"names": tuple(sorted(alike)), "points": line.points * len(alike), "lost": line.lost * len(alike)}
         )
-        for line, found in groups.items()
+        for line, alike in groups.items()
     ]
     return tuple(sorted(lines, key=by_cost))
 
@@ -224,14 +224,14 @@ def _rule_notes(component: ExplainedTerm) -> Iterator[str]:
 def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
     """Return why these verdicts are not at their best, each different reason once, with its count if there are more."""
     labels: dict[str, list[str]] = {}
-    for one in verdicts:
-        if text := _describe_loss(one):
-            labels.setdefault(text, []).append(one.label)
-    several = len({one.label for one in verdicts}) > 1
+    for verdict in verdicts:
+        if text := _describe_loss(verdict):
+            labels.setdefault(text, []).append(verdict.label)
+    several = len({verdict.label for verdict in verdicts}) > 1
     shown = []
-    for text, found in labels.items():
-        names = dict.fromkeys(found)
-        times = f", {len(found)} times" if len(found) > len(names) else ""
+    for text, concerned in labels.items():
+        names = dict.fromkeys(concerned)
+        times = f", {len(concerned)} times" if len(concerned) > len(names) else ""
         shown.append(f"{f'{join_names(list(names))}: ' if several else ''}{text}{times}")
     more = [f"and {len(shown) - _MOST_REASONS} more"] if len(shown) > _MOST_REASONS else []
     return "; ".join([*shown[:_MOST_REASONS], *more])
@@ -262,14 +262,14 @@ def to_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iter
     yield from _verdict_sentences(explained.verdicts)
     counts = reward.counts
     gated = explained.trace.gated
-    discarded = sum(one.effect == "discarded" for one in explained.verdicts)
+    discarded = sum(verdict.effect == "discarded" for verdict in explained.verdicts)
     yield (
         f"Verdicts: {counts.total} requested; {counts.judged - gated.total()} judged"
         f"{f' ({discarded} of them discarded)' if discarded else ''}, "
         f"{''.join(f'{count} set by {name}, ' for name, count in gated.items())}{counts.abstained} abstained, "
         f"{counts.failed} failed, {counts.not_applicable} not applicable."
     )
-    effects = {one.effect for one in explained.verdicts}
+    effects = {verdict.effect for verdict in explained.verdicts}
     if reward.range is None:
         return
     low, high = reward.range
@@ -298,16 +298,16 @@ def _point_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> 
         yield from (f"  {part}." for part in line.parts)
     if lines:
         best = format_plain(sum(line.points + line.lost for line in lines))
-        losses = "".join(f" - {format_plain(one.lost)}" for one in lines if one.has_loss)
+        losses = "".join(f" - {format_plain(line.lost)}" for line in lines if line.has_loss)
         total = f"{best} at best{losses} = {format_plain(sum(line.points for line in lines))}"
         yield f"Sum: {total}." if explained.trace.reward.value is not None else f"The sum would be {total}."
-    absent = [one.term.name for one in explained.terms if one.term.contribution is None]
+    absent = [component.term.name for component in explained.terms if component.term.contribution is None]
     if absent:
         yield f"Not applicable, no effect: {', '.join(absent)}."
     weightless = [
-        f"{one.term.name} {format_plain(one.term.value) if one.is_judged else 'not judged'}"
-        for one in explained.terms
-        if one.term.weight == 0 and one.term.name not in absent
+        f"{component.term.name} {format_plain(component.term.value) if component.is_judged else 'not judged'}"
+        for component in explained.terms
+        if component.term.weight == 0 and component.term.name not in absent
     ]
     if weightless:
         yield f"Weight 0, no points: {', '.join(weightless)}."
@@ -316,7 +316,7 @@ def _point_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> 
 def _adjustment_sentences(explained: ExplainedTrace) -> Iterator[str]:
     reward = explained.trace.reward
     decision = explained.decision
-    terms = {one.term.name: one for one in explained.terms}
+    terms = {component.term.name: component for component in explained.terms}
     for gate in reward.gates:
         yield _describe_gate(gate, terms)
     for change in reward.adjustments:
@@ -347,28 +347,28 @@ def _describe_gate(gate: GateResult, terms: Mapping[str, ExplainedTerm]) -> str:
 def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
     """Return a sentence for each reason why verdicts do not count as they were judged, with all of these verdicts."""
     groups: dict[tuple[str, str], list[str]] = {}
-    for one in verdicts:
-        for heading, detail in _describe_effects(one):
+    for verdict in verdicts:
+        for heading, detail in _describe_effects(verdict):
             names = groups.setdefault((heading, shorten(detail.rstrip(" ."), _MAX_REASON)), [])
-            names.append(f"{one.label} ({one.verdict.evaluator})")
+            names.append(f"{verdict.label} ({verdict.verdict.evaluator})")
     for (heading, detail), names in groups.items():
         count = f" ({len(names)})" if len(names) > 1 else ""
         yield f"{heading}{count}: {join_names(list(dict.fromkeys(names)))}{f': {detail}' if detail else ''}."
 
 
-def _describe_effects(one: ExplainedVerdict) -> Iterator[tuple[str, str]]:
-    verdict = one.verdict
-    if one.effect == "gated":
+def _describe_effects(explained: ExplainedVerdict) -> Iterator[tuple[str, str]]:
+    verdict = explained.verdict
+    if explained.effect == "gated":
         yield f"Response gate {verdict.gated_by}, the worst score", verdict.reason
-    if one.effect == "discarded":
-        yield "Discarded", f"confidence {verdict.confidence:.4f} is below {one.required_confidence:.4f}"
+    if explained.effect == "discarded":
+        yield "Discarded", f"confidence {verdict.confidence:.4f} is below {explained.required_confidence:.4f}"
     if verdict.unsupported is not None:
         yield "Unsupported", UNSUPPORTED[verdict.unsupported]
-    if one.effect == "not_applicable":
+    if explained.effect == "not_applicable":
         is_named = verdict.gated_by is None or verdict.gated_by in verdict.reason
         cause = ": ".join(filter(None, (f"because of {verdict.gated_by}", verdict.reason)))
         yield "Not applicable", verdict.reason if is_named else cause
-    if one.effect == "unjudged":
+    if explained.effect == "unjudged":
         failure = verdict.failure
         cause = f" ({failure.cause})" if failure else ""
         # a reason given before the failure may say something else than the failure
@@ -418,8 +418,8 @@ def find_changes(
     group = (trace,) if is_independent else read_group()
     if not is_independent:
         _require_group(trace, group, questions)
-    names = [one.response_id for one in group]
-    own = [verdict for one in group for verdict in one.verdicts if verdict.about == one.response_id]
+    names = [member.response_id for member in group]
+    own = [verdict for member in group for verdict in member.verdicts if verdict.about == member.response_id]
 
     def decide(decision: Decision, key: _Key = (), scores: _Scores | None = None) -> float | None:
         verdicts = own if scores is None else [_revise(one, scores) if _key(one) == key else one for one in own]
@@ -443,7 +443,7 @@ def find_changes(
 
     for key, verdicts in groups.items():
         tried = [(decide(explained.decision, key, scores), scores) for scores in _options(verdicts)]
-        value, scores = max(tried, key=lambda one: (one[0] is not None, one[0] or 0.0))
+        value, scores = max(tried, key=lambda option: (option[0] is not None, option[0] or 0.0))
         first = verdicts[0]
         question = first.verdict.question
         if first.verdict.gated_by in RESPONSE_GATES:
@@ -460,14 +460,14 @@ def find_changes(
         limit = f"{'≤' if result.op == '>' else '≥'} {format_plain(result.threshold)}"
         text = f"the {gate.kind} gate were passed ({result.component} {limit})"
         add("reward gate", f"{gate.kind} gate", text, value)
-    return sorted(changes, key=lambda one: (-(one.gain or 0.0), -(one.value or 0.0), one.condition))
+    return sorted(changes, key=lambda change: (-(change.gain or 0.0), -(change.value or 0.0), change.condition))
 
 
 def change_sentences(changes: Sequence[Change]) -> Iterator[str]:
-    useful = [one for one in changes if one.matters]
-    for one in useful[:_MOST_CHANGES]:
-        gain = "" if one.gain is None else f" (+{format_factor(one.gain)})"
-        yield f"If {one.condition}: {format_plain(one.value)}{gain}."
+    useful = [change for change in changes if change.matters]
+    for change in useful[:_MOST_CHANGES]:
+        gain = "" if change.gain is None else f" (+{format_factor(change.gain)})"
+        yield f"If {change.condition}: {format_plain(change.value)}{gain}."
     if len(useful) > _MOST_CHANGES:
         yield f"... and {len(useful) - _MOST_CHANGES} more (--json)."
     yield f"{len(useful)} of {len(changes)} single changes would raise it."
@@ -476,7 +476,7 @@ def change_sentences(changes: Sequence[Change]) -> Iterator[str]:
 def _require_group(trace: Trace, group: Sequence[Trace], questions: Sequence[Question]) -> None:
     submitted = {question.id for question in questions if question.material == SUBMITTED}  # not on variants
     compared = {name for one in trace.verdicts if one.question in submitted for name in (one.about, *one.responses)}
-    if not {trace.response_id, *compared} <= {one.response_id for one in group}:
+    if not {trace.response_id, *compared} <= {member.response_id for member in group}:
         raise InputError(
             f"the reward of response {trace.response_id!r} depends on the other responses of its group; "
             "write `trace.explain(group=traces)` with the traces of all of them"
@@ -495,7 +495,7 @@ def _options(verdicts: Sequence[ExplainedVerdict]) -> Iterator[_Scores]:
 
     That may be the better one where it depends on the judge, or where a question counts in two components.
     """
-    best = {one.verdict.question: float((one.direction >= 0) != one.is_mirrored) for one in verdicts}
+    best = {verdict.verdict.question: float((verdict.direction >= 0) != verdict.is_mirrored) for verdict in verdicts}
     yield best
     if verdicts[0].verdict.gated_by not in RESPONSE_GATES:
         yield {question: 1.0 - score for question, score in best.items()}

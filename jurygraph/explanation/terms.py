@@ -110,19 +110,19 @@ class ExplainedTrace:
         self.table = self._build_table(recorded)
         self.verdicts = list(self._explain_verdicts(recorded))
         self._by_question: dict[str, list[ExplainedVerdict]] = {}
-        for one in self.verdicts:
-            self._by_question.setdefault(one.verdict.question, []).append(one)
+        for verdict in self.verdicts:
+            self._by_question.setdefault(verdict.verdict.question, []).append(verdict)
         specs = {spec.name: spec for spec in decision.specs}
         self.terms = [ExplainedTerm(self, term, specs.get(term.name)) for term in trace.reward.terms]
 
     def of_questions(self, questions: Iterable[str], judge: str | None = None) -> list[ExplainedVerdict]:
         """Return the verdicts on these questions, in their order; with a `judge` only those of that one."""
-        verdicts = (one for question in questions for one in self._by_question.get(question, ()))
-        return [one for one in verdicts if judge in (None, one.verdict.judge)]
+        verdicts = (verdict for question in questions for verdict in self._by_question.get(question, ()))
+        return [verdict for verdict in verdicts if judge in (None, verdict.verdict.judge)]
 
     def _build_table(self, recorded: Iterable[RecordedVerdict]) -> VerdictTable:
         """Return the row of this response in the table from which its reward was decided."""
-        counted = (name for spec in self.decision.specs for one in spec.inputs.values() for name in one.questions)
+        counted = (name for spec in self.decision.specs for use in spec.inputs.values() for name in use.questions)
         cells: dict[str, Cells] = {name: {} for name in counted}
         for verdict in recorded:
             row = cells.setdefault(verdict.question, {})
@@ -132,8 +132,8 @@ class ExplainedTrace:
 
     def _explain_verdicts(self, recorded: Iterable[RecordedVerdict]) -> Iterator[ExplainedVerdict]:
         confidences, directions = _read_inputs(self.decision)
-        inputs = (one for spec in self.decision.specs for one in spec.inputs.values())
-        maps = {name: one for use in inputs for name, one in use.calibration.items()}
+        inputs = (use for spec in self.decision.specs for use in spec.inputs.values())
+        maps = {name: calibration for use in inputs for name, calibration in use.calibration.items()}
         for verdict in recorded:
             is_own = verdict.about == self.trace.response_id
             score = verdict.score if is_own or verdict.score is None else 1.0 - verdict.score
@@ -159,8 +159,8 @@ class ExplainedTerm:
         self.combiner = UnknownCombiner() if spec is None else combiner_of(spec)
         self.diagnostics = explained.trace.reward.diagnostics.get(term.name, {})
         self._explained = explained
-        counted = {name: self._mean(one, "counted") for name, one in self.inputs.items()}
-        judged = {name: self._mean(one, "partial") for name, one in self.inputs.items()}
+        counted = {name: self._mean(use, "counted") for name, use in self.inputs.items()}
+        judged = {name: self._mean(use, "partial") for name, use in self.inputs.items()}
         self.inapplicable = [name for name, mean in counted.items() if mean is None]
         self.unjudged = {name for name, mean in judged.items() if mean is None and name not in self.inapplicable}
         self.is_filled_in = counted != judged
@@ -173,7 +173,7 @@ class ExplainedTerm:
 
     @cached_property
     def verdicts(self) -> list[ExplainedVerdict]:
-        questions = dict.fromkeys(name for one in self.inputs.values() for name in one.questions)
+        questions = dict.fromkeys(name for use in self.inputs.values() for name in use.questions)
         return self._explained.of_questions(questions)
 
     def is_unjudged_part(self, name: str) -> bool:
@@ -185,17 +185,17 @@ class ExplainedTerm:
 
     def questions_of(self, name: str) -> Iterator[tuple[str, float, float]]:
         """Yield each question of an input that counts, its weight over all its verdicts, and the mean of its values."""
-        one = self.inputs[name]
-        for question, weight in zip(one.questions, one.weights, strict=True):
-            found = self._mean(one.model_copy(update={"questions": (question,), "weights": (weight,)}), "counted")
-            if found is not None:
-                mean, cells = found
+        use = self.inputs[name]
+        for question, weight in zip(use.questions, use.weights, strict=True):
+            measured = self._mean(use.model_copy(update={"questions": (question,), "weights": (weight,)}), "counted")
+            if measured is not None:
+                mean, cells = measured
                 yield question, abs(weight) * cells, mean
 
-    def _mean(self, one: ComponentInput, scenario: Scenario) -> tuple[float, int] | None:
+    def _mean(self, use: ComponentInput, scenario: Scenario) -> tuple[float, int] | None:
         """Return the mean value of an input's cells, as the combiner got them, and their number; None without any."""
         direction = 1 if self.spec is None else self.spec.direction
-        matrix = self._explained.table.score_matrix(one, self._explained.decision.rule, direction, scenario)
+        matrix = self._explained.table.score_matrix(use, self._explained.decision.rule, direction, scenario)
         cells = matrix.value[matrix.applicable & (matrix.weight != 0.0)]
         return (float(cells.mean()), len(cells)) if len(cells) else None
 
@@ -216,9 +216,9 @@ def _read_inputs(decision: Decision) -> tuple[dict[str, float], dict[str, int]]:
     directions: dict[str, int] = {}
     for spec in decision.counting_specs:
         combiner = combiner_of(spec)
-        for name, one in spec.inputs.items():
-            for question, weight in zip(one.questions, one.weights, strict=True):
-                confidences[question] = min(confidences.get(question, 1.0), one.min_confidence)
+        for name, use in spec.inputs.items():
+            for question, weight in zip(use.questions, use.weights, strict=True):
+                confidences[question] = min(confidences.get(question, 1.0), use.min_confidence)
                 if weight and combiner.has_direction(name):
                     directions[question] = max(directions.get(question, -1), spec.direction * (1 if weight > 0 else -1))
     return confidences, directions

@@ -85,7 +85,7 @@ def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints)
 
 
 def _chance(first: Ints, second: Ints, distances: Floats) -> float:
-    rows, columns = (np.bincount(each, minlength=len(distances)) / len(each) for each in (first, second))
+    rows, columns = (np.bincount(rater, minlength=len(distances)) / len(rater) for rater in (first, second))
     return float(rows @ distances @ columns)
 
 
@@ -94,7 +94,7 @@ def _kappas_without(first: Ints, second: Ints, distances: Floats, clusters: Ints
     labels = len(distances)
     cells = int(clusters.max() + 1) * labels
     own_rows, own_columns = (
-        np.bincount(clusters * labels + each, minlength=cells).reshape(-1, labels) for each in (first, second)
+        np.bincount(clusters * labels + rater, minlength=cells).reshape(-1, labels) for rater in (first, second)
     )
     own = np.bincount(clusters, distances[first, second])
     sizes = len(first) - own_rows.sum(axis=1)

@@ -102,8 +102,8 @@ def jackknife_parts(clusters: Ints) -> Iterator[Bools]:
     `clusters` [N] has the number of each member's cluster, from 0.
     """
     parts = clusters % _MAX_PARTS
-    for part in np.unique(parts):
-        yield parts != part
+    for group in np.unique(parts):
+        yield parts != group
 
 
 def interval_among(estimate: Estimate, rows: int) -> tuple[float | None, float | None]:
@@ -244,16 +244,16 @@ def share_interval(hits: ArrayLike, sizes: ArrayLike) -> Share | None:
     Raises:
         PlanError: other shapes or values.
     """
-    found = as_nonnegative("hits", hits)
+    counts = as_nonnegative("hits", hits)
     trials = as_nonnegative("sizes", sizes)
-    check_shape("sizes", trials, found.shape)
-    if (found > trials).any() or ((trials > 0.0) & (trials < 1.0)).any():
+    check_shape("sizes", trials, counts.shape)
+    if (counts > trials).any() or ((trials > 0.0) & (trials < 1.0)).any():
         raise PlanError("each cluster needs 0 or at least 1 trials, and no more hits than trials")
-    found = found[trials > 0.0]
+    counts = counts[trials > 0.0]
     trials = trials[trials > 0.0]
     if not len(trials):
         return None
-    share = min(1.0, math.fsum(found) / math.fsum(trials))
+    share = min(1.0, math.fsum(counts) / math.fsum(trials))
     clusters = len(trials)
     if clusters == 1:
         return Share(share, None, None, 1.0, 1)
@@ -261,7 +261,7 @@ def share_interval(hits: ArrayLike, sizes: ArrayLike) -> Share | None:
         bound = (0.5 - LEVEL / 2) ** (1.0 / clusters)
         low, high = (bound, 1.0) if share else (0.0, 1.0 - bound)
         return Share(share, low, high, float(clusters), clusters)
-    effective = _effective_trials(found, trials)
+    effective = _effective_trials(counts, trials)
     low, high = wilson(share * effective, effective, t_quantile(clusters - 1))
     return Share(share, low, high, effective, clusters)
 

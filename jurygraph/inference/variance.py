@@ -42,7 +42,7 @@ class VarianceSplit(NamedTuple):
     def shares(self) -> tuple[float, ...] | None:
         """Return the components as shares of their sum; None if nothing varies."""
         total = math.fsum(self.components)
-        return tuple(one / total for one in self.components) if total else None
+        return tuple(component / total for component in self.components) if total else None
 
 
 def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceSplit | None:
@@ -77,7 +77,7 @@ def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceSplit | Non
     sizes = [inner / outer for outer, inner in pairwise(units)]
     correlations = tuple(_correlation(raw, np.array(without), level, size) for level, size in enumerate(sizes))
     components = tuple(raw.tolist())
-    return VarianceSplit(components, tuple(max(0.0, one) for one in components), correlations, units)
+    return VarianceSplit(components, tuple(max(0.0, component) for component in components), correlations, units)
 
 
 def reliability(correlation: float, count: float) -> float:
@@ -133,9 +133,9 @@ def _sum_of_ratios(above: Floats | Ints, below: Floats) -> float:
 
 
 def _outer_unit(outer: Ints, level: Ints) -> Ints:
-    found = np.zeros(int(level.max()) + 1, dtype=np.intp)
-    found[level] = outer
-    return found
+    outer_of = np.zeros(int(level.max()) + 1, dtype=np.intp)
+    outer_of[level] = outer
+    return outer_of
 
 
 def _correlation(raw: Floats, without: Floats, level: int, size: float) -> Estimate | None:
@@ -147,12 +147,12 @@ def _correlation(raw: Floats, without: Floats, level: int, size: float) -> Estim
     ratios = _log_ratio(np.vstack([raw, without]), level, size)
     if not np.isfinite(ratios).all():
         return known
-    found = jackknife_interval(float(ratios[0]), ratios[1:])
-    if found.low is None or found.high is None or found.error is None:
+    log_f = jackknife_interval(float(ratios[0]), ratios[1:])
+    if log_f.low is None or log_f.high is None or log_f.error is None:
         return known
-    low, high = (max(0.0, 1.0 - size / (math.exp(min(end, _LARGEST)) + size - 1.0)) for end in (found.low, found.high))
+    low, high = (max(0.0, 1.0 - size / (math.exp(min(end, _LARGEST)) + size - 1.0)) for end in (log_f.low, log_f.high))
     slope = (1.0 - value) * (1.0 + (size - 1.0) * value) / size  # of ρ over log F
-    return known._replace(low=low, high=high, error=found.error * slope)
+    return known._replace(low=low, high=high, error=log_f.error * slope)
 
 
 def _log_ratio(components: Floats, level: int, size: float) -> Floats:

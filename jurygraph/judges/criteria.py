@@ -172,15 +172,15 @@ class PartialCredit(Form):
         parts = {part: getattr(answer, part) for part in self.names}
         reason = getattr(answer, "reason", "")
         quotes = [quote for part in parts.values() for quote in getattr(part, "quotes", ())]
-        unknown = [part for part, found in parts.items() if found.met is None]
+        unknown = [part for part, given in parts.items() if given.met is None]
         if unknown:
             why = f"{CANNOT_TELL} {', '.join(unknown)}" + (f": {reason}" if reason else "")
             return Finding(name, None, why, quotes)
-        met = [found.met for found in parts.values()]
+        met = [given.met for given in parts.values()]
         credit = math.fsum(weight for weight, is_met in zip(self.weights, met, strict=True) if is_met)
         total = math.fsum(self.weights)
         measurement = Measurement(min(1.0, credit / total), all(met), credit, (0.0, total))
-        claims = [Claim(f"{part} met", getattr(found, "quotes", ())) for part, found in parts.items() if found.met]
+        claims = [Claim(f"{part} met", getattr(given, "quotes", ())) for part, given in parts.items() if given.met]
         return Finding(name, measurement, reason, quotes, claims)
 
 
@@ -193,8 +193,8 @@ def _scale_model(low: float, high: float, compact: bool) -> type[FrozenModel]:
 
 @lru_cache(maxsize=64)
 def _parts_model(number: int, compact: bool) -> type[FrozenModel]:
-    part = BarePartAnswer if compact else PartAnswer
-    fields: Any = {f"part_{place}": (part, ...) for place in range(1, number + 1)}
+    part_model = BarePartAnswer if compact else PartAnswer
+    fields: Any = {f"part_{place}": (part_model, ...) for place in range(1, number + 1)}
     reason_field: Any = {} if compact else {"reason": (Reason, ...)}
     return create_model("PartsAnswer", __base__=FrozenModel, **reason_field, **fields)
 
@@ -390,13 +390,13 @@ class Criteria(JudgeEvaluator):
         def own(self) -> tuple[Criterion, ...]:
             named = self.criteria or {}
             if not isinstance(named, dict):
-                named = {f"c{number}": one for number, one in enumerate(named, 1)}
-            return tuple(one.model_copy(update={"id": one.id or name}) for name, one in named.items())
+                named = {f"c{number}": criterion for number, criterion in enumerate(named, 1)}
+            return tuple(criterion.model_copy(update={"id": criterion.id or name}) for name, criterion in named.items())
 
         @model_validator(mode="after")
         def _check_ids(self) -> Self:
-            require_unique("criterion", "criteria[{}].id", [one.id for one in self.own])
-            require_different_texts("criteria[{}].text", [(one.id, one.text) for one in self.own])
+            require_unique("criterion", "criteria[{}].id", [criterion.id for criterion in self.own])
+            require_different_texts("criteria[{}].text", [(criterion.id, criterion.text) for criterion in self.own])
             return self
 
     name = "criteria"

@@ -241,10 +241,10 @@ class ReviewerHistory:
 
     def examples_of(self, reviewer: str, dimension: str, domain: str | None = None) -> list[Example]:
         """Return the examples of a reviewer; of all domains if none is given."""
-        return [one for one in self._examples_of.get((dimension, domain), ()) if one.reviewer == reviewer]
+        return [example for example in self._examples_of.get((dimension, domain), ()) if example.reviewer == reviewer]
 
     def examples_of_others(self, reviewer: str, dimension: str, domain: str | None = None) -> list[Example]:
-        return [one for one in self._examples_of.get((dimension, domain), ()) if one.reviewer != reviewer]
+        return [example for example in self._examples_of.get((dimension, domain), ()) if example.reviewer != reviewer]
 
     def items_of(self, key: str) -> set[str]:
         """Return the items that were rated under a key: usually one, without the agent that the key may include."""

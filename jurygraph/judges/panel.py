@@ -291,17 +291,17 @@ class ConsensusOfJudges(Combiner):
         frozen: dict[str, Any] = {"levels": _resolve_levels(settings.levels, confusions)}
         if settings.pool:
             frozen["pool"] = True
-        reviewers = sorted({one.reviewer for one in inputs.values() if one.reviewer is not None})
+        reviewers = sorted({use.reviewer for use in inputs.values() if use.reviewer is not None})
         if reviewers:
             frozen["panels"] = {
-                reviewer: [key for key, one in inputs.items() if one.reviewer in (reviewer, None)]
+                reviewer: [key for key, use in inputs.items() if use.reviewer in (reviewer, None)]
                 for reviewer in reviewers
             }
         if confusions is None:
             return frozen
         matrices = {}
-        for key, one in inputs.items():
-            judge = judge_name(key, one.reviewer)
+        for key, use in inputs.items():
+            judge = judge_name(key, use.reviewer)
             if judge not in confusions.annotators:
                 names = sorted(confusions.annotators)
                 hint = did_you_mean(judge, names) or f"name inputs as the annotators: {', '.join(names[:20])}"
@@ -334,17 +334,17 @@ def _question_by_reviewer(
     key: str, judge: ComponentInput, reviewers: Mapping[str, str | None]
 ) -> dict[str | None, str]:
     """Return the question of an input by the reviewer whom it predicts. Raises PlanError for two about the same one."""
-    found: dict[str | None, str] = {}
+    by_reviewer: dict[str | None, str] = {}
     for question in judge.questions:
         reviewer = reviewers[question]
-        other = found.setdefault(reviewer, question)
+        other = by_reviewer.setdefault(reviewer, question)
         if other != question:
             whom = "the same response" if reviewer is None else f"what {reviewer!r} would say"
             raise PlanError(
                 f"input {key!r} asks {other!r} and {question!r} about {whom}, and the votes of a consensus are on one "
                 "question; name one of them by its id"
             )
-    return found
+    return by_reviewer
 
 
 def judge_name(key: str, reviewer: str | None) -> str:

@@ -95,10 +95,10 @@ class ScoringProtocol(SingleCallEvaluator):
         request = client.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
 
         def find(value: Any, _: Reply | None) -> dict[str, Finding]:
-            found = self.findings(value, people)
+            findings = self.findings(value, people)
             return {
                 subject: finding._replace(reason=restore_ids(finding.reason, people))
-                for subject, finding in found.items()
+                for subject, finding in findings.items()
             }
 
         response = inputs.response.text
@@ -189,9 +189,9 @@ class DirectProtocol(ScoringProtocol):
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         aspects: Mapping[str, AspectReply] = {aspect: getattr(reply, aspect) for aspect in ASPECTS}
-        quotes = [quote for found in aspects.values() for quote in found.quotes]
-        reason = "; ".join(f"{aspect} {_describe_held(found)}" for aspect, found in aspects.items())
-        held = [Claim(f"{aspect} held", found.quotes) for aspect, found in aspects.items() if found.held]
+        quotes = [quote for given in aspects.values() for quote in given.quotes]
+        reason = "; ".join(f"{aspect} {_describe_held(given)}" for aspect, given in aspects.items())
+        held = [Claim(f"{aspect} held", given.quotes) for aspect, given in aspects.items() if given.held]
         return {OVERALL: rating(OVERALL, reply.value, reason, quotes, held)}
 
     def max_reasons(self, people: People) -> int:
@@ -223,7 +223,7 @@ class RubricProtocol(ScoringProtocol):
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         rated = {dimension: getattr(reply, dimension) for dimension in DIMENSIONS}
-        return {name: rating(name, one.value, one.reason, one.quotes) for name, one in rated.items()}
+        return {name: rating(name, answer.value, answer.reason, answer.quotes) for name, answer in rated.items()}
 
 
 WEIGHTS: Mapping[str, float] = {"A": 2.5, "B": 2.0, "C": 1.5, "D": 1.5, "E": 1.0}
@@ -402,8 +402,8 @@ def _utility_finding(name: str, reply: Any) -> Finding:
     return rating(name, verdict.utility, reason, quotes, held, "utility")
 
 
-def _describe_held(found: AspectReply | ConstraintReply) -> str:
-    return f"{'held' if found.held else 'not held'}: {found.reason}"
+def _describe_held(reply: AspectReply | ConstraintReply) -> str:
+    return f"{'held' if reply.held else 'not held'}: {reply.reason}"
 
 
 def _weight_finding(name: str, reply: Any) -> Finding:

@@ -381,7 +381,7 @@ class ReviewerJudge(Evaluator):
         for pool in POOLS:
             drawn = [self._example(use, inputs.question) for use in params[pool][inputs.sample]]
             left[pool] = choose_examples(drawn, count, inputs.response, inputs.task, self._history)
-        shown = left[self._pool].first_examples(min(params["count"], *(len(one.examples) for one in left.values())))
+        shown = left[self._pool].first_examples(min(params["count"], *(len(pool.examples) for pool in left.values())))
         if shown.examples:
             return await self._predict(inputs, shown)
         reason = _explain_abstention(inputs, self._pool, left)
@@ -487,7 +487,7 @@ def combine_orders(given: Verdict, swapped: Verdict) -> Verdict:
     fields = {
         "score": score,
         "native": round(low + score * (high - low), 9),
-        "confidence": min(one.confidence for one in (given, swapped) if one.confidence is not None),
+        "confidence": min(verdict.confidence for verdict in (given, swapped) if verdict.confidence is not None),
         "reason": " ".join(filter(None, reasons)),
         "evidence": tuple(dict.fromkeys((*given.evidence, *swapped.evidence))),
         "unsupported": given.unsupported or swapped.unsupported,

@@ -33,19 +33,19 @@ def export_votes(run: Run) -> Iterator[bytes]:
     quotation which they need, or that no judge gave.
     """
     for trace in run.traces():
-        for one in own_verdicts(trace, superseded=True):
-            is_of_response = one.responses == (trace.response_id,)
-            is_vote = one.status in ("ok", "abstained") and not one.is_worst_case
-            if one.judge is None or not is_of_response or not is_vote:
+        for verdict in own_verdicts(trace, superseded=True):
+            is_of_response = verdict.responses == (trace.response_id,)
+            is_vote = verdict.status in ("ok", "abstained") and not verdict.is_worst_case
+            if verdict.judge is None or not is_of_response or not is_vote:
                 continue
             vote = Vote(
-                item=f"{one.question} {trace.response_id}",
+                item=f"{verdict.question} {trace.response_id}",
                 agent=trace.agent,
-                annotator=one.judge,
-                label=float(bool(one.met)) if one.is_binary else one.score,
+                annotator=verdict.judge,
+                label=float(bool(verdict.met)) if verdict.is_binary else verdict.score,
                 group=trace.task_id,
             )
-            yield vote.model_dump_json(exclude_none=one.status == "ok").encode() + b"\n"
+            yield vote.model_dump_json(exclude_none=verdict.status == "ok").encode() + b"\n"
 
 
 def table_to_csv(table: ExportTable) -> Iterator[bytes]:

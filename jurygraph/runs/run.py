@@ -323,7 +323,7 @@ class Run(Displayed):
     def questions(self) -> list[str]:
         """Return the names of all questions except those about pairs, in the order of the surveys."""
         surveys = map(self.source.survey_outline, self.source.ledger.keys("survey"))
-        return list(dict.fromkeys(one.id for survey in surveys for one in survey.questions if one.scope != "pair"))
+        return list(dict.fromkeys(q.id for survey in surveys for q in survey.questions if q.scope != "pair"))
 
     def group_records(self) -> Iterator[Record]:
         """Yield the record of every group in the order of the tasks; groups are stored in the order of their ends."""
@@ -336,12 +336,12 @@ class Run(Displayed):
 
         Raises `TraceMismatch` at the end if a closed run has lost some: what is read then is not all of it.
         """
-        found = 0
+        count = 0
         for group in self.group_records():
             members = self.group(group)
-            found += len(members)
+            count += len(members)
             yield from members
-        self._require_closed_count(found)
+        self._require_closed_count(count)
 
     def traces(self) -> Iterator[Trace]:
         """Yield every trace, in the order of the tasks."""
@@ -441,12 +441,12 @@ class Run(Displayed):
         plan = self.plan_of(group.key) if read_planning_results(self.task_content(group.key) or {}) else None
         return trace if plan is None else trace.model_copy(update={"plan": plan})
 
-    def _require_closed_count(self, found: int) -> None:
+    def _require_closed_count(self, count: int) -> None:
         """Raise `TraceMismatch` if the run is closed and has another number of traces."""
         closing = self.ledger.find("close", "")
-        if closing is not None and closing.content["traces"] != found:
+        if closing is not None and closing.content["traces"] != count:
             expected = closing.content["traces"]
-            missing = f"{expected - found} of its {expected} traces are missing"
+            missing = f"{expected - count} of its {expected} traces are missing"
             raise TraceMismatch(f"{self.ledger.path}: {missing}; it has been changed")
 
     def explain(self, response_id: str) -> "Explanation":

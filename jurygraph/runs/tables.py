@@ -118,10 +118,10 @@ def read_table(
     With `has_judges`, verdicts have the column `judge`.
     """
     numbers = {"component": components, "term": components, "question": questions}
-    values: dict[str, Kind | None] = {f"{kind}.{one}": "double" for kind, names in numbers.items() for one in names}
-    given = [f"reason.{one}" for one in reasons]
+    values: dict[str, Kind | None] = {f"{kind}.{key}": "double" for kind, names in numbers.items() for key in names}
+    given = [f"reason.{key}" for key in reasons]
     rewards = ("value", "status", "coverage", "low", "high", *values, *given, *_COUNTS)
-    fields = [one for one in _VERDICT if has_judges or one not in ("judge", "superseded")]
+    fields = [field for field in _VERDICT if has_judges or field not in ("judge", "superseded")]
     names = (*IDENTITY, *(rewards if name == "rewards" else fields), *(("prompt", "response") if texts else ()))
     table = ExportTable({column: (_KINDS | values).get(column, "string") for column in names})
     with ExitStack() as on_error, require_temporary_space():
@@ -169,19 +169,19 @@ def _describe(trace: Trace, response: Response | None, task: Task | None, texts:
 def question_scores(trace: Trace) -> dict[str, float]:
     """Return the mean score of each question's verdicts on a trace's response, without those on its variants."""
     scores: dict[str, list[float]] = {}
-    for one in own_verdicts(trace):
-        if one.score is not None and (not one.responses or trace.response_id in one.responses):
-            scores.setdefault(one.question, []).append(one.score)
-    return {question: fmean(found) for question, found in scores.items()}
+    for verdict in own_verdicts(trace):
+        if verdict.score is not None and (not verdict.responses or trace.response_id in verdict.responses):
+            scores.setdefault(verdict.question, []).append(verdict.score)
+    return {question: fmean(values) for question, values in scores.items()}
 
 
 def question_reasons(trace: Trace) -> dict[str, str]:
     """Return the reasons of each question's verdicts on a trace's response, each different one once, a line each."""
     reasons: dict[str, dict[str, None]] = {}
-    for one in own_verdicts(trace):
-        if one.reason and (not one.responses or trace.response_id in one.responses):
-            reasons.setdefault(one.question, {})[one.reason] = None
-    return {question: "\n".join(found) for question, found in reasons.items()}
+    for verdict in own_verdicts(trace):
+        if verdict.reason and (not verdict.responses or trace.response_id in verdict.responses):
+            reasons.setdefault(verdict.question, {})[verdict.reason] = None
+    return {question: "\n".join(texts) for question, texts in reasons.items()}
 
 
 def _reward_row(trace: Trace, questions: Sequence[str], reasons: Sequence[str]) -> Row:

@@ -65,7 +65,7 @@ class CallStore:
 
 
 def _draft(request: Request, call: Call, *reply: Reply) -> Draft:
-    texts = [encode_json(request.to_dict()), *(one.model_dump_json().encode() for one in reply)]
+    texts = [encode_json(request.to_dict()), *(part.model_dump_json().encode() for part in reply)]
     return Draft("call", call.id, {"call": call.model_dump(mode="json")}, texts)
 
 
@@ -169,7 +169,7 @@ def _named_uses(outline: SurveyOutline, trace: Trace, verdicts: Sequence[Recorde
     needs = {derivation.gives: derivation.needs for derivation in outline.derivations}
     names = [n for q in outline.questions if q.id == verdicts[0].question for n in required_material(q)]
     for name in names:  # the list grows by what each material is made from
-        names += (each for each in needs.get(name, ()) if each not in names)
+        names += (need for need in needs.get(name, ()) if need not in names)
     made = {material.name: material.calls for material in trace.material}
     for name in reversed(names):
         yield from made.get(name, ())

@@ -152,10 +152,10 @@ class SearchableText:
         Announcements of an answer, filler lines and parts of such lines support nothing.
         """
         if quotation not in self._support_cache:
-            found = self._find_candidate(quotation)
-            if found is None and (inner := _DOTS.sub("", quotation.strip())) != quotation:
-                found = self._find_candidate(inner)
-            self._support_cache[quotation] = found
+            passage = self._find_candidate(quotation)
+            if passage is None and (inner := _DOTS.sub("", quotation.strip())) != quotation:
+                passage = self._find_candidate(inner)
+            self._support_cache[quotation] = passage
         return self._support_cache[quotation]
 
     def has_nothing_but_filler(self, quotation: str) -> bool:

@@ -66,7 +66,7 @@ def fold_text(text: str) -> str:
         return text.translate(_CONTROLS).lower()
     text = text.encode("utf-8", "ignore").decode()
     if _UNUSUAL.search(text) is not None:  # few texts have invisible characters, stacked marks or other punctuation
-        plain = _REPLACEABLE.sub(lambda found: _REPLACEMENTS[found[0]], remove_invisible(text))
+        plain = _REPLACEABLE.sub(lambda match: _REPLACEMENTS[match[0]], remove_invisible(text))
         text = str(_STACK.sub("", plain))
     decomposed = unicodedata.normalize("NFKD", text)
     return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed)).casefold()
@@ -211,7 +211,7 @@ def _expand(pattern: str, spaced: bool) -> str:
     """
     plain = fold_text(pattern)
     notation = _SPACED if spaced else _UNSPACED
-    expanded = f"(?:{_NOTATION.sub(lambda found: notation.get(found[0], found[0]), plain)})"
+    expanded = f"(?:{_NOTATION.sub(lambda match: notation.get(match[0], match[0]), plain)})"
     if not spaced or not plain.isascii():
         return expanded
     before = _EDGE if _BEGINS_WITH_WORD.match(plain) else ""

@@ -114,15 +114,15 @@ def find_secrets(environment: Mapping[str, str]) -> list[str]:
 
     These are the values of variables that are named like a secret, and the passwords in addresses.
     """
-    found: list[str] = []
+    candidates: list[str] = []
     for name, value in environment.items():
         if _NAME_OF_SECRET.fullmatch(name.upper()):
-            found.append(value.strip())
+            candidates.append(value.strip())
         elif _NAME_OF_ADDRESS.search(name.upper()):
             with suppress(ValueError):  # no address
                 password = urlsplit(value.strip()).password or ""
-                found += (password, unquote(password))
-    return [secret for secret in dict.fromkeys(found) if not is_placeholder(secret)]
+                candidates += (password, unquote(password))
+    return [secret for secret in dict.fromkeys(candidates) if not is_placeholder(secret)]
 
 
 def process_redactor(secrets: Iterable[str] = ()) -> Redactor:

@@ -61,8 +61,8 @@ class PurposeConfig(FrozenModel):
     @model_validator(mode="after")
     def _require_judges_exactly_for_evaluation(self) -> Self:
         if self.kind == "evaluation" and self.reward_judges is None:
-            how = "name the models that gave the rewards in training, or write [] where no model did"
-            raise ValueError(f"an evaluation lacks `reward_judges`; {how}")
+            remedy = "name the models that gave the rewards in training, or write [] where no model did"
+            raise ValueError(f"an evaluation lacks `reward_judges`; {remedy}")
         if self.kind == "reward" and self.reward_judges is not None:
             raise ValueError("`reward_judges` belongs to an evaluation; set `kind` to evaluation, or leave it out")
         return self
@@ -493,7 +493,7 @@ class Config(CodeModel):
         """Return the names of the models that answer only where others are not enough (`escalate`)."""
         escalations = [use.escalate for use in self.evaluators if use.escalate is not None]
         first = {name for use in self.evaluators for name in (use.escalate.first if use.escalate else use.judges)}
-        return frozenset({one.then for one in escalations} - first)
+        return frozenset({escalation.then for escalation in escalations} - first)
 
     @model_validator(mode="after")
     def _require_ascending_clip(self) -> Self:

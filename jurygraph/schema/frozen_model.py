@@ -224,7 +224,7 @@ class FrozenModel(Displayed, BaseModel):
         except ValidationError as error:
             problem = describe_validation_error(error, type(self), fields)
             where = f"{name}.{problem.field}".removesuffix(".")
-            wanted = {each["ctx"]["class_name"] for each in error.errors() if each["type"] == "model_type"}
+            wanted = {details["ctx"]["class_name"] for details in error.errors() if details["type"] == "model_type"}
             if len(wanted) == 1 and problem.remedy == "write an object":
                 problem = replace(problem, remedy=f"write {wanted.pop()}(…)")
             raise InputError(f"{where}: {problem}") from None

@@ -342,7 +342,7 @@ class Plan(FrozenModel):
         layers = {question.id: (question.layer, question.seats) for question in self.survey.questions}
         checked = total = 0.0
         for spec in self.decision.specs:
-            inputs = [(one.input_weight, *_checked_weight(one, layers)) for one in spec.inputs.values()]
+            inputs = [(use.input_weight, *_checked_weight(use, layers)) for use in spec.inputs.values()]
             whole = sum(weight for weight, _, size in inputs if size)
             part = sum(weight * own / size for weight, own, size in inputs if size)
             checked += abs(spec.weight) * (part / whole if whole else 0.0)

@@ -333,7 +333,7 @@ class TaskDefaults(FrozenModel):
         path: list[str | int] = []
         value: Any = self
         for step in part:
-            ids = [getattr(one, "id", one) for one in value] if isinstance(value, tuple) else None
+            ids = [getattr(member, "id", member) for member in value] if isinstance(value, tuple) else None
             path.append(step if ids is None else ids.index(step))
             value = getattr(value, step) if ids is None else value[path[-1]]
         return format_path(tuple(path))

@@ -141,8 +141,8 @@ def permitted_purpose(config: PurposeConfig, judges: Iterable[str], served: Iter
     purpose = purpose_of(config, judges, served)
     if purpose is not None and purpose.same_judge and config.same_judge == "refuse":
         problem = f"{purpose.judge!r} (or who answers for it) would evaluate what was trained on its own rewards"
-        how = "name another model, or set same_judge: allow, which every trace then tells"
-        raise ConfigError(f"purpose.reward_judges: {problem}; {how}")
+        remedy = "name another model, or set same_judge: allow, which every trace then tells"
+        raise ConfigError(f"purpose.reward_judges: {problem}; {remedy}")
     return purpose
 
 

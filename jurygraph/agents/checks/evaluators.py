@@ -155,13 +155,13 @@ def _lacking_columns(tests: Tests, item: ListedItem) -> list[str] | None:
     Return None if it fails regardless of them: a single failed test decides.
     """
     lacking: list[str] = [] if item.finding is None or item.has_row else [_ITEM_ITSELF]
-    requirements = ((column, *each) for column, test in tests.items() for each in test.requirements)
+    requirements = ((column, *requirement) for column, test in tests.items() for requirement in test.requirements)
     for column, name, expected in requirements:
         needed = {column: item.value(column)}
         other = expected
         if isinstance(expected, Column):
             needed[expected.column] = other = item.value(expected.column)
-        unknown = [each for each, known in needed.items() if known is None]
+        unknown = [key for key, known in needed.items() if known is None]
         if not unknown:
             passes = _TEST_FUNCTIONS[name](needed[column], other, item.lists.get(column))
             if passes is False:
@@ -372,12 +372,12 @@ def _closeness(span: _Interval, bound: _Interval) -> float:
 
 def _describe_range(span: _Interval, digits: int | None = None) -> str:
     low, high = span
-    least, most = (to_text(end if digits is None else round(end, digits)) for end in span)
+    lower, upper = (to_text(end if digits is None else round(end, digits)) for end in span)
     if low == high:
-        return least
+        return lower
     if high == math.inf:
-        return f"{least} or more"
-    return f"{most} or less" if low == -math.inf else f"{least} to {most}"
+        return f"{lower} or more"
+    return f"{upper} or less" if low == -math.inf else f"{lower} to {upper}"
 
 
 class _Value(NamedTuple):

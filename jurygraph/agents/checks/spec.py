@@ -158,8 +158,8 @@ class Check(FrozenModel):
             raise ValueError("`between` does not rise; write the lower end first")
         low, high = self.bound
         if bounds and (high < 0 or (measure == "share" and low > 1)):
-            most = "1" if measure == "share" else "any number"
-            raise ValueError(f"`{bounds[0]}` can never be met: a {measure} lies from 0 to {most}")
+            upper = "1" if measure == "share" else "any number"
+            raise ValueError(f"`{bounds[0]}` can never be met: a {measure} lies from 0 to {upper}")
         if measure == "count" and math.isfinite(low) and math.ceil(low) > high:
             raise ValueError(f"`{bounds[0]}` can never be met: a count is a whole number")
 
@@ -231,8 +231,8 @@ def _read_checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
 
 
 def _tensions(pairs: Iterable[tuple[tuple[str, Check], tuple[str, Check]]]) -> list[ConstraintTension]:
-    found = ((first, second, _find_tension(check, other)) for (first, check), (second, other) in pairs)
-    return [ConstraintTension(first, second, *tension) for first, second, tension in found if tension]
+    tensions = ((first, second, _find_tension(check, other)) for (first, check), (second, other) in pairs)
+    return [ConstraintTension(first, second, *tension) for first, second, tension in tensions if tension]
 
 
 def _find_tension(first: Check, second: Check) -> tuple[float, str] | None:
@@ -280,9 +280,9 @@ def _conflicting_column(first: Tests, second: Tests) -> str | None:
 
 def _is_barred(first: Test, second: Test) -> bool:
     """Return true if the second test fails for all that the first allows, or requires of a list."""
-    least = second.at_least
-    most = second.at_most
-    if _is_less(most, first.at_least):
+    at_least = second.at_least
+    at_most = second.at_most
+    if _is_less(at_most, first.at_least):
         return True
     if first.has is not None and second.has_not is not None and are_equal(first.has, second.has_not):
         return True
@@ -292,7 +292,7 @@ def _is_barred(first: Test, second: Test) -> bool:
     barred = [*(second.none_of or ()), *_constants(second.is_not)]
     return (
         all(is_one_of(value, barred) for value in allowed)
-        or all(_is_less(value, least) or _is_less(most, value) for value in allowed)
+        or all(_is_less(value, at_least) or _is_less(at_most, value) for value in allowed)
         or (others_allowed is not None and not any(is_one_of(value, others_allowed) for value in allowed))
     )
 

@@ -305,9 +305,9 @@ def _build_finding(claim: FactClaim, found: Found, **known: Any) -> FactFinding:
     }
 
 
-def _merge(claims: Sequence[FactClaim], found: Sequence[FactFinding], name: str) -> list[FactFinding]:
+def _merge(claims: Sequence[FactClaim], findings: Sequence[FactFinding], name: str) -> list[FactFinding]:
     merged: list[FactFinding] = []
-    for place, finding in enumerate(found):
+    for place, finding in enumerate(findings):
         if merged and claim_key(merged[-1]) == claim_key(finding) and is_adjacent(claims[place - 1], claims[place]):
             merged[-1]["at"] += finding["at"]
             merged[-1]["values"][name] += 1

@@ -142,7 +142,7 @@ def compare(value: Any, other: Any) -> int | None:
     second = parse_number(other)
     if first is not None and second is not None:
         return (first > second) - (first < second)
-    moments = [parse_moment(each) for each in (value, other) if isinstance(each, str)]
+    moments = [parse_moment(text) for text in (value, other) if isinstance(text, str)]
     if len(moments) < 2 or moments[0] is None or moments[1] is None or moments[0][0] != moments[1][0]:
         return None
     return (moments[0] > moments[1]) - (moments[0] < moments[1])
@@ -383,7 +383,7 @@ class ToolTable(FactTable):
         result = await self._tool.ainvoke(dict(zip(self.spec.key, key, strict=True)))
         rows = [] if result is None else [result] if isinstance(result, Mapping) else result
         if not isinstance(rows, list | tuple) or not all(isinstance(row, Mapping) for row in rows):
-            found = type(result).__name__
-            raise TypeError(f"facts table {self.name!r}: its tool gave {found}; give a mapping, or a list of such")
+            given = type(result).__name__
+            raise TypeError(f"facts table {self.name!r}: its tool gave {given}; give a mapping, or a list of such")
         numbered = (FactRow(number, to_json_values(row)) for number, row in enumerate(rows, start=1))
         return self.sort_rows(row for row in numbered if self.key_of(row.values) == key)

@@ -63,8 +63,8 @@ def _find_answer(text: str) -> Span | None:
     if tagged is None:
         return _find_untagged(text)
     start, end = tagged
-    found = _find_untagged(text[start:end]) or Span(text[start:end], 0, end - start)
-    return Span(found.text, start + found.start, start + found.end)
+    span = _find_untagged(text[start:end]) or Span(text[start:end], 0, end - start)
+    return Span(span.text, start + span.start, start + span.end)
 
 
 _find_answer_cached = lru_cache(maxsize=256)(_find_answer)

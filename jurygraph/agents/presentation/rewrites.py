@@ -98,8 +98,8 @@ _STRENGTH = {
 
 
 def statements_of(document: Document) -> dict[str, Statement]:
-    found = _statements(document, _people_of(document))
-    return {f"s{number}": statement for number, statement in enumerate(found, 1)}
+    statements = _statements(document, _people_of(document))
+    return {f"s{number}": statement for number, statement in enumerate(statements, 1)}
 
 
 def _people_of(document: Document) -> tuple[str, ...]:
@@ -146,8 +146,8 @@ def _mentioned(text: str, people: Iterable[str]) -> frozenset[str]:
 def broken_invariant(statements: Mapping[str, Statement], passages: Sequence[WrittenPassage]) -> Invariant | None:
     if sorted(passage.statement for passage in passages) != sorted(statements):
         return "statements"
-    people = {person for one in statements.values() for person in one.people}
-    values = {words for one in statements.values() for words in one.verbatim}
+    people = {person for statement in statements.values() for person in statement.people}
+    values = {words for statement in statements.values() for words in statement.verbatim}
     for passage in passages:
         text = " ".join(passage.text.split())
         broken = _broken_in_passage(statements[passage.statement], text, people, values)
@@ -206,16 +206,16 @@ def _spelled(text: str) -> str:
 
 def _status_class(text: str) -> str:
     """Return the class of a status, or the text itself if it has none of the known words."""
-    found = (name for name, words in _STATUS.items() if _find(words).search(_spelled(text)))
-    return next(found, text.casefold())
+    classes = (name for name, words in _STATUS.items() if _find(words).search(_spelled(text)))
+    return next(classes, text.casefold())
 
 
 def _strengths(text: str) -> Counter[str]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     text = _spelled(text)
     for name, words in _STRENGTH.items():
-        text, found[name] = _find(words).subn(" ", text)
-    return +found
+        text, counts[name] = _find(words).subn(" ", text)
+    return +counts
 
 
 Rewriting = Literal["causal-direction", "under-served-evidence", "paraphrase", "topic-position"]
@@ -325,15 +325,15 @@ async def _write(
     ways = _FAMILIES[family].ways
     variables = {
         "response": original,
-        "statements": [{"name": name, "text": one.text} for name, one in statements.items()],
+        "statements": [{"name": name, "text": statement.text} for name, statement in statements.items()],
         "operation": _FAMILIES[family].operation.format(way=ways[(number - 1) % len(ways)]),
     }
-    size = 2 * sum(len(one.text) for one in statements.values())
+    size = 2 * sum(len(statement.text) for statement in statements.values())
     request = client.request(load_prompt(PROMPT), PassagesReply, variables, sample=number, max_reply_tokens=size)
 
     def read(reply: PassagesReply) -> tuple[str, str | None]:
-        passages = [WrittenPassage(one.statement, one.text) for one in reply.passages]
-        return "\n\n".join(one.text for one in passages), broken_invariant(statements, passages)
+        passages = [WrittenPassage(passage.statement, passage.text) for passage in reply.passages]
+        return "\n\n".join(passage.text for passage in passages), broken_invariant(statements, passages)
 
     return await ask_model(
         client, request, PassagesReply, read=lambda reply: read(reply.value), fail=lambda fault: ("", NO_REPLY)
@@ -378,17 +378,17 @@ class PresentationDeriver(Deriver):
     async def derive(self, inputs: DeriverInput) -> Material:
         data = inputs.response.data
         versions = self.settings.versions
-        found = present(data, versions, self._by_rule)
-        if found is None:
+        presentation = present(data, versions, self._by_rule)
+        if presentation is None:
             return Material(name=PRESENTATIONS, note="its data is no structured response (docs/stability.md)")
         if self._by_model:
             assert inputs.client is not None, "a model is required"
             written = await rewrite(data, inputs.client, versions, self._by_model)
             assert written is not None, "the data is structured"
-            found = found.with_variants(written)
+            presentation = presentation.with_variants(written)
         variants = []
-        for one in found.variants:
-            response = Response(id=f"~{one.family}-{one.version}", text=one.text, data=one.data)
-            variants.append(Variant(response=response, edit={"family": one.family, "version": one.version}))
-        left_out = [f"{family}: {reason}" for family, reason in found.undefined.items()]
+        for variant in presentation.variants:
+            response = Response(id=f"~{variant.family}-{variant.version}", text=variant.text, data=variant.data)
+            variants.append(Variant(response=response, edit={"family": variant.family, "version": variant.version}))
+        left_out = [f"{family}: {reason}" for family, reason in presentation.undefined.items()]
         return Material(name=PRESENTATIONS, variants=tuple(variants), note="; ".join(left_out))

@@ -74,16 +74,16 @@ def document_of(data: Any) -> Document | None:
     if not isinstance(parts, dict) or not parts or not parts.keys() <= {*HEADINGS, "stakeholders"} - {"stakeholder"}:
         return None
     try:
-        found = [Section("itinerary", _records(parts.get("itinerary", [])))]
+        sections = [Section("itinerary", _records(parts.get("itinerary", [])))]
         for name, sentences in _Data.validate_python(parts.get("stakeholders", {})).items():
-            found.append(Section("stakeholder", _records([{"text": one} for one in sentences]), name))
+            sections.append(Section("stakeholder", _records([{"text": sentence} for sentence in sentences]), name))
         summary = _Data.validate_python(parts.get("summary", {}))
-        found.append(Section("summary", _records([{"stakeholder": name, **own} for name, own in summary.items()])))
-        found.append(Section("shared", _records(parts.get("shared", []))))
-        found.append(Section("tradeoffs", _records([{"text": one} for one in parts.get("tradeoffs", [])])))
+        sections.append(Section("summary", _records([{"stakeholder": name, **own} for name, own in summary.items()])))
+        sections.append(Section("shared", _records(parts.get("shared", []))))
+        sections.append(Section("tradeoffs", _records([{"text": sentence} for sentence in parts.get("tradeoffs", [])])))
     except (ValidationError, TypeError):
         return None
-    return tuple(section for section in found if section.records) or None
+    return tuple(section for section in sections if section.records) or None
 
 
 def _records(value: Any) -> tuple[Record, ...]:
@@ -95,23 +95,23 @@ def _records(value: Any) -> tuple[Record, ...]:
 
 def data_of(document: Document) -> JsonValue:
     """Return the data of a document: the itinerary alone as a list, else a mapping of the parts that there are."""
-    found: dict[str, Any] = {}
+    data: dict[str, Any] = {}
     for section in document:
         if section.kind == "stakeholder":
-            found.setdefault("stakeholders", {})[section.name] = [record["text"] for record in section.records]
+            data.setdefault("stakeholders", {})[section.name] = [record["text"] for record in section.records]
         elif section.kind == "summary":
             rows = [dict(record) for record in section.records]
-            found["summary"] = {row.pop("stakeholder"): row for row in rows}
+            data["summary"] = {row.pop("stakeholder"): row for row in rows}
         elif section.kind == "tradeoffs":
-            found["tradeoffs"] = [record["text"] for record in section.records]
+            data["tradeoffs"] = [record["text"] for record in section.records]
         else:
-            found[section.kind] = list(section.records)
-    return found["itinerary"] if found.keys() == {"itinerary"} else found
+            data[section.kind] = list(section.records)
+    return data["itinerary"] if data.keys() == {"itinerary"} else data
 
 
 def canonical_form(document: Document) -> str:
     """Return what a document says, whatever the order of people, of shared items and names, and of trade-offs."""
-    found: list[Any] = []
+    contents: list[Any] = []
     for section in document:
         records: list[Any] = [dict(record) for record in section.records]
         for record in records:
@@ -119,8 +119,8 @@ def canonical_form(document: Document) -> str:
                 record[SERVES] = sorted(record[SERVES])
         if section.kind in ("summary", "shared", "tradeoffs"):
             records.sort(key=lambda record: json.dumps(record, sort_keys=True))
-        found.append([section.kind, section.name, records])
-    return json.dumps(sorted(found, key=json.dumps), sort_keys=True)
+        contents.append([section.kind, section.name, records])
+    return json.dumps(sorted(contents, key=json.dumps), sort_keys=True)
 
 
 def render(document: Document, layout: Layout = Layout()) -> str:  # noqa: B008 - an immutable tuple
@@ -184,19 +184,19 @@ def _read(text: str) -> Any:
 
 def parse(text: str) -> Document:
     """Return the document that a text by `render` says, whatever its layout. Raises ValueError for other texts."""
-    found: list[Section] = []
+    sections: list[Section] = []
     kinds = {title: kind for kind, titles in HEADINGS.items() for title in titles if kind != "stakeholder"}
     for block in re.split(r"^## +", text.strip(), flags=re.MULTILINE)[1:]:
         heading, *lines = [line.strip() for line in block.split("\n") if line.strip()]
         kind = kinds.get(heading, "stakeholder")
         name = ""
         if kind == "stakeholder":
-            prefix = next((one for one in HEADINGS[kind] if heading.startswith(f"{one} ")), None)
+            prefix = next((title for title in HEADINGS[kind] if heading.startswith(f"{title} ")), None)
             if prefix is None:
                 raise ValueError(f"{heading!r} is no heading")
             name = str(_read(heading.removeprefix(f"{prefix} ")))
-        found.append(Section(kind, tuple(_parse_lines(lines)), name))
-    return tuple(found)
+        sections.append(Section(kind, tuple(_parse_lines(lines)), name))
+    return tuple(sections)
 
 
 def _parse_lines(lines: Sequence[str]) -> list[Record]:
@@ -289,10 +289,10 @@ def _reordered(kind: str) -> Draw:
         own = [section for section in document if section.kind == kind]
         for order in _orders(own, rng):
             others = iter(order)
-            yield tuple(next(others) if one.kind == kind else one for one in document), Layout()
+            yield tuple(next(others) if section.kind == kind else section for section in document), Layout()
         for records in _orders(own[0].records, rng) if len(own) == 1 and kind != "stakeholder" else ():
             changed = own[0]._replace(records=tuple(records))
-            yield tuple(changed if one.kind == kind else one for one in document), Layout()
+            yield tuple(changed if section.kind == kind else section for section in document), Layout()
 
     return draw
 

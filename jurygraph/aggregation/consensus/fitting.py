@@ -226,13 +226,13 @@ def panel(votes: Votes) -> AnnotatorPanel:
 
     n, a, k = votes.shape
     links = coo_array((np.ones(len(votes.item)), (votes.annotator, a + votes.item)), shape=(a + n, a + n))
-    part = connected_components(links, directed=False)[1][:a]  # numbered by the first annotator of each
+    part_of = connected_components(links, directed=False)[1][:a]  # numbered by the first annotator of each
     has_label = np.bincount(votes.annotator, minlength=a) > 0
-    largest = np.bincount(part[votes.annotator]).argmax()
+    largest = np.bincount(part_of[votes.annotator]).argmax()
     once = len(votes.item) - votes.repeated_rows
     labels_per_cell = once / (np.count_nonzero(has_label) * k * max(1, k - 1))
     depth = labels_per_cell * max(0.0, once / np.count_nonzero(votes.has_label) - 2.0)
-    return AnnotatorPanel(has_label & (part == largest), depth)
+    return AnnotatorPanel(has_label & (part_of == largest), depth)
 
 
 def too_small(votes: Votes) -> str | None:
@@ -450,7 +450,7 @@ def _mean(values: ArrayLike) -> float:
 def tau_b(first: Floats, second: Floats) -> float:
     """Return Kendall's τ_b over the entries that both have; NaN if one of them has no two different values."""
     both = np.isfinite(first) & np.isfinite(second)
-    signs, other_signs = (np.sign(np.subtract.outer(each[both], each[both])) for each in (first, second))
+    signs, other_signs = (np.sign(np.subtract.outer(side[both], side[both])) for side in (first, second))
     size = np.sqrt(float((signs * signs).sum()) * float((other_signs * other_signs).sum()))
     return float((signs * other_signs).sum() / size) if size else float("nan")
 

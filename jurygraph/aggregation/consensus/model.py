@@ -598,7 +598,7 @@ def credit_values(votes: Votes, values: ArrayLike | None) -> Floats:
 def error_rates(confusion: Floats) -> Floats:
     """Return accuracy, leniency and strictness of confusions [A,K,K], [3,A]: means of diagonal, last, first column."""
     cells = [np.einsum("acc->ac", confusion), confusion[:, :, -1], confusion[:, :, 0]]
-    return np.array([one.mean(axis=1) for one in cells])
+    return np.array([cell.mean(axis=1) for cell in cells])
 
 
 def score_agents(

@@ -48,8 +48,8 @@ class TaskResults(NamedTuple, Generic[T]):
         requests = self.requests and self.requests.to_json()
         content = {**content, "left_out": self.omitted, "requests": requests}
         print_report(as_json, content, [*lines, *request_lines(self.requests)])
-        for one in self.omitted:
-            print_message(f"omitted, line {one['line']}: {one['why']}")
+        for task in self.omitted:
+            print_message(f"omitted, line {task['line']}: {task['why']}")
         print_message(f"{len(self.found)} tasks written, {len(self.omitted)} omitted")
 
 
@@ -275,16 +275,16 @@ def profiles(
     raise typer.Exit(ExitCode.SOME_FAILED if results.omitted else ExitCode.DONE)
 
 
-def _profile_lines(found: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:
+def _profile_lines(results: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:
     rows = [
-        [task.id, profile.id, f"{one.id}: {one.text}", one.quote, one.kind, one.restrictiveness]
-        for task, result in found
+        [task.id, profile.id, f"{c.id}: {c.text}", c.quote, c.kind, c.restrictiveness]
+        for task, result in results
         for profile in result.stakeholders
-        for one in profile.constraints
+        for c in profile.constraints
     ]
     if rows:
         yield from format_table(["task", "stakeholder", "constraint", "quote", "kind", "α"], rows, left=5)
-    for task, result in found:
+    for task, result in results:
         for tension in result.tensions:
             between = " and ".join(tension.between)
             strength = format_number(tension.strength)

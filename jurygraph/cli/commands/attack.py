@@ -135,9 +135,9 @@ def _read_tasks(path: str, files_outside: bool) -> list[tuple[Task, tuple[Respon
         return [task.split() for task in file]
 
 
-def _exit_code(report: Report, most: float, missed: bool) -> ExitCode:
-    if report.figures["error_rate"] > most:
-        summary.print_inconclusive(report.figures["error_rate"], most)
+def _exit_code(report: Report, max_error_rate: float, missed: bool) -> ExitCode:
+    if report.figures["error_rate"] > max_error_rate:
+        summary.print_inconclusive(report.figures["error_rate"], max_error_rate)
         for kind, count in report.figures["lost"].items():
             print_message(f"failed verdicts: {count} of kind {kind}")
         return ExitCode.INCONCLUSIVE

@@ -43,7 +43,7 @@ def compare(
 
     output = ReportOutput(json, markdown)
     conditions = parse_gate(gate, list(comparison.STATISTICS), comparison.GATE_EXAMPLE, [comparison.NO_WORSE])
-    margins = [one.bound for one in conditions if one.name == comparison.NO_WORSE]
+    margins = [condition.bound for condition in conditions if condition.name == comparison.NO_WORSE]
     largest_loss = 1.0
     with closing(Run.open(run_a)) as a, closing(Run.open(run_b)) as b:
         if gate:
@@ -59,7 +59,7 @@ def compare(
     output.write(report)
     missed = failed_thresholds([one for one in conditions if one.name in comparison.STATISTICS], report.figures)
     print_missed_conditions(missed)
-    messages = list(comparison.evidence_messages(report.figures, [one for one, _ in missed], largest_loss))
+    messages = list(comparison.evidence_messages(report.figures, [threshold for threshold, _ in missed], largest_loss))
     for message in messages:
         print_message(message)
     if missed or messages:

@@ -140,7 +140,7 @@ def to_mermaid(task: str, rubric: Rubric) -> str:
         arrow = f'{_ARROWS[edge.kind]}|"{_encode(_edge_label(edge))}"|'
         lines.append(f"    n{number[edge.parent]} {arrow} n{number[edge.child]}")
     lines.append("  end")
-    penalties = [f"n{number[one.id]}" for one in rubric.criteria if one.weight < 0]
+    penalties = [f"n{number[criterion.id]}" for criterion in rubric.criteria if criterion.weight < 0]
     if penalties:
         lines += ["  classDef penalty stroke:#8a1c2b", f"  class {','.join(penalties)} penalty"]
     return "\n".join([*lines, ""])

@@ -165,8 +165,8 @@ def _select_tasks(
     rows: Iterable[Imported], only: Selection | None, counts: dict[str, int], notes: Mapping[str, list[str]]
 ) -> Iterator[TaskLine]:
     """Yield the selected tasks, and count them. Raises `InputError` if none is selected."""
-    for task, found in rows:
-        for what, where in found:
+    for task, task_notes in rows:
+        for what, where in task_notes:
             notes[what].append(where)
         if task is None:
             continue

@@ -99,7 +99,7 @@ def _render(prompt: Prompt, file: str) -> tuple[Message, ...]:
         variables["kinds"] = params.records
     try:
         if "examples" in variables:
-            variables["examples"] = [Shot(**one) for one in variables["examples"]]
+            variables["examples"] = [Shot(**example) for example in variables["examples"]]
         return prompt.render(RenderOptions(key=project_key()), **variables).messages
     except (TemplateError, TypeError, ValueError, AttributeError, RecursionError) as error:
         why = shorten(process_redactor().redact_text(f"{type(error).__name__}: {error}"), 120)

@@ -120,10 +120,10 @@ def _read_ballots(
 
 
 def _parse_values(text: str) -> list[float]:
-    for part in split_names(text):
-        if NUMERAL.fullmatch(part) is None or not math.isfinite(float(part)):
-            raise InputError(f"--values: expected the credit of each class, such as 0,0.5,1, got {part!r}")
-    return [float(part) for part in split_names(text)]
+    for value in split_names(text):
+        if NUMERAL.fullmatch(value) is None or not math.isfinite(float(value)):
+            raise InputError(f"--values: expected the credit of each class, such as 0,0.5,1, got {value!r}")
+    return [float(value) for value in split_names(text)]
 
 
 _POWER_JUDGES = ("own-history", "item-mean", "rater-offset")
@@ -229,7 +229,7 @@ def assign(
     counts = {"items": len(made.assigned), "gold": len(common), "reviewers": len(names), "per_item": per_item}
     figures = {"least_items": int(loads.min()), "most_items": int(loads.max()), "seed": seed}
     report = {**counts, **figures, "least_shared": min(shared), "most_shared": max(shared)}
-    few = sum(one < LEAST_SHARED for one in shared)
+    few = sum(count < LEAST_SHARED for count in shared)
     messages = [
         f"{report['items']} items for {len(names)} reviewers, each item {per_item} times; "
         f"{report['least_items']} to {report['most_items']} for each, and {len(common)} gold items for everybody",

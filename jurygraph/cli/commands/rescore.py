@@ -94,11 +94,11 @@ def rescore(
         with progress("re-scoring", stored_run.ledger.count_records("trace"), "responses") as report:
             result = rescore_run(stored_run, folder, config, report)
     if artifact is not None:
-        confusions = [one.confusions for one in learned.values() if one.confusions is not None]
+        confusions = [panel.confusions for panel in learned.values() if panel.confusions is not None]
         contents = [calibrations_to_json(maps)] if maps else [confusions_to_json(one) for one in confusions]
         if contents:
             write_output(str(artifact), contents)
-    maps_made = [found for _, found in calibrated.values()]
+    maps_made = [calibration_report for _, calibration_report in calibrated.values()]
     ReportOutput(json).write(_report({"run": str(folder)}, result, learned, maps_made))
     if not json:
         print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
@@ -128,10 +128,10 @@ def _calibrate(
 def _report(
     identity: dict[str, Any], result: RescoringResult, learned: Mapping[str, LearnedPanel], calibrated: Sequence[Report]
 ) -> Report:
-    panels = {component: _learned_report(component, one) for component, one in learned.items()}
+    panels = {component: _learned_report(component, panel) for component, panel in learned.items()}
     figures = {**identity, **result._asdict()}
-    figures |= {"learned": {name: one.figures for name, one in panels.items()}} if panels else {}
-    figures |= {"calibrated": [one.figures for one in calibrated]} if calibrated else {}
+    figures |= {"learned": {name: panel.figures for name, panel in panels.items()}} if panels else {}
+    figures |= {"calibrated": [report.figures for report in calibrated]} if calibrated else {}
     rows = [[name.replace("_", " "), value] for name, value in result._asdict().items()]
     parts = [*panels.values(), *calibrated]
     sections = [ReportTable(["rewards", ""], rows), *(section for part in parts for section in part.sections)]

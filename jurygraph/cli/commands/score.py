@@ -191,7 +191,7 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
     elif summary.failed:
         print_message(f"{summary.failed} of {summary.responses} rewards failed and have no value")
         print_left_out(summary.left_out)
-        if not jury.gateways and any(one.layer == "model" for one in jury.evaluators.values()):
+        if not jury.gateways and any(evaluator.layer == "model" for evaluator in jury.evaluators.values()):
             print_message("model: none cannot answer questions for a model; name one in the config or with --model")
         code = ExitCode.SOME_FAILED
     for model, problem in jury.gateways.problems_by_model.items():

@@ -146,11 +146,11 @@ def _example_task(jury: "Jury") -> Task:
     Without default reviewers, it has one whom all histories have. Its criteria and people include those that inputs of
     components name.
     """
-    known = [set(one.known_reviewers) for one in jury.evaluators.values() if one.known_reviewers]
+    known = [set(evaluator.known_reviewers) for evaluator in jury.evaluators.values() if evaluator.known_reviewers]
     reviewers = sorted(set.intersection(*known)) if known else ["reviewer"]
     constraint = Constraint(id="brief", text="The answer is brief.", kind="hard")
-    inputs = (one for component in jury.config.components.values() for one in component.inputs.values())
-    members = {one.verdicts_of.partition("@")[2] for one in inputs} - {""}  # of questions such as criteria@polite
+    inputs = (use for component in jury.config.components.values() for use in component.inputs.values())
+    members = {use.verdicts_of.partition("@")[2] for use in inputs} - {""}  # of questions such as criteria@polite
     names = sorted(members | {"one", "two"})
     criteria = tuple(Criterion(id=name, text=f"The answer is correct ({name}).", weight=1.0) for name in names)
     people = tuple(jury.config.weights.fixed) or names

@@ -89,9 +89,9 @@ def _print_if_unfinished(run: Run) -> None:
         print_message(f"{state}; the same score command continues, without --limit if it has one")
 
 
-def _refuse_contradictions(response: str | None, one: Options, many: Options, json: bool) -> None:
+def _refuse_contradictions(response: str | None, single: Options, many: Options, json: bool) -> None:
     """Raise `InputError` for options about one response together with options about many, or without a response."""
-    of_one = [f"--{name}" for name, value in one.items() if value is not None]
+    of_one = [f"--{name}" for name, value in single.items() if value is not None]
     of_many = [f"--{name}" for name, value in many.items() if value is not None]
     if of_one and response is None:
         raise InputError(f"{of_one[0]} is about one response; name it with --response ID")
@@ -118,9 +118,9 @@ def _show_question(run: Run, response: str, question: str, calls: bool, json: bo
         raise InputError(f"{run.folder}: response {response!r} has no question {question!r}; {hint}")
     content: dict[str, Any] = {"task_id": trace.task_id, "response_id": response, "question": question}
     if calls:
-        found = read_calls(run, trace, verdicts)
-        content["calls"] = [{**one._asdict(), "call": one.call.model_dump(mode="json")} for one in found]
-        print_report(json, content, call_lines(found, verdicts))
+        recorded = read_calls(run, trace, verdicts)
+        content["calls"] = [{**call._asdict(), "call": call.call.model_dump(mode="json")} for call in recorded]
+        print_report(json, content, call_lines(recorded, verdicts))
     else:
         content["verdicts"] = [verdict.model_dump(mode="json") for verdict in verdicts]
         print_report(json, content, verdict_lines(verdicts))

@@ -304,11 +304,11 @@ def _write_presentations(
     from jurygraph.studies.presentations import rewrite_responses
 
     total = sum(len(responses) for _, responses in pairs)
-    most = f"at most {total * len(REWRITINGS) * versions} requests, and a repair of each"
+    limit = f"at most {total * len(REWRITINGS) * versions} requests, and a repair of each"
     if options.dry_run:
-        print_message(f"{model} first writes variants: {most}; scoring them is not in the estimate")
+        print_message(f"{model} first writes variants: {limit}; scoring them is not in the estimate")
         return {}, options
-    print_message(f"{model} writes variants: {most}")
+    print_message(f"{model} writes variants: {limit}")
     config = Config.model_validate({"model": model, "evaluators": ["criteria"]})
     jury = Jury(config, max_cost=options.max_cost, max_calls=options.max_calls)
     with jury, asyncio.Runner() as runner:
@@ -370,9 +370,9 @@ def judge(
     report = judge_study.report(judge_study.join_labels(judged, given, split, consensus), need)
     output.write(report)
     is_missed = False
-    for one in report.figures["judges"]:
-        missed = failed_thresholds(thresholds, judge_study.gate_values(one))
-        print_missed_conditions(missed, one["judge"])
+    for row in report.figures["judges"]:
+        missed = failed_thresholds(thresholds, judge_study.gate_values(row))
+        print_missed_conditions(missed, row["judge"])
         is_missed = is_missed or bool(missed)
     raise typer.Exit(ExitCode.SOME_FAILED if is_missed else ExitCode.DONE)
 
@@ -400,9 +400,9 @@ def simulate(
     from jurygraph.studies.simulate import PARTS, count_evaluations, report
 
     chosen = choose_names("unknown part", parts or PARTS, PARTS)
-    each = range(seed, seed + seeds)
-    with progress("simulating", count_evaluations(chosen, each), "evaluations") as advance:
-        return report(chosen, each, advance)
+    all_seeds = range(seed, seed + seeds)
+    with progress("simulating", count_evaluations(chosen, all_seeds), "evaluations") as advance:
+        return report(chosen, all_seeds, advance)
 
 
 @study_command

@@ -96,15 +96,15 @@ def report_command(study: Callable[..., Report | None]) -> Callable[..., None]:
 
     @wraps(study)
     def command(**arguments: Any) -> None:
-        inputs = [one for value in arguments.values() for one in (value if isinstance(value, list) else [value])]
-        sources = tuple(str(one) for one in inputs if isinstance(one, Path) and one != arguments["plot"])
+        inputs = [item for value in arguments.values() for item in (value if isinstance(value, list) else [value])]
+        sources = tuple(str(source) for source in inputs if isinstance(source, Path) and source != arguments["plot"])
         output = ReportOutput(arguments["json"], arguments["markdown"], arguments["plot"], sources)
         report = study(**{name: arguments[name] for name in own})
         if report is not None:
             output.write(report)
 
     command.__dict__["__signature__"] = Signature(parameters)  # which typer reads
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 
 

@@ -28,17 +28,17 @@ class _Column(NamedTuple):
     value: Callable[[TraceOutline], Any]
     is_text: bool = False
 
-    def cell(self, one: TraceOutline) -> str:
-        value = self.value(one)
+    def cell(self, outline: TraceOutline) -> str:
+        value = self.value(outline)
         if isinstance(value, tuple):
             return format_component(*value)
         if not self.is_text or value is None:
             return format_number(value)
         return '"-"' if value == "-" else to_text(value)  # a dash is no value
 
-    def sort_key(self, one: TraceOutline) -> tuple[bool, Any] | None:
+    def sort_key(self, outline: TraceOutline) -> tuple[bool, Any] | None:
         """Return the key of a response, numbers before texts; None without a value."""
-        value = self.value(one)
+        value = self.value(outline)
         key = value[0] if isinstance(value, tuple) else value
         is_number = isinstance(key, int | float)
         return None if key is None else (not is_number, key if is_number else to_text(key))
@@ -76,17 +76,17 @@ class Selection(NamedTuple):
             return islice(map(content, self._filter(run)), self.limit)
         is_descending = self.sort.startswith("-") and self.sort not in _name_components(run)
         column = _find_column(run, "--sort", self.sort[is_descending:])
-        rows = [(column.sort_key(one), content(one)) for one in self._filter(run)]
+        rows = [(column.sort_key(outline), content(outline)) for outline in self._filter(run)]
         present = sorted((row for row in rows if row[0] is not None), key=itemgetter(0), reverse=is_descending)
         return [item for _, item in (*present, *(row for row in rows if row[0] is None))][: self.limit]
 
     def _filter(self, run: Run) -> Iterator[TraceOutline]:
         agents: dict[str, None] = {}
-        for one in (one for group in read_groups(run) for one in group.traces):
-            agents |= {one.agent: None} if one.agent else {}
-            states = (None, one.status, "gated") if one.gates else (None, one.status)
-            if self.agent in (None, one.agent) and self.status in states:
-                yield one
+        for outline in (outline for group in read_groups(run) for outline in group.traces):
+            agents |= {outline.agent: None} if outline.agent else {}
+            states = (None, outline.status, "gated") if outline.gates else (None, outline.status)
+            if self.agent in (None, outline.agent) and self.status in states:
+                yield outline
         if self.agent is not None and self.agent not in agents:
             hint = did_you_mean(self.agent, agents) or f"known: {', '.join(agents) or 'none'}"
             raise InputError(f"{run.folder}: has no response of agent {self.agent!r}; {hint}")
@@ -101,22 +101,22 @@ def _find_column(run: Run, option: str, name: str) -> _Column:
     if name in _FIXED:
         return _FIXED[name]
     if name == "gates":
-        return _Column(lambda one: ", ".join(one.gates) or None, True)
+        return _Column(lambda outline: ", ".join(outline.gates) or None, True)
     if name == "query":
         query_of = lru_cache(maxsize=16)(lambda seq: run.short_query(run.source.ledger.record_at(seq).key))
-        return _Column(lambda one: query_of(place_of(one)[0]), True)
+        return _Column(lambda outline: query_of(place_of(outline)[0]), True)
     components = _name_components(run)
     if name in components:
         component = components[name]
-        return _Column(lambda one: _component_value(*one.component(component)))
+        return _Column(lambda outline: _component_value(*outline.component(component)))
     read = trace_reader(run)
     questions = run.questions()
     question = full_question(name.removeprefix("question."), questions)
     if question in questions:
-        return _Column(lambda one: question_scores(read(place_of(one))).get(question))
+        return _Column(lambda outline: question_scores(read(place_of(outline))).get(question))
     labels = {f"label.{label}": label for trace in run.traces() for label in trace.labels}
     if name in labels:
-        return _Column(lambda one: read(place_of(one)).labels.get(labels[name]), True)
+        return _Column(lambda outline: read(place_of(outline)).labels.get(labels[name]), True)
     known = [*_FIXED, *_CHOSEN, *components, *labels]
     hint = did_you_mean(name, [*known, *questions]) or f"known: {', '.join(known)}, and each question"
     raise InputError(f"{option}: there is no column {name!r}; {hint}")
@@ -128,13 +128,13 @@ def _component_value(judged: float | None, counted: float | None) -> tuple[float
 
 def full_question(name: str, known: Iterable[str]) -> str:
     """Return the known question of this name, or the only one that ends in it, as `criteria@kind` in `kind`."""
-    found = [question for question in known if re.split("[@./]", question)[-1] == name]
-    return found[0] if len(found) == 1 and name not in known else name
+    matches = [question for question in known if re.split("[@./]", question)[-1] == name]
+    return matches[0] if len(matches) == 1 and name not in known else name
 
 
-def place_of(one: TraceOutline) -> tuple[int, str]:
+def place_of(outline: TraceOutline) -> tuple[int, str]:
     """Return the place of a trace: the number of its group's record, and its response."""
-    return one.record.seq - one.body["group"], one.response_id
+    return outline.record.seq - outline.body["group"], outline.response_id
 
 
 def trace_reader(run: Run) -> Callable[[tuple[int, str]], Trace]:
@@ -148,13 +148,13 @@ def print_reward_table(run: Run, selection: Selection, chosen: str | None) -> No
     from jurygraph.runs.reports.summary import JudgedParts  # lazily: it loads LangGraph
 
     names = [*_FIXED, *_name_components(run)] if chosen is None else ["response", *split_names(chosen)]
-    found = {name: _find_column(run, "--columns", name) for name in names}
-    columns = dict(sorted(found.items(), key=lambda item: not item[1].is_text))  # texts first, aligned to the left
+    by_name = {name: _find_column(run, "--columns", name) for name in names}
+    columns = dict(sorted(by_name.items(), key=lambda item: not item[1].is_text))  # texts first, aligned to the left
     rows: list[Sequence[str]] = []
     values: list[float | None] = []
     parts = JudgedParts()
     for row, reward, component_names in selection.select(
-        run, lambda one: ([column.cell(one) for column in columns.values()], one.reward, one.names)
+        run, lambda outline: ([column.cell(outline) for column in columns.values()], outline.reward, outline.names)
     ):
         rows.append(row)
         values.append(reward["value"])

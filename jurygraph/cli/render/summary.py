@@ -123,9 +123,9 @@ def print_left_out(left_out: "FailedRewards") -> None:
         print_message(f"means mislead: {where}, {means} {format_number(left_out.mean_others)}")
 
 
-def print_inconclusive(error_rate: float, most: float) -> None:
+def print_inconclusive(error_rate: float, max_error_rate: float) -> None:
     share = f"{error_rate:.1%} of the verdicts failed for infrastructure reasons"
-    print_message(f"inconclusive: {share}; failure.max_error_rate is {most:.1%}")
+    print_message(f"inconclusive: {share}; failure.max_error_rate is {max_error_rate:.1%}")
 
 
 def print_missed_conditions(missed: "Sequence[tuple[Threshold, float | None]]", owner: str = "") -> None:

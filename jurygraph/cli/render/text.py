@@ -114,7 +114,7 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[object]], left: 
     first `left` columns once more.
     """
     shown = [
-        [format_number(one, digits) if one is None or isinstance(one, float) else str(one) for one in row]
+        [format_number(cell, digits) if cell is None or isinstance(cell, float) else str(cell) for cell in row]
         for row in rows
     ]
     return list(_table_lines([list(map(escape_line, column)) for column in zip(header, *shown, strict=True)], left))

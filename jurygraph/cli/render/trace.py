@@ -33,11 +33,11 @@ def trace_lines(explained: ExplainedTrace, texts: Iterable[str] = ()) -> list[st
         *head,
         *texts,
         *_reward_lines(explained),
-        *(line for one in explained.terms for line in _weight_lines(one)),
+        *(line for component in explained.terms for line in _weight_lines(component)),
         *(escape_line(line, _MAX_LINE) for line in _note_lines(explained)),
         "",
         "verdicts",
-        *(line for one in explained.verdicts for line in (_verdict_heading(one), *_verdict_details(one))),
+        *(line for verdict in explained.verdicts for line in (_verdict_heading(verdict), *_verdict_details(verdict))),
         "",
         f"plan      {trace.plan_digest}",
         f"digest    {trace.digest}",
@@ -48,7 +48,7 @@ def trace_lines(explained: ExplainedTrace, texts: Iterable[str] = ()) -> list[st
 def text_lines(run: Run, trace: Trace, whole: bool) -> Iterator[str]:
     """Return lines on the labels of a trace, the query and the response's text: one each, or `whole` paragraphs."""
     task = run.task(trace.task_id)
-    texts = {one.trace.response_id: one.response for one in run.group_of(trace.task_id)}
+    texts = {scored.trace.response_id: scored.response for scored in run.group_of(trace.task_id)}
     query = ERASED if task is None else chat_text(task.query)
     response = texts[trace.response_id]
     if trace.labels:
@@ -79,13 +79,13 @@ def _reward_lines(explained: ExplainedTrace) -> Iterator[str]:
     gated = trace.gated
     rest = (counts.abstained, counts.failed, counts.not_applicable)
     yield f"verdicts  {counts.total} = {format_counts(counts.judged - gated.total(), gated, *rest)}"
-    if discarded := sum(one.effect == "discarded" for one in explained.verdicts):
+    if discarded := sum(verdict.effect == "discarded" for verdict in explained.verdicts):
         yield f"note      judged verdicts that are discarded for low confidence: {discarded}"
     yield from (f"note      {escape_line(note)}" for note in reward.notes)
     if not reward.weights_fixed:
         yield "note      weights not fixed: a judge set them after it saw the response"
     judged = reward.components
-    filled_in = [one for one in reward.terms if is_filled_in(judged.get(one.name, one.value), one.value)]
+    filled_in = [t for t in reward.terms if is_filled_in(judged.get(t.name, t.value), t.value)]
     rows = [[t.name, t.weight, format_component(t.value, t in filled_in), t.contribution] for t in reward.terms]
     yield ""
     yield from format_table(["term", "weight", "value", "contribution"], rows)
@@ -94,26 +94,26 @@ def _reward_lines(explained: ExplainedTrace) -> Iterator[str]:
         yield f"* {escape_line(term.name)}: filled in by the failure rule; the judged part alone is {alone}"
     for change in reward.adjustments:
         yield f"{escape_line(change.name)}: {format_number(change.before)} -> {format_number(change.after)}"
-    for one in explained.terms:
-        if one.parts:
-            yield _parts_line(one)
+    for component in explained.terms:
+        if component.parts:
+            yield _parts_line(component)
     for name, figures in reward.diagnostics.items():
         shown = ", ".join(f"{figure} {format_number(value)}" for figure, value in figures.items())
         yield f"diagnostics of {escape_line(name)}: {escape_line(shown)}"
 
 
-def _parts_line(one: ExplainedTerm) -> str:
+def _parts_line(component: ExplainedTerm) -> str:
     """Return the parts of a component, with a dash for an input that does not apply, and how its graph was used."""
-    rows = sorted({**dict.fromkeys(one.inapplicable), **one.parts}.items())
-    shown = ", ".join(f"{part} {'*' * one.is_unjudged_part(part)}{format_number(value)}" for part, value in rows)
-    rule = one.combiner.describe_rule(one.params) if one.combiner.counts_criteria else ""
-    return f"{escape_line(one.term.name)} consists of {escape_line(shown)}{rule and f'; {rule}'}"
+    rows = sorted({**dict.fromkeys(component.inapplicable), **component.parts}.items())
+    shown = ", ".join(f"{part} {'*' * component.is_unjudged_part(part)}{format_number(value)}" for part, value in rows)
+    rule = component.combiner.describe_rule(component.params) if component.combiner.counts_criteria else ""
+    return f"{escape_line(component.term.name)} consists of {escape_line(shown)}{rule and f'; {rule}'}"
 
 
-def _weight_lines(one: ExplainedTerm) -> Iterator[str]:
+def _weight_lines(component: ExplainedTerm) -> Iterator[str]:
     """Return a table with each stakeholder's terms of d_i, weight, utility, and share of the full utility given up."""
-    spec = one.spec
-    if spec is None or not one.combiner.aggregates_utilities:
+    spec = component.spec
+    if spec is None or not component.combiner.aggregates_utilities:
         return
     terms: Any = spec.params.get("difficulty", {})
     calibration: Any = spec.params.get("calibration")
@@ -123,12 +123,12 @@ def _weight_lines(one: ExplainedTerm) -> Iterator[str]:
         suffix = f"; d = hard + {gamma} soft + {beta} conflict, w = softmax(d / {temperature})"
         suffix += "; hard and soft are sums of the restrictiveness of the constraints in the task"
     yield ""
-    yield f"{escape_line(spec.name)} is {one.combiner.describe_rule(spec.params)}{suffix}"
+    yield f"{escape_line(spec.name)} is {component.combiner.describe_rule(spec.params)}{suffix}"
     rows = []
     for name, entry in spec.inputs.items():
         difficulty = [terms.get(name, {}).get(term) for term in ("hard", "soft", "conflict", "difficulty")]
-        given_up = f"{100.0 * (1.0 - one.parts[name]):.4g}%" if name in one.parts else "-"
-        rows.append([name, *map(format_number, difficulty), entry.input_weight, one.parts.get(name), given_up])
+        given_up = f"{100.0 * (1.0 - component.parts[name]):.4g}%" if name in component.parts else "-"
+        rows.append([name, *map(format_number, difficulty), entry.input_weight, component.parts.get(name), given_up])
     yield from format_table(["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"], rows)
     for name, difficulty in terms.items():
         for other, tension in difficulty.get("tensions", {}).items():
@@ -169,17 +169,17 @@ def _note_lines(explained: ExplainedTrace) -> Iterator[str]:
             yield f"material {material.name}: {material.note}"
 
 
-def _contrast_lines(trace: Trace, one: ExplainedTerm) -> Iterator[str]:
+def _contrast_lines(trace: Trace, component: ExplainedTerm) -> Iterator[str]:
     """Return how many contrasts of a term were ranked correctly, and a line for each that was not."""
-    if not one.combiner.ranks_contrasts:
+    if not component.combiner.ranks_contrasts:
         return
     edits: dict[str, Any] = {v.response.id: v.edit for material in trace.material for v in material.variants}
-    compared = {name for each in one.verdicts for name in each.verdict.responses}
+    compared = {name for verdict in component.verdicts for name in verdict.verdict.responses}
     names = sorted(compared & edits.keys())
-    margins = [one.diagnostics.get(f"pair {pair}") for pair in range(1, len(names) + 1)]
+    margins = [component.diagnostics.get(f"pair {pair}") for pair in range(1, len(names) + 1)]
     if names:
         correct = sum(margin is not None and margin > 0.0 for margin in margins)
-        yield f"{one.term.name}: {correct} of {len(names)} contrasts score less than the response"
+        yield f"{component.term.name}: {correct} of {len(names)} contrasts score less than the response"
     missed = [name for name, margin in zip(names, margins, strict=True) if margin is not None and margin <= 0.0]
     for name in missed:
         edit = edits[name] if isinstance(edits[name], Mapping) else {}
@@ -192,8 +192,8 @@ def _vote_lines(explained: ExplainedTrace, term: ExplainedTerm) -> Iterator[str]
     for use in term.inputs.values():
         for question in use.questions if use.reduce == "majority" else ():
             voting = explained.of_questions([question], use.judge)
-            if len(voting) > 1 and not any(one.verdict.gated_by for one in voting):
-                predictions = Counter(_describe_prediction(one, use.has_judges) for one in voting)
+            if len(voting) > 1 and not any(verdict.verdict.gated_by for verdict in voting):
+                predictions = Counter(_describe_prediction(verdict, use.has_judges) for verdict in voting)
                 tally = ", ".join(f"{number} × {prediction}" for prediction, number in predictions.most_common())
                 effect = _describe_majority(explained.table.effective_columns(question, use))
                 groups.setdefault(f"{tally}; {effect}", []).append(voting[0].label)
@@ -201,12 +201,12 @@ def _vote_lines(explained: ExplainedTrace, term: ExplainedTerm) -> Iterator[str]
         yield f"{term.term.name}: vote on {join_names(labels)}: {text}"
 
 
-def _describe_prediction(one: ExplainedVerdict, has_judges: bool) -> str:
-    if one.effect in ("discarded", "not_applicable", "unjudged"):
-        return "discarded" if one.effect == "discarded" else one.verdict.status.replace("_", " ")
-    if one.verdict.is_worst_case or one.score is None:
+def _describe_prediction(verdict: ExplainedVerdict, has_judges: bool) -> str:
+    if verdict.effect in ("discarded", "not_applicable", "unjudged"):
+        return "discarded" if verdict.effect == "discarded" else verdict.verdict.status.replace("_", " ")
+    if verdict.verdict.is_worst_case or verdict.score is None:
         return "unsupported"
-    return format_plain(float(bool(one.verdict.met)) if has_judges and one.verdict.is_binary else one.score)
+    return format_plain(float(bool(verdict.verdict.met)) if has_judges and verdict.verdict.is_binary else verdict.score)
 
 
 def _describe_majority(columns: ScoreArrays) -> str:
@@ -221,18 +221,20 @@ def _describe_majority(columns: ScoreArrays) -> str:
 
 def _judge_lines(trace: Trace) -> Iterator[str]:
     answers: dict[str, list[str]] = {}
-    for one in trace.verdicts:
-        if one.judge is not None and one.about == trace.response_id:
-            answer = one.status if one.score is None else f"{one.score:.4f}"
-            text = f"{one.judge} {answer}{' (superseded)' if one.superseded else ''}"
-            answers.setdefault(one.question, []).append(text)
+    for verdict in trace.verdicts:
+        if verdict.judge is not None and verdict.about == trace.response_id:
+            answer = verdict.status if verdict.score is None else f"{verdict.score:.4f}"
+            text = f"{verdict.judge} {answer}{' (superseded)' if verdict.superseded else ''}"
+            answers.setdefault(verdict.question, []).append(text)
     yield from (f"judges on {question}: {'; '.join(texts)}" for question, texts in answers.items() if len(texts) > 1)
 
 
-def _verdict_heading(one: ExplainedVerdict) -> str:
-    verdict = one.verdict
-    answer = format_number(one.score) if verdict.status == "ok" else verdict.status
-    question = escape_line(verdict.question) + (f" against {escape_line(one.opponent)}" if one.opponent else "")
+def _verdict_heading(explained: ExplainedVerdict) -> str:
+    verdict = explained.verdict
+    answer = format_number(explained.score) if verdict.status == "ok" else verdict.status
+    question = escape_line(verdict.question) + (
+        f" against {escape_line(explained.opponent)}" if explained.opponent else ""
+    )
     if len(verdict.responses) == 1 and verdict.responses[0] != verdict.about:
         question += f" of {escape_line(verdict.responses[0])}"  # a variant: its quotations refer to that text
     sample = f", sample {verdict.sample + 1}" if verdict.sample else ""
@@ -241,8 +243,8 @@ def _verdict_heading(one: ExplainedVerdict) -> str:
     return f"  {question}{judge}{sample}  {answer}  ({escape_line(f'{verdict.evaluator}, version {version}')})"
 
 
-def _verdict_details(one: ExplainedVerdict) -> Iterator[str]:
-    verdict = one.verdict
+def _verdict_details(explained: ExplainedVerdict) -> Iterator[str]:
+    verdict = explained.verdict
     lines = [verdict.reason] if verdict.reason else []
     if verdict.failure is not None:
         lines.append(_describe_failure(verdict.failure, verdict.reason))
@@ -251,7 +253,7 @@ def _verdict_details(one: ExplainedVerdict) -> Iterator[str]:
     if verdict.unsupported is not None:
         lines.append(f"unsupported: {UNSUPPORTED[verdict.unsupported]}")
     if verdict.confidence is not None:
-        low = f", discarded: it is below {one.required_confidence:.4f}" if one.effect == "discarded" else ""
+        low = f", discarded: it is below {explained.required_confidence:.4f}" if explained.effect == "discarded" else ""
         lines.append(f"confidence {verdict.confidence:.4f}{low}")
     if verdict.steps:
         shown = (f"{s.name} {'unfinished' if s.duration is None else f'{s.duration:.2f} s'}" for s in verdict.steps)
@@ -293,10 +295,10 @@ def call_lines(calls: Sequence[RecordedCall], verdicts: Sequence[RecordedVerdict
     """Yield the request, reply and bill of calls, or why there is none behind the verdicts on a question."""
     if not calls:
         yield from dict.fromkeys(map(_explain_no_call, verdicts))
-    for number, one in enumerate(calls, start=1):
-        yield f"call {number} of {len(calls)}: {escape_line(one.purpose)}"
-        yield from _field_lines(one.call)
-        for title, text in _texts(one):
+    for number, call in enumerate(calls, start=1):
+        yield f"call {number} of {len(calls)}: {escape_line(call.purpose)}"
+        yield from _field_lines(call.call)
+        for title, text in _texts(call):
             yield from _paragraphs(title, text, "  ")
         yield ""
 
@@ -326,10 +328,10 @@ def _explain_no_call(verdict: RecordedVerdict) -> str:
     return f"no call: {evaluator} sent no request to a model for this verdict"
 
 
-def _texts(one: RecordedCall) -> Iterator[tuple[str, str]]:
+def _texts(call: RecordedCall) -> Iterator[tuple[str, str]]:
     """Yield the messages, the schema and the reply of a call, each with its title; text instead if they were erased."""
-    request = one.request
-    reply = one.reply
+    request = call.request
+    reply = call.reply
     if isinstance(request, dict):
         messages = request["messages"]
         for number, message in enumerate(messages, start=1):

@@ -67,7 +67,7 @@ async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerification
     total: Counter[str] = Counter()
     async with AsyncExitStack() as stack:
         jury = await stack.enter_async_context(aclosing(_offline_jury(run.source)))
-        verifier = _Verifier(run.source, jury, [stack.enter_context(one) for one in _open_origins(run.source)])
+        verifier = _Verifier(run.source, jury, [stack.enter_context(origin) for origin in _open_origins(run.source)])
         for group in run.group_records():
             scored = run.source.group(group)
             total.update(await verifier.verify_group(group, scored))
@@ -84,20 +84,20 @@ def _open_origins(run: Run) -> Iterator[Run]:
         folder = run.folder_of(origin)
         if not (folder / LEDGER).is_file():
             return
-        found = Run.open(folder)
-        if found.id != origin.run:
-            found.close()
+        opened = Run.open(folder)
+        if opened.id != origin.run:
+            opened.close()
             return
-        yield found
+        yield opened
         link = ""
-        for record in found.ledger.verified_records(1, found.ledger.count):
+        for record in opened.ledger.verified_records(1, opened.ledger.count):
             link = record.link.hex() if record.seq == origin.records else link
         if link != origin.head:
             problem = f"is not the one from which {run.folder} was branched"
-            raise TraceMismatch(f"{found.ledger.path}, record {origin.records}: {problem}")
-        for call in found.ledger.records("call"):
-            found.ledger.texts_of(call)  # raises for a changed reply, before a judge meets it
-        run = found
+            raise TraceMismatch(f"{opened.ledger.path}, record {origin.records}: {problem}")
+        for call in opened.ledger.records("call"):
+            opened.ledger.texts_of(call)  # raises for a changed reply, before a judge meets it
+        run = opened
 
 
 def _offline_jury(run: Run) -> Jury:
@@ -137,7 +137,7 @@ class _Verifier:
     def __init__(self, run: Run, jury: Jury, origins: Sequence[Run]) -> None:
         self._run = run
         self._jury = jury
-        self._ledgers = [one.ledger for one in (run, *origins)]
+        self._ledgers = [source.ledger for source in (run, *origins)]
         self._calls = CallStore(*self._ledgers)
         self._is_run_missing = [run, *origins][-1].header.branch is not None
         self._unanswered: frozenset[str] = frozenset()
@@ -237,15 +237,15 @@ class _Verifier:
         verdicts = [one for one in _own_verdicts([trace]) if one.about in one.responses and not is_erased(one)]
         quoted = [("verdict", verdict.question, evidence) for verdict in verdicts for evidence in verdict.evidence]
         quoted += [("material", one.name, evidence) for one in trace.material for evidence in one.evidence]
-        quoted = [one for one in quoted if one[2].verified and one[2].source == "response"]
-        for part, name, evidence in quoted:
+        quoted = [entry for entry in quoted if entry[2].verified and entry[2].source == "response"]
+        for kind, name, evidence in quoted:
             if text[evidence.start : evidence.end] != evidence.quote:
                 place = f"characters {evidence.start} to {evidence.end}"
-                raise TraceMismatch(f"{self._label(trace.response_id, part, name)}: its quotation is not at {place}")
+                raise TraceMismatch(f"{self._label(trace.response_id, kind, name)}: its quotation is not at {place}")
         return len(quoted)
 
-    def _label(self, response: str, part: str = "", name: str = "") -> str:
-        return f"{self._run.ledger.path}, trace {response!r}{f', {part} {name!r}' if part else ''}"
+    def _label(self, response: str, kind: str = "", name: str = "") -> str:
+        return f"{self._run.ledger.path}, trace {response!r}{f', {kind} {name!r}' if kind else ''}"
 
 
 def _own_verdicts(traces: Sequence[Trace]) -> list[RecordedVerdict]:

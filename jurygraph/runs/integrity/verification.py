@@ -274,18 +274,18 @@ def read_seal(folder: Path, signer: Path | str | None = None) -> Seal | None:
         return None
     content = path.read_bytes()
     try:
-        found = Seal.model_validate_json(content)
-        public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(found.public_key))
-        public_key.verify(bytes.fromhex(found.signature), found.signed_bytes)
+        seal = Seal.model_validate_json(content)
+        public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(seal.public_key))
+        public_key.verify(bytes.fromhex(seal.signature), seal.signed_bytes)
     except ValidationError:
         raise TraceMismatch(f"{path}: is not a valid seal; it has been changed") from None
     except InvalidSignature:
         raise TraceMismatch(f"{path}: the signature is invalid; it or the signed records have been changed") from None
-    if found.to_bytes != content:
+    if seal.to_bytes != content:
         raise TraceMismatch(f"{path}: is not in the form that jurygraph writes; it has been changed")
-    if expected not in (None, found.public_key):
-        raise TraceMismatch(f"{path}: is by the key {found.public_key}, not by the one in {signer}, {expected}")
-    return found
+    if expected not in (None, seal.public_key):
+        raise TraceMismatch(f"{path}: is by the key {seal.public_key}, not by the one in {signer}, {expected}")
+    return seal
 
 
 def _check_sealed(run: Run, chain: Chain, sealed: Seal, signer: Path | str | None) -> None:

@@ -46,11 +46,11 @@ def parse_gate(
     text = ",".join(gate or ())
     parts = re.split(r",|\sand\s", text) if gate else []
     thresholds = []
-    for part in parts:
-        match = _CONDITION.fullmatch(part)
+    for clause in parts:
+        match = _CONDITION.fullmatch(clause)
         is_margin = match is not None and match[1] in margins
         if match is None or not math.isfinite(float(match[3])) or (match[2] == "=") != is_margin:
-            problem = f"{shorten(part.strip())!r} is not a condition" if part.strip() else "a condition is missing"
+            problem = f"{shorten(clause.strip())!r} is not a condition" if clause.strip() else "a condition is missing"
             raise InputError(f"gate {shorten(text)!r}: {problem}; write it as in {example}")
         if is_margin and float(match[3]) <= 0.0:
             raise InputError(f"gate {shorten(text)!r}: the margin of {match[1]} must be above 0, got {match[3]}")
