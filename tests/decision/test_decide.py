@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.decision.combiners import weighted_mean
-from jurygraph.decision.decide import SPREAD, possible_rewards
+from jurygraph.decision.decide import SPREAD, PossibleRewards, possible_rewards
 from jurygraph.schema import GateResult, Plan, PrecisionShaping, RecordedVerdict, Reward, RewardGate, Verdict
 from tests.examples import at_most
 from tests.graphs.scenes import NAMES, Scene, bits, places, scenes
@@ -94,6 +94,9 @@ def fill_missing(scene: Scene, rng: np.random.Generator) -> dict[Any, Verdict]:
 @given(scenes(), st.integers(0, 2**32))
 def test_no_other_scores_give_a_reward_that_was_not_possible(scene: Scene, seed: int) -> None:
     low, high = possible_rewards(scene.group(), COMBINERS)
+    plans = PossibleRewards(COMBINERS)
+    plans.add(1, ("survey", "decision", frozenset()), scene.group)
+    assert plans.limits() == [(low.min(), high.max())]
     possible = dict(zip(sorted(NAMES), zip(low.tolist(), high.tolist(), strict=True), strict=True))
     rng = np.random.default_rng(seed)
     for _ in range(4):

@@ -223,6 +223,10 @@ def test_if_skipped_is_required_for_screened_questions_of_an_audience(audience: 
     problem = rf"{setting}: question 'late@m' may be left out by its `when`: say whether"
     with pytest.raises(PlanError, match=problem):
         make_plan(config, about)
+    section = setting.partition(".")[0]
+    config[section] = {**config.get(section, {}), "if_skipped": "zero"}
+    spec = next(one for one in make_plan(config, about).decision.specs if one.name == component)
+    assert {one.if_skipped for one in spec.inputs.values()} == {"zero"}
 
 
 @pytest.mark.parametrize(("gated", "value"), [("left-out", 0.25), ("zero", 0.125)])
