@@ -1,4 +1,4 @@
-"""Bad input that no file can hold, or that no person could read: made by a function, its message above it."""
+"""Bad input that no file can hold, or that no person could read: made by a function, its refusal above it."""
 
 import gzip
 import json
@@ -8,24 +8,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.bad_input.refusals import Refusal
+
 Make = Callable[[Path], None]
 
 
 class Built(NamedTuple):
-    """How to make the input out of a folder in which nothing is wrong, and the message that it must give."""
+    """How to make the input out of a folder in which nothing is wrong, and how it must be refused."""
 
     make: Make
-    message: str
+    refusal: Refusal
 
 
 BUILT: dict[str, Built] = {}
 
 
-def gives(message: str) -> Callable[[Make], Make]:
+def gives(place: str, remedy: str) -> Callable[[Make], Make]:
     """Add a kind of bad input, by the name of the function that makes it."""
 
     def add(make: Make) -> Make:
-        BUILT[make.__name__] = Built(make, message)
+        BUILT[make.__name__] = Built(make, Refusal(place, remedy))
         return make
 
     return add
@@ -44,7 +46,7 @@ def task(name: str = "door", **change: object) -> str:
 # Lines without end.
 
 
-@gives("tasks.jsonl, line 1: is nested too deeply; keep it within 100 levels")
+@gives("tasks.jsonl, line 1", "keep it within 100 levels")
 def ten_thousand_levels(folder: Path) -> None:
     write_tasks(folder, task(facts={"deep": 0}).replace("0", "[" * 10_000 + "]" * 10_000).encode())
 
@@ -52,18 +54,18 @@ def ten_thousand_levels(folder: Path) -> None:
 # Encodings and line ends.
 
 
-@gives("tasks.jsonl, line 1: byte 1 (0xff) is not UTF-8; save the file as UTF-8, gzipped or not")
+@gives("tasks.jsonl, line 1", "save the file as UTF-8, gzipped or not")
 def utf_16(folder: Path) -> None:
     write_tasks(folder, task().encode("utf-16"))
 
 
-@gives("tasks.jsonl, line 3, field responses[0].text: is the number 7; write text, in quotes")
+@gives("tasks.jsonl, line 3, field responses[0].text", "write text, in quotes")
 def lines_that_end_with_cr_lf(folder: Path) -> None:
     bad = task("bread", responses=[{"id": "bread/1", "text": 7}])
     write_tasks(folder, "\r\n".join([task(), task("salt"), bad]).encode())
 
 
-@gives("jury.yaml, line 1: byte 1 (0xff) is not UTF-8; save the file as UTF-8, gzipped or not")
+@gives("jury.yaml, line 1", "save the file as UTF-8, gzipped or not")
 def a_config_in_utf_16(folder: Path) -> None:
     (folder / "jury.yaml").write_text("evaluators: [judges.polite]\n", encoding="utf-16")
 
@@ -71,28 +73,25 @@ def a_config_in_utf_16(folder: Path) -> None:
 # Files that are no JSON lines.
 
 
-@gives(
-    "tasks.jsonl.gz: the gzip file is cut short or damaged (Compressed file ended before the end-of-stream marker was "
-    "reached); copy it again"
-)
+@gives("tasks.jsonl.gz", "copy it again")
 def a_gzip_file_that_is_cut_short(folder: Path) -> None:
     (folder / "tasks.jsonl").unlink()
     (folder / "tasks.jsonl.gz").write_bytes(gzip.compress(f"{task()}\n{task('salt')}\n".encode())[:-8])
 
 
-@gives("tasks.parquet: is a table; name its columns with --prompt-column and --response-column")
+@gives("tasks.parquet", "name its columns with --prompt-column and --response-column")
 def a_parquet_file(folder: Path) -> None:
     (folder / "tasks.jsonl").unlink()
     (folder / "tasks.parquet").write_bytes(b"PAR1\x15\x04\x15\x20\x15\x24" + b"PAR1")
 
 
-@gives("tasks.zip, line 1: is not valid JSON: Expecting value at column 1; each line is one whole JSON object")
+@gives("tasks.zip, line 1", "each line is one whole JSON object")
 def a_zip_archive(folder: Path) -> None:
     (folder / "tasks.jsonl").unlink()
     (folder / "tasks.zip").write_bytes(b"PK\x03\x04\x14\0\0\0\x08\0")
 
 
-@gives("tasks.jsonl: the file is empty; write one task per line, each a JSON object")
+@gives("tasks.jsonl", "write one task per line, each a JSON object")
 def an_empty_file(folder: Path) -> None:
     write_tasks(folder, b"")
 
@@ -100,18 +99,18 @@ def an_empty_file(folder: Path) -> None:
 # What is no file, or none that can be read.
 
 
-@gives("{folder}/tasks.jsonl: there is no such file; did you mean task.jsonl?")
+@gives("{folder}/tasks.jsonl", "did you mean task.jsonl?")
 def a_file_that_is_not_there(folder: Path) -> None:
     (folder / "tasks.jsonl").rename(folder / "task.jsonl")
 
 
-@gives("{folder}/tasks.jsonl: is a folder; name a file")
+@gives("{folder}/tasks.jsonl", "name a file")
 def a_folder(folder: Path) -> None:
     (folder / "tasks.jsonl").unlink()
     (folder / "tasks.jsonl").mkdir()
 
 
-@gives("tasks.jsonl, line 2, field qeury: unknown; did you mean query?")
+@gives("tasks.jsonl, line 2, field qeury", "did you mean query?")
 def a_pipe(folder: Path) -> None:
     (folder / "tasks.jsonl").unlink()
     os.mkfifo(folder / "tasks.jsonl")
@@ -119,17 +118,17 @@ def a_pipe(folder: Path) -> None:
     threading.Thread(target=(folder / "tasks.jsonl").write_text, args=(content,), daemon=True).start()
 
 
-@gives("{folder}/jury.yaml: there is no such file; name one that is there")
+@gives("{folder}/jury.yaml", "name one that is there")
 def a_config_that_is_not_there(folder: Path) -> None:
     (folder / "jury.yaml").unlink()
 
 
-@gives("{folder}/jury.yaml: is a folder; name a file")
+@gives("{folder}/jury.yaml", "name a file")
 def a_config_that_is_a_folder(folder: Path) -> None:
     (folder / "jury.yaml").unlink()
     (folder / "jury.yaml").mkdir()
 
 
-@gives("jury.yaml: is larger than 1 MB; name the config file")
+@gives("jury.yaml", "name the config file")
 def a_config_of_megabytes(folder: Path) -> None:
     (folder / "jury.yaml").write_text("# not a config\n" * 100_000)

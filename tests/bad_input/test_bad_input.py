@@ -1,7 +1,7 @@
 """Every kind of bad input: exit code 2, one line that says where and what would be right, and nothing written.
 
-A kind is a folder in `cases`, which contains the files that make the project in `good` invalid, and in `message.txt`
-the expected message; or a function in `built.py`. `{folder}` is the folder of the project.
+A kind is a folder in `cases`, which contains the files that make the project in `good` invalid, with a row in
+`refusals.py`; or a function in `built.py`. `{folder}` is the folder of the project.
 """
 
 import re
@@ -14,11 +14,12 @@ import pytest
 
 from tests.bad_input.built import BUILT
 from tests.bad_input.conftest import Command, listing, unprivileged_user
+from tests.bad_input.refusals import STORED, Refusal
 from tests.command import CommandResult
 from tests.rows import all_rows
 
 HERE = Path(__file__).parent
-STORED = {folder.name: folder for folder in sorted((HERE / "cases").iterdir())}
+REFUSALS = {**STORED, **{kind: built.refusal for kind, built in BUILT.items()}}
 
 WITHOUT_A_LINE = set(
     """
@@ -44,41 +45,42 @@ def score(run: Command, project: Path) -> CommandResult:
     return run("score", tasks, "--config", project / "jury.yaml", "--out", project / "run", *more)
 
 
-def refuse(run: Command, project: Path, message: str) -> None:
-    """Score it, and find it refused with just this message."""
+def refuse(run: Command, project: Path, refusal: Refusal) -> None:
+    """Score it, and find it refused in one line that names this place and this remedy."""
     before = listing(project)
     ended = score(run, project)
-    assert ended.err.splitlines()[-1] == f"error: {message.replace('{folder}', str(project))}"
+    message = ended.err.splitlines()[-1]
+    place, remedy = (text.replace("{folder}", str(project)) for text in refusal)
+    assert message.startswith(f"error: {place}: ")
+    assert message.endswith(remedy)
     assert (ended.code, ended.out) == (2, "")
     assert listing(project) == before
 
 
+def test_every_case_has_a_row() -> None:
+    assert sorted(STORED) == sorted(folder.name for folder in (HERE / "cases").iterdir())
+
+
 @pytest.mark.parametrize("kind", STORED)
 def test_an_invalid_file_is_refused(run: Command, project: Path, kind: str) -> None:
-    shutil.copytree(STORED[kind], project, dirs_exist_ok=True, ignore=shutil.ignore_patterns("message.txt"))
-    refuse(run, project, message_of(kind))
+    shutil.copytree(HERE / "cases" / kind, project, dirs_exist_ok=True)
+    refuse(run, project, STORED[kind])
 
 
 @pytest.mark.landing
 @pytest.mark.parametrize("kind", BUILT)
 def test_a_file_of_another_kind_is_refused(run: Command, project: Path, kind: str) -> None:
     BUILT[kind].make(project)
-    refuse(run, project, message_of(kind))
+    refuse(run, project, BUILT[kind].refusal)
 
 
-@all_rows("kind", [*STORED, *BUILT])
-def test_a_message_names_the_file_and_the_line_and_says_what_would_be_right(kind: str) -> None:
-    place, _, error_text = message_of(kind).partition(": ")
-    _, _, remedy = error_text.partition("; ")
-    assert remedy or error_text.endswith("?")
+@all_rows("kind", [*REFUSALS])
+def test_a_refusal_names_the_file_and_the_line(kind: str) -> None:
+    place = REFUSALS[kind].place
     if kind in WITHOUT_A_LINE:
         assert re.fullmatch(r"(\{folder\}/)?[\w.]+(, key [\w.]+)?", place)
     else:
         assert re.fullmatch(r"[\w.]+, line \d+(, (field|key) .+)?", place)
-
-
-def message_of(kind: str) -> str:
-    return BUILT[kind].message if kind in BUILT else (STORED[kind] / "message.txt").read_text().rstrip("\n")
 
 
 @pytest.fixture
@@ -96,7 +98,7 @@ def open_project() -> Iterator[Path]:
 def test_a_file_without_read_access_is_refused(run: Command, open_project: Path, name: str) -> None:
     (open_project / name).chmod(0)
     with unprivileged_user():
-        refuse(run, open_project, f"{{folder}}/{name}: may not be read; ask for permission to read it")
+        refuse(run, open_project, Refusal(f"{{folder}}/{name}", "ask for permission to read it"))
 
 
 def test_tasks_and_responses_cannot_share_standard_input(run: Command, project: Path) -> None:
