@@ -196,17 +196,12 @@ class Limiter:
                     return
             self._line.popleft()
 
-    @property
-    def _is_full(self) -> bool:
-        """True while as many turns run as may."""
-        return len(self._running) >= self._window or (self._is_away and any(turn.is_probe for turn in self._running))
-
     def _is_due(self, tokens: int) -> bool:
         return self._time_for(tokens) - _now() <= _TICK
 
     def _time_for(self, tokens: int) -> float:
         """Return the time from which a turn may start, infinity while as many run as may."""
-        if self._is_full:
+        if len(self._running) >= self._window or (self._is_away and any(turn.is_probe for turn in self._running)):
             return inf
         return max(self._held_until, self._probe_at, self._requests.time_for(1), self._tokens.time_for(tokens))
 

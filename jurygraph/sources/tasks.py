@@ -254,8 +254,11 @@ class TaskSource:
         Raises `InputError` if a file was changed since it was validated, or if a reviewed graph does not fit its task.
         """
         for entry in self._entries(start, stop, skipped):
-            self._tasks.refuse_changed()
-            task, responses = entry.pair or reread_line(self._tasks, entry.place, TaskLine).split()
+            if entry.pair is None:
+                task, responses = reread_line(self._tasks, entry.place, TaskLine).split()
+            else:
+                self._tasks.refuse_changed()
+                task, responses = entry.pair
             task = self._defaults.complete(task)
             if self._responses is not None:
                 lines = (reread_line(self._responses, place, ResponseLine) for place in entry.places)
