@@ -4,7 +4,7 @@ Fixed weightings of stakeholders are applied to utilities that were estimated on
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -29,7 +29,7 @@ from jurygraph.schema import Config, FrozenModel, Question, Response, Reward, Ta
 from jurygraph.schema.frozen_model import Count, Id, LongId, Number, Unit
 from jurygraph.sources.ratings import read_models
 from jurygraph.sources.user_modules import allow_modules_in_folder
-from jurygraph.studies.report import Report, ReportTable
+from jurygraph.studies.report import Report, ReportTable, refuse_repeated
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
@@ -102,20 +102,21 @@ class Presentations(FrozenModel):
     left_out: dict[str, int] = Field(default_factory=dict)
 
 
-ReadRuns = Callable[[Iterable[Path], Callable[[Run, ProgressCallback], Any]], list[Any]]
+ReadRuns = Callable[[Sequence[Path], Callable[[Run, ProgressCallback], Any]], list[Any]]
 """A function that opens runs, and returns what another one reads of each; it shows the progress."""
 
 
 def read_sources(sources: Sequence[Path], read_runs: ReadRuns) -> Presentations:
     """Return the scores of runs, which are folders, and of tables together.
 
-    Raises InputError as `read_table` and `read_run` do.
+    Raises InputError as `read_table` and `read_run` do, and for a source that is named twice.
     """
-    by_source: list[Presentations] = []
+    refuse_repeated(sources)
+    parts: list[Presentations] = []
     for source in sources:
-        by_source += read_runs([source], read_run) if source.is_dir() else [read_table(source)]
-    rows = [row for scores in by_source for row in scores.rows]
-    left_out = sum((Counter(scores.left_out) for scores in by_source), Counter[str]())
+        parts += read_runs([source], read_run) if source.is_dir() else [read_table(source)]
+    rows = [row for part in parts for row in part.rows]
+    left_out = sum((Counter(part.left_out) for part in parts), Counter[str]())
     return Presentations(sources=tuple(map(str, sources)), rows=tuple(rows), left_out=dict(left_out))
 
 

@@ -8,13 +8,24 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from html import escape
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 from jurygraph.display import format_interval, format_number
+from jurygraph.errors import InputError
 from jurygraph.messages import escape_hidden
 from jurygraph.schema import FrozenModel
 
 _MARKDOWN_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|#"})
+
+
+def refuse_repeated(sources: Iterable[Path]) -> None:
+    """Raise `InputError` for a file or a folder that is named twice: it would count twice."""
+    known = set[Path]()
+    for source in sources:
+        if source.resolve() in known:
+            raise InputError(f"{source}: is named twice; name each once")
+        known.add(source.resolve())
 
 
 class IntervalCell(NamedTuple):

@@ -8,6 +8,7 @@ import pytest
 
 from jurygraph.cli.render.report import METADATA_BY_SUFFIX, ReportOutput, draw_plots, report_lines
 from jurygraph.errors import InputError
+from jurygraph.studies.presentations import read_sources
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
 
 NAMES = PlotSeries.with_intervals("rate", {"a $x$": IntervalCell(0.5, 0.4, 0.7), "b": IntervalCell(None, None, None)})
@@ -103,3 +104,8 @@ def test_impossible_forms_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=r"pip install 'jurygraph\[plot\]'"):
         ReportOutput(plot=tmp_path / "a.svg")
+
+
+def test_a_source_that_is_named_twice_is_refused_before_it_is_read() -> None:
+    with pytest.raises(InputError, match=r"^scores.csv: is named twice; name each once$"):
+        read_sources([Path("./scores.csv"), Path("scores.csv")], lambda folders, read: [])

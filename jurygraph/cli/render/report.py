@@ -29,7 +29,7 @@ from jurygraph.cli.render.text import (
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable, refuse_repeated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,14 +123,11 @@ def report_lines(sections: Iterable[str | ReportTable]) -> Iterator[str]:
         previous = section
 
 
-def read_runs(folders: Iterable[Path], read: Callable[[Run, ProgressCallback], T]) -> list[T]:
+def read_runs(folders: Sequence[Path], read: Callable[[Run, ProgressCallback], T]) -> list[T]:
     """Return what a study reads of each run, with a progress bar for each. Raises `InputError` for one named twice."""
+    refuse_repeated(folders)
     results = []
-    known = set[Path]()
     for folder in folders:
-        if folder.resolve() in known:
-            raise InputError(f"{folder}: is named twice; name each run once")
-        known.add(folder.resolve())
         with closing(Run.open(folder)) as run, progress("reading", run.tasks_scored, "tasks") as advance:
             results.append(read(run, advance))
     return results

@@ -90,7 +90,7 @@ def test_several_runs_are_compared_each_with_its_own_threshold(run_with_steps: P
         (["--step-label", "step", "--every", "2"], "each cuts a run into steps"),
         (["--every", "0"], "--every"),
         (["nowhere"], "nowhere"),
-        (["./macrm"], "macrm: is named twice; name each run once"),
+        (["./macrm"], "macrm: is named twice; name each once"),
         (["--plot", "a.png"], "--plot: the plot needs steps; add --step-label or --every"),
     ],
 )
