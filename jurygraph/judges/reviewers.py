@@ -381,7 +381,7 @@ class ReviewerJudge(Evaluator):
         for pool in POOLS:
             drawn = [self._example(use, inputs.question) for use in params[pool][inputs.sample]]
             left[pool] = choose_examples(drawn, count, inputs.response, inputs.task, self._history)
-        shown = left[self._pool].first_examples(min(params["count"], *(len(pool.examples) for pool in left.values())))
+        shown = left[self._pool].first_examples(min(params["count"], *(len(some.examples) for some in left.values())))
         if shown.examples:
             return await self._predict(inputs, shown)
         reason = _explain_abstention(inputs, self._pool, left)

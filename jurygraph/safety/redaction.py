@@ -90,7 +90,10 @@ _NAME_OF_SECRET = re.compile(
     r"(?<!_FILE)(?<!_PATH)(?<!_DIR)",
     re.DOTALL,
 )
-"""`*PASSWORD*`, and names with one of the other words at the end or before a `_` (AWS_BEARER_TOKEN_BEDROCK)."""
+"""`*PASSWORD*`, and names with one of the other words at the end or before a `_` (AWS_BEARER_TOKEN_BEDROCK).
+
+Not those that name a file: they end in _FILE, _PATH or _DIR.
+"""
 
 _NAME_OF_ADDRESS = re.compile(r"_(?:PROXY|URL|URI|DSN|BASE|ENDPOINT|HOST|WEBHOOK)\Z")
 _MIN_WORD_LENGTH = 16

@@ -151,10 +151,15 @@ def report(
     calibrated, constant = cross_fit(labelled, method, seed)
     fitted = fit_calibration(labelled.scores, labelled.targets, method)
     values = {"as judged": labelled.scores, "calibrated": calibrated, "constant": constant}
-    errors = {name: (score - labelled.targets) ** 2 for name, score in values.items()}
+    errors = {name: (scores - labelled.targets) ** 2 for name, scores in values.items()}
     rows: list[list[object]] = [
-        [name, _over_tasks(errors[name], labelled.tasks), reliability(score, labelled.targets)[0], float(score.mean())]
-        for name, score in values.items()
+        [
+            name,
+            _over_tasks(errors[name], labelled.tasks),
+            reliability(scores, labelled.targets)[0],
+            float(scores.mean()),
+        ]
+        for name, scores in values.items()
     ]
     gain = _over_tasks(errors["as judged"] - errors["calibrated"], labelled.tasks)
     counts = {"labels": len(labelled.scores), "tasks": int(labelled.tasks.max()) + 1}

@@ -4,7 +4,6 @@ It computes nothing itself. What was not measured says so and why, with the comm
 """
 
 import json
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import NamedTuple
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import ratio_interval
+from jurygraph.messages import shell_quote
 from jurygraph.runs.run import Run
 from jurygraph.studies import credit, reliability
 from jurygraph.studies import judge as judge_study
@@ -82,7 +82,7 @@ def certify(runs: Sequence[Path], read: ReadRuns, labels: str | None = None, att
     # A run that cannot be read is an error, and no figure that is missing.
     judges = dict.fromkeys(name for names in read(runs, lambda run, _: run.judges or ["none"]) for name in names)
     given = {subject for subject, source in ((PEOPLE, labels), (ATTACKS, attacks)) if source is not None}
-    named = " ".join(shlex.quote(str(folder)) for folder in runs)
+    named = " ".join(map(shell_quote, runs))
     presentations = cache(partial(read_sources, runs, read))
     parts: list[tuple[str, str, Callable[[], CertifiedFigures]]] = [
         ("wording, repeats, drift", _NEW_RUNS, partial(_wording, presentations, named)),
@@ -110,10 +110,6 @@ def certify(runs: Sequence[Path], read: ReadRuns, labels: str | None = None, att
             sections.append(ReportTable((subject, "value (95 %)", "n"), rows))
     sections.append(_missing_table([figure for figure in figures if figure.value is None]))
     return Report({"runs": list(map(str, runs)), "figures": figures}, sections)
-
-
-def _quoted(run: Run) -> str:
-    return shlex.quote(str(run.folder))
 
 
 def _missing_table(missing: Sequence[CertifiedFigure]) -> ReportTable:
@@ -165,7 +161,9 @@ def _credit(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     for rule in ("flat", "gear"):
         leakage = report["methods"][rule]["leakage"]
         name = f"unearned credit by {rule}, {run.folder.name}"
-        yield _figure("false credit", name, leakage, leakage["cases"], f"jurygraph study credit {_quoted(run)}")
+        yield _figure(
+            "false credit", name, leakage, leakage["cases"], f"jurygraph study credit {shell_quote(run.folder)}"
+        )
 
 
 def _attacks(file: Path | None) -> CertifiedFigures:
@@ -177,7 +175,7 @@ def _attacks(file: Path | None) -> CertifiedFigures:
         for level, name in (("attacks", "attacks that got credit"), ("honest", "honest responses that got credit")):
             share = arm[level]["responses"]
             ends = {"value": share["rate"], "low": share["low"], "high": share["high"]}
-            yield _figure("attacks", name, ends, share["n"], f"jurygraph attack --json > {shlex.quote(str(file))}")
+            yield _figure("attacks", name, ends, share["n"], f"jurygraph attack --json > {shell_quote(file)}")
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{file}: is not what `jurygraph attack --json` prints") from None
 
@@ -186,7 +184,7 @@ def _people(runs: Sequence[Path], read: ReadRuns, named: str, labels: str | None
     if labels is None:
         raise InputError("no labels of people are given; name them with --labels")
     judged = read(runs, read_judgements)
-    command = f"jurygraph study judge {named} --labels {shlex.quote(labels)}"
+    command = f"jurygraph study judge {named} --labels {shell_quote(labels)}"
     report = judge_study.report(join_labels(judged, read_labels(labels, judged))).figures
     for judge in report["judges"]:
         for name in ("accuracy", "kappa", "rank_correlation", "corrected"):
@@ -201,7 +199,7 @@ def _coverage(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     share = ratio_interval([sum(values) for values in by_task.values()], [len(values) for values in by_task.values()])
     number = sum(len(values) for values in by_task.values())
     name = f"judged share of the weight, {run.folder.name}"
-    yield _figure("coverage", name, share, number, f"jurygraph show {_quoted(run)}")
+    yield _figure("coverage", name, share, number, f"jurygraph show {shell_quote(run.folder)}")
 
 
 def _votes(run: Run, advance: ProgressCallback) -> CertifiedFigures:
@@ -212,4 +210,6 @@ def _votes(run: Run, advance: ProgressCallback) -> CertifiedFigures:
         return
     for row in report["judges"]:
         name = f"α of the judges on {row['name']}, {run.folder.name}"
-        yield _figure("votes", name, row["alpha"], row["responses"], f"jurygraph study reliability {_quoted(run)}")
+        yield _figure(
+            "votes", name, row["alpha"], row["responses"], f"jurygraph study reliability {shell_quote(run.folder)}"
+        )

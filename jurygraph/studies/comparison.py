@@ -35,9 +35,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import Header, changes, format_value
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import RecordedVerdict
-from jurygraph.studies.report import IntervalCell, Report, ReportTable
-
-Figures = dict[str, Any]
+from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable
 
 STATISTICS: Mapping[str, str] = {
     "paired": "responses in both runs",

@@ -153,10 +153,10 @@ def report(runs: Sequence[Samples]) -> Report:
         sections.append(f"{row['run']}: {components}, of {row['samples']} responses to {row['tasks']} tasks")
         sections += _run_tables(row)
         notes += omission_notes(row["left_out"], f"{row['run']}: ")
-        split = row["split"]
-        if split["tied_low"]:
-            ties = f"{split['tied_high']} High-div and {split['tied_low']} Low-div responses tie at D_pair"
-            notes.append(f"{row['run']}: {ties} {split['cut']:.4g}; ties are split by id")
+        halves = row["split"]
+        if halves["tied_low"]:
+            ties = f"{halves['tied_high']} High-div and {halves['tied_low']} Low-div responses tie at D_pair"
+            notes.append(f"{row['run']}: {ties} {halves['cut']:.4g}; ties are split by id")
     if len({row["components"] for row in measured}) > 1:
         notes.append("the runs have different components; choose common ones with --components")
     return Report({"runs": measured}, sections, notes, list(_plots(measured)))
@@ -183,9 +183,9 @@ def _measure(samples: Samples) -> Figures:
 
 
 def _run_tables(figures: Figures) -> Iterator[ReportTable]:
-    split = figures["split"]
-    sides = {f"High-div ({split['high']})": "high", f"Low-div ({split['low']})": "low"}
-    yield ReportTable.of({"mean": "name", **sides, "difference (95 %)": "difference"}, split["rows"])
+    halves = figures["split"]
+    sides = {f"High-div ({halves['high']})": "high", f"Low-div ({halves['low']})": "low"}
+    yield ReportTable.of({"mean": "name", **sides, "difference (95 %)": "difference"}, halves["rows"])
     series = {title: name for name, title in _SERIES_TITLES.items()}
     steps = [{**step, "step": f"{step['step']:g}"} for step in figures["steps"]]
     yield ReportTable.of({"step": "step", "responses": "samples", **series}, steps, most=_MAX_STEPS)

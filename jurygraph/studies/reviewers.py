@@ -230,7 +230,7 @@ def predict(
     if "own-history" in judges:
         drawn = [_from_own(part, counts, _draws(seed)) for seed in range(seeds)] if counts else []
         for place, count in enumerate(counts):
-            yield Predictions("own-history", count, np.stack([by_seed[place] for by_seed in drawn]))
+            yield Predictions("own-history", count, np.stack([of_seed[place] for of_seed in drawn]))
         yield Predictions("own-history", None, _mean_of_others(part.score, _pool(part), _keyed(part, part.group))[None])
     if "neighbours" in judges and counts:
         similar = _from_own(part, counts, _Similarity(part, texts, vectorize))
@@ -666,8 +666,8 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     rows = [[_name(row), *(row[name] for name in names)] for row in figures["differences"]]
     header = ("dimension", "error of", "less that of", "absolute (95 %)", "p (Holm)", "squared (95 %)", "p (Holm)")
     yield ReportTable((*header, "nearer to", "farther from"), rows, left=3, digits=3, most=_MAX_ROWS)
-    fields = ("reasons_of", "pairs", "correlation", "p")
-    rows = [[_name(row), *(row[field] for field in fields)] for row in figures["reasons"]]
+    columns = ("reasons_of", "pairs", "correlation", "p")
+    rows = [[_name(row), *(row[column] for column in columns)] for row in figures["reasons"]]
     titles = ("dimension", "similar reasons of", "pairs", "correlation with agreement", "p")
     yield ReportTable(titles, rows, left=2, digits=3)
     for dimension, reviewers in groupby(figures["reviewers"], key=_name):

@@ -112,14 +112,14 @@ def _read_line(line: str, most: int) -> tuple[int, tuple[CalculationStep, ...]]:
     """Return the number of equals signs read in a line, at most `most`, and the equalities at them."""
     plain = _SIGN.sub(lambda sign: _OPERATORS.get(sign[0], "").ljust(len(sign[0])), line)  # keeps all offsets
     edges = [*_EDGE.finditer(plain)]
-    steps = []
+    line_steps = []
     count = 0
     for place, edge in enumerate(edges):
         if count < most and _EQUALS.match(plain, edge.start()):
             count += 1
             step = _read_step(line, plain, edge, edges[place - 1] if place else None, edges[place + 1 : place + 2])
-            steps += [step] if step else []
-    return count, tuple(steps)
+            line_steps += [step] if step else []
+    return count, tuple(line_steps)
 
 
 _read_line_cached = lru_cache(maxsize=4096)(_read_line)

@@ -141,7 +141,7 @@ class _Verifier:
         self._calls = CallStore(*self._ledgers)
         self._is_run_missing = [run, *origins][-1].header.branch is not None
         self._unanswered: frozenset[str] = frozenset()
-        """The calls without a reply of the group that is verified: `verify_group` sets them before all else."""
+        """The calls without a reply of the group that is verified; `verify_group` sets them before it needs any."""
 
     async def verify_group(self, group: Record, scored: list[ScoredResponse]) -> Mapping[str, int]:
         run = self._run
