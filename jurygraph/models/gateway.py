@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
 
-from jurygraph.errors import UnusableRepliesError
+from jurygraph.errors import ModelAccessError, UnusableRepliesError
 from jurygraph.messages import shorten
 from jurygraph.models.backend import Backend
 from jurygraph.models.limits import (
@@ -105,6 +105,7 @@ class Gateway:
         self.redactor = process_redactor(backend.secrets) if redactor is None else redactor
         self.first_replies = FirstReplies()
         self._pending: dict[tuple[str, int], asyncio.Task[AnsweredCall]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._uncached: dict[str, CachedReply] = {}
         self._store_errors: WeakKeyDictionary[CallSink, Exception] = WeakKeyDictionary()
 
@@ -123,7 +124,11 @@ class Gateway:
         A reply is kept in `sink` before it is returned. Equal concurrent requests with the same sink are sent once.
         Once a sink could not keep a reply, as on a full disk, nothing more is sent for it, and that error is raised.
         `until` is a time of the running loop. The deadline of one caller does not end the equal request of another.
+
+        Raises ModelAccessError while requests of another event loop are under way: they cannot be waited for.
         """
+        if self._loop is not asyncio.get_running_loop():
+            self._enter(asyncio.get_running_loop())
         key = request.digest, id(sink)
         while (pending := self._pending.get(key)) is not None:
             async with deadline_at(until):  # outside of the `try`: the deadline of this caller does end it
@@ -134,13 +139,21 @@ class Gateway:
                         raise
 
         def forget(done: "asyncio.Task[AnsweredCall]") -> None:
-            del self._pending[key]
+            if self._pending.get(key) is done:  # else the loop was abandoned
+                del self._pending[key]
             if not done.cancelled():
                 done.exception()  # mark the error as retrieved: the callers may have been cancelled
 
         task = self._pending[key] = asyncio.create_task(self._resolve(request, until, sink))
         task.add_done_callback(forget)
         return await asyncio.shield(task)
+
+    def _enter(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._pending and self._loop is not None and self._loop.is_running():
+            problem = "this model is being asked from another event loop, which is still running"
+            raise ModelAccessError(f"{problem}; make one jury for each loop, or call `score` instead of `ascore`")
+        self._pending.clear()  # they ended with their loop
+        self._loop = loop
 
     def reply_source(self, request: Request, sink: CallSink | None = None) -> Literal["sink", "cache"] | None:
         """Return where the reply is stored, so that nothing is sent; None if the request would be sent."""
