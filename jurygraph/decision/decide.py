@@ -425,12 +425,14 @@ class PossibleRewards:
     """The least and the greatest reward that each plan allows, from groups that are added in any order.
 
     Tasks with the same questions and weights have one plan; so a table that is judged by one rubric has one entry, or
-    one for each set of questions that did not apply. With `most`, there are only the first so many plans.
+    one for each set of questions that did not apply. With `most`, there are only the first so many plans, and
+    `has_more` is True where there were others.
     """
 
     def __init__(self, combiners: Combiners, most: int | None = None) -> None:
         self._combiners = combiners
         self._most = most
+        self.has_more = False
         self._first: dict[PlanKey, tuple[int, GroupVerdicts]] = {}  # by plan: its first group, with the task's number
 
     def add(self, number: int, plan: PlanKey, read_group: Callable[[], GroupVerdicts]) -> None:
@@ -440,6 +442,7 @@ class PossibleRewards:
         self._first[plan] = number, read_group()
         if self._most is not None and len(self._first) > self._most:
             del self._first[self.plans[-1]]
+            self.has_more = True
 
     @property
     def plans(self) -> list[PlanKey]:

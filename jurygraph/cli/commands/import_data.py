@@ -130,6 +130,8 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
         raise InputError(f"{target}: RATINGS are written as JSONL; name the file {Path(name).with_suffix('.jsonl')}")
     read = list(VOTE_READERS[form](files))
     votes = [vote for vote in read if vote.label is not None]
+    if not votes:
+        raise InputError(f"{files[-1]}: no row has a label; fill in at least one")
     _write(target, _json_lines(votes))
     counts = {
         "votes": len(votes),
@@ -139,6 +141,8 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
     }
     print_report(json and target != "-", {"ratings_file": target, **counts}, ())
     print_message(_format_counts(counts))
+    if len(votes) < len(read):
+        print_message("omitted rows have no label")
     if target != "-":
         print_message(f"next: jurygraph consensus {shell_quote(target)}")
 
