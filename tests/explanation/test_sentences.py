@@ -402,7 +402,7 @@ def test_missing_verdicts_are_listed_with_the_range_that_they_leave_open():
         "Not judged, failed (infrastructure): facts (e).",
         "Not applicable: depth (e): because of facts.",
         "Verdicts: 4 requested; 1 judged, 1 abstained, 1 failed, 1 not applicable.",
-        "With the missing verdicts the reward would be at most from 0.25 to 1.",
+        "With the missing verdicts the reward would be between 0.25 and 1.",
     ]
 
 
