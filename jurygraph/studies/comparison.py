@@ -358,7 +358,7 @@ def evidence_messages(figures: Mapping[str, Any], missed: Iterable[Threshold], l
         if not margin["holds"] and margin["lowest"] is None:
             yield f"{missing} show nothing of others; compare runs of several tasks"
         elif not margin["holds"]:
-            unseen = f"since they cannot show rare losses of up to {margin['largest_loss']:g}"
+            unseen = f"as a rare task may lose {margin['largest_loss']:g}"
             possible = f"a mean difference of {format_number(margin['lowest'])} possible (p = {_format_p(margin['p'])})"
             needed = f"about {margin['needed_tasks']}" if margin["needed_tasks"] else "no number of"
             yield f"{missing} leave {possible}, {unseen}; {needed} tasks like these would do"

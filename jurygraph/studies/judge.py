@@ -757,7 +757,7 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     rows = [[judge["judge"], judge["flips"]] for judge in judges if judge["flips"] is not None]
     yield ReportTable(("pairs that flip with the order", "share (95 %)"), rows)
     rows = [[row["first"], row["second"], row["n"], row["difference"], row["p"]] for row in figures["differences"]]
-    header = ("farther from people", "than", "n", "difference (95 %)", "p (Holm)")
+    header = ("judge", "other", "n", "farther from people by (95 %)", "p (Holm)")
     yield ReportTable(header, rows, left=2, most=_MAX_PAIRS)
     rows = [[row["show"], row["judge"], row["people"]] for row in figures["disagreements"]]
     yield ReportTable(("disagreement", "judge", "people"), rows, digits=2, most=_MAX_DISAGREEMENTS)

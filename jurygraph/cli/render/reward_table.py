@@ -168,5 +168,9 @@ def print_reward_table(run: Run, selection: Selection, chosen: str | None) -> No
     if scored:
         mean = format_number(fsum(scored) / len(scored))
         print_message(f"mean reward of {len(scored)} response{'s' * (len(scored) > 1)}: {mean}{left_out}")
+    elif rows:
+        print_message(f"no mean reward: all {len(rows)} failed")
+    else:
+        print_message("no response matches")
     if None in values:
         print_left_out(parts.failed)

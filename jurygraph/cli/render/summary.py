@@ -96,6 +96,8 @@ def _format_cost(tally: "CallCosts", template: str) -> str:
     """Format a cost in US dollars by a template; replies of unknown cost are counted separately."""
     if tally.unpriced == tally.number:
         return "cost unknown"
+    if tally.unpriced and not tally.cost:
+        return f"{tally.unpriced} of unknown cost"
     dollars = template.format("under $0.0001" if 0 < tally.cost < 0.0001 else f"${tally.cost:.4f}")
     return f"{dollars}, and {tally.unpriced} of unknown cost" if tally.unpriced else dollars
 
