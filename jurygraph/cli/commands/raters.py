@@ -230,10 +230,14 @@ def assign(
     figures = {"least_items": int(loads.min()), "most_items": int(loads.max()), "seed": seed}
     report = {**counts, **figures, "least_shared": min(shared), "most_shared": max(shared)}
     few = sum(count < LEAST_SHARED for count in shared)
+
+    def span(least: int, most: int) -> str:
+        return f"{least} to {most}" if least < most else str(most)
+
     messages = [
         f"{report['items']} items for {len(names)} reviewers, each item {per_item} times; "
-        f"{report['least_items']} to {report['most_items']} for each, and {len(common)} gold items for everybody",
-        f"two reviewers share {min(shared)} to {max(shared)} items; pairs with fewer than {LEAST_SHARED}: {few}",
+        f"{span(report['least_items'], report['most_items'])} for each, and {len(common)} gold items for everybody",
+        f"two reviewers share {span(min(shared), max(shared))} items; pairs with fewer than {LEAST_SHARED}: {few}",
         f"next: send the sheets in {out / 'sheets'}, not the key; then jurygraph import sheets "
         f"{shell_quote(out / 'key.jsonl')} SHEET... --out ratings.jsonl",
     ]

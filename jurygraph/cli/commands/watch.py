@@ -71,7 +71,11 @@ def watch(
         is_complete = False
     report = monitor.report(analyzer)
     if is_complete:
-        _refuse_untested(run, report, "score more" if step_label is not None else "choose smaller steps with --every N")
+        _refuse_untested(
+            run,
+            report,
+            "choose smaller steps with --every N" if step_label is None and (every or _EVERY) > 1 else "score more",
+        )
     for note in report.notes:
         print_message(note)
     lines = report_lines(report.sections)
