@@ -71,11 +71,8 @@ def watch(
         is_complete = False
     report = monitor.report(analyzer)
     if is_complete:
-        _refuse_untested(
-            run,
-            report,
-            "choose smaller steps with --every N" if step_label is None and (every or _EVERY) > 1 else "score more",
-        )
+        can_split = step_label is None and every != 1
+        _refuse_untested(run, report, "choose smaller steps with --every N" if can_split else "score more")
     for note in report.notes:
         print_message(note)
     lines = report_lines(report.sections)
