@@ -111,32 +111,28 @@ class ScoringSession:
         return Extent(tasks=tasks, responses=responses)
 
     def _load_run(self, run: Run) -> None:
-        try:
-            found = list(describe_differences(run, self._build_header(), self._source))
-            if found:
-                hint = "use another --out, or --branch to request only what changed"
-                raise InputError(f"{self.folder}: was started with other settings: {'; '.join(found)}; {hint}")
-            self._add_to_bill(run, run.planning_calls())
-            scored = _scored_numbers(run)
-            self._first_unscored = next((n for n, number in enumerate(scored) if n != number), len(scored))
-            self._scored_later = frozenset(scored[self._first_unscored :])
-            for group in read_groups(run):
-                read_verdicts = partial(group_verdicts, run, group, run.decision(group.decision))
-                self.possible_rewards.add(self._source.line_of(group.record.key), group.plan, read_verdicts)
-                questions = run.source.survey_outline(group.survey).questions
-                for trace in group.traces:
-                    name = trace.response_id
-                    read_texts = partial(run.source.ledger.texts_of, trace.record)
-                    body = trace.body
-                    self.summary.add(group.record.key, name, questions, body, trace.reward, read_texts, trace.names)
-                    self._add_to_bill(run, map(Call.model_validate, trace.body.get("calls", ())))
-            if run.is_closed and self._count_remaining().tasks:
-                problem = f"was closed when {run.tasks_scored} of {self.task_count} tasks were scored"
-                hint = f"score into another --out, with --branch {shell_quote(self.folder)}"
-                raise InputError(f"{self.folder}: {problem}; {hint}")
-        except BaseException:
-            run.close()
-            raise
+        found = list(describe_differences(run, self._build_header(), self._source))
+        if found:
+            hint = "use another --out, or --branch to request only what changed"
+            raise InputError(f"{self.folder}: was started with other settings: {'; '.join(found)}; {hint}")
+        self._add_to_bill(run, run.planning_calls())
+        scored = _scored_numbers(run)
+        self._first_unscored = next((n for n, number in enumerate(scored) if n != number), len(scored))
+        self._scored_later = frozenset(scored[self._first_unscored :])
+        for group in read_groups(run):
+            read_verdicts = partial(group_verdicts, run, group, run.decision(group.decision))
+            self.possible_rewards.add(self._source.line_of(group.record.key), group.plan, read_verdicts)
+            questions = run.source.survey_outline(group.survey).questions
+            for trace in group.traces:
+                name = trace.response_id
+                read_texts = partial(run.source.ledger.texts_of, trace.record)
+                body = trace.body
+                self.summary.add(group.record.key, name, questions, body, trace.reward, read_texts, trace.names)
+                self._add_to_bill(run, map(Call.model_validate, trace.body.get("calls", ())))
+        if run.is_closed and self._count_remaining().tasks:
+            problem = f"was closed when {run.tasks_scored} of {self.task_count} tasks were scored"
+            hint = f"score into another --out, with --branch {shell_quote(self.folder)}"
+            raise InputError(f"{self.folder}: {problem}; {hint}")
 
     def _build_header(self) -> Header:
         jury = self.jury
