@@ -328,7 +328,7 @@ class Run(Displayed):
     def group_records(self) -> Iterator[Record]:
         """Yield the record of every group in the order of the tasks; groups are stored in the order of their ends."""
         ledger = self.source.ledger
-        numbers = array("q", (number for number, _ in ledger.ordered_numbers("group", "task", self.last_base_record)))
+        numbers = array("q", (number for number, _ in ledger.ordered_groups(self.last_base_record)))
         return map(ledger.record_at, numbers)
 
     def scored_responses(self) -> Iterator[ScoredResponse]:

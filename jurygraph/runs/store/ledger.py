@@ -102,10 +102,10 @@ _SELECT_LAST = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? OR
 _SELECT_LAST_LINKED = _SELECT_LAST.replace(
     "*", "*, (SELECT link FROM records AS before WHERE before.seq = records.seq - 1)", 1
 )
-_SELECT_ORDERED = """
-    SELECT seq, (SELECT max(leading.seq) FROM records AS leading
-                 WHERE leading.kind = ? AND leading.key = records.key AND leading.seq <= records.seq) AS place
-    FROM records WHERE kind = ? AND seq <= ? ORDER BY place, seq"""
+_SELECT_GROUPS = """
+    SELECT seq, (SELECT max(task.seq) FROM records AS task
+                 WHERE task.kind = 'task' AND task.key = records.key AND task.seq <= records.seq) AS place
+    FROM records WHERE kind = 'group' AND seq <= ? ORDER BY place, seq"""
 _MIN_FREE_BYTES = 1 << 20
 _PAGE_ROWS = 500
 BUSY_TIMEOUT = 5.0
@@ -269,14 +269,11 @@ class Ledger:
         with _translate_errors(self.path):
             yield from (number for (number,) in self._connection.execute(query, (kind, last)))
 
-    def ordered_numbers(self, kind: str, leading: str, up_to: int | None = None) -> Iterator[tuple[int, int | None]]:
-        """Yield the numbers of the records of a kind in the order of the `leading` records with the same keys.
-
-        Each comes with the number of that record, which precedes it; first come those that have none.
-        """
+    def ordered_groups(self, up_to: int | None = None) -> Iterator[tuple[int, int | None]]:
+        """Yield the numbers of groups and of their tasks, in the order of the tasks; first those without a task."""
         last = self.count if up_to is None else up_to
         with _translate_errors(self.path):
-            yield from self._connection.execute(_SELECT_ORDERED, (leading, kind, last))
+            yield from self._connection.execute(_SELECT_GROUPS, (last,))
 
     def verified_records(self, first: int, last: int) -> Iterator[Record]:
         """Yield the records from the first to the last.

@@ -445,7 +445,7 @@ def _scored_numbers(run: Run) -> list[int]:
     """Return the numbers of the scored tasks in the tasks file, from 0 and ascending: it is planned in its order."""
     ledger = run.source.ledger
     last = run.last_base_record
-    scored = {task for _, task in ledger.ordered_numbers("group", "task", last)}
+    scored = {task for _, task in ledger.ordered_groups(last)}
     return [number for number, task in enumerate(ledger.numbers("task", last)) if task in scored]
 
 
