@@ -577,17 +577,14 @@ class Writer:
         self._thread = threading.Thread(target=self._commit_each, name="jurygraph-ledger", daemon=True)
         self._thread.start()
 
-    def append(self, drafts: Sequence[Draft]) -> None:
-        """Append a batch with the next commit. Raises the error that stopped the writing."""
-        self._enqueue(drafts)
-
     async def append_durably(self, drafts: Sequence[Draft]) -> None:
         """Append a batch as `append` does, and wait until it is durable."""
         durable = asyncio.get_running_loop().create_future()
-        self._enqueue(drafts, durable)
+        self.append(drafts, durable)
         await durable
 
-    def _enqueue(self, drafts: Sequence[Draft], *waiting: "asyncio.Future[None]") -> None:
+    def append(self, drafts: Sequence[Draft], *waiting: "asyncio.Future[None]") -> None:
+        """Append a batch with the next commit, which settles `waiting`. Raises the error that stopped the writing."""
         if self._error is not None:
             raise self._error
         self._drafts += drafts
