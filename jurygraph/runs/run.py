@@ -15,7 +15,7 @@ from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.messages import describe_value, did_you_mean, shorten
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.header import Header, Origin, read_header
-from jurygraph.runs.store.ledger import Ledger, Record, close_on_error
+from jurygraph.runs.store.ledger import Ledger, Record
 from jurygraph.runs.store.packing import (
     ERASED,
     Body,
@@ -46,6 +46,7 @@ from jurygraph.schema.frozen_model import require_type
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.task import chat_text
 from jurygraph.schema.trace import group_verdicts_by_response, purpose_of
+from jurygraph.sources.files import close_on_error
 
 if TYPE_CHECKING:
     import pandas

@@ -38,6 +38,16 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)  # ENOENT: no
 
 
 @contextmanager
+def close_on_error(close: Callable[[], object]) -> Iterator[None]:
+    """Call `close` if the block raises: an open file cannot be erased, nor written by others."""
+    try:
+        yield
+    except BaseException:
+        close()
+        raise
+
+
+@contextmanager
 def require_temporary_space() -> Iterator[None]:
     """Raise `InputError` if there is no space for temporary files, including SQLite's."""
     try:
@@ -101,7 +111,7 @@ class TextFile:
         """
         self.name = name or ("standard input" if str(path) == "-" else Path(path).name)
         self._file = _open(path)
-        try:
+        with close_on_error(self.close):
             self._state = file_state(self._file)
             digest = hashlib.sha256()
             for chunk in _chunks(self._file):
@@ -109,9 +119,6 @@ class TextFile:
             self.file_digest = FileDigest(name=self.name, sha256=digest.hexdigest())
             if os.pread(self._file.fileno(), len(GZIP), 0) == GZIP:
                 self._unpack()
-        except BaseException:
-            self.close()
-            raise
 
     def close(self) -> None:
         self._file.close()
@@ -309,7 +316,7 @@ class TaskKeyedFile(Generic[N]):
         self._model = model
         self._key = key
         self._lines: dict[str, tuple[int, ByteRange]] = {}
-        try:
+        with close_on_error(self.close):
             for line, entry in read_lines(self._file, model):
                 task_id = getattr(entry, key)
                 if task_id in self._lines:
@@ -319,9 +326,6 @@ class TaskKeyedFile(Generic[N]):
                 self._check(line.number, entry)
             if empty_hint is not None and not self._lines:
                 raise InputError(f"{self._file.name}: the file is empty; {empty_hint}")
-        except BaseException:
-            self.close()
-            raise
 
     def _check(self, number: int, entry: N) -> None:
         """Check a line beyond its model."""

@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from json.encoder import encode_basestring_ascii
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.schema.frozen_model import ascii_json
-from jurygraph.sources.files import create_private_file
+from jurygraph.sources.files import close_on_error, create_private_file
 
 FIRST_LINK = bytes(32)
 MAX_TEXTS = 1 << 20
@@ -437,16 +437,6 @@ class Ledger:
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with _translate_errors(self.path):
             return self._connection.execute(query, values).fetchall()
-
-
-@contextmanager
-def close_on_error(close: Callable[[], object]) -> Iterator[None]:
-    """Call `close` if the block raises: an open connection keeps the file from being erased or written elsewhere."""
-    try:
-        yield
-    except BaseException:
-        close()
-        raise
 
 
 @contextmanager

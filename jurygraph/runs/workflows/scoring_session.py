@@ -39,13 +39,14 @@ from jurygraph.runs.reports.summary import (
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.runs.store.folder import PLANNING, relative_folder
 from jurygraph.runs.store.header import Extent, Header, changes, differences, format_value
-from jurygraph.runs.store.ledger import Ledger, Writer, close_on_error
+from jurygraph.runs.store.ledger import Ledger, Writer
 from jurygraph.runs.store.packing import skipped_questions
 from jurygraph.runs.workflows.branch import ReusedRun, models_of
 from jurygraph.runs.writable_run import CallStore, PlanningCalls, WritableRun, append_close_record
 from jurygraph.schema import Call, Plan, Response, Task, Trace
 from jurygraph.schema.task import ProfilesLine
 from jurygraph.sources import TaskSource
+from jurygraph.sources.files import close_on_error
 from jurygraph.sources.tasks import ProfilesFile
 
 _MAX_LISTED = 3
