@@ -248,18 +248,20 @@ def sort_by_id(things: Iterable[Named]) -> tuple[Named, ...]:
     return tuple(sorted(things, key=lambda thing: thing.id))
 
 
-def _check_people(
-    stakeholders: tuple[Stakeholder, ...], tensions: tuple[Tension, ...], reviewers: tuple[Id, ...]
-) -> None:
+HasPeople = TypeVar("HasPeople", "Task", "TaskDefaults")
+
+
+def _check_people(model: HasPeople) -> HasPeople:
     """Raise ValueError where an id is repeated, and for a tension that names an unknown stakeholder."""
-    require_unique("stakeholder", "stakeholders[{}].id", [s.id for s in stakeholders])
-    require_unique("reviewer", "reviewers[{}]", reviewers)
-    known = {s.id for s in stakeholders}
-    for place, tension in enumerate(tensions):
+    require_unique("stakeholder", "stakeholders[{}].id", [s.id for s in model.stakeholders])
+    require_unique("reviewer", "reviewers[{}]", model.reviewers)
+    known = {s.id for s in model.stakeholders}
+    for place, tension in enumerate(model.tensions):
         for end, member in enumerate(tension.between):
             if member not in known:
                 problem = f"`tensions[{place}].between[{end}]` names {quote(member)}"
                 raise ValueError(f"{problem}, which is not a stakeholder; {suggest_name(member, known)}")
+    return model
 
 
 class Task(FrozenModel):
@@ -279,10 +281,7 @@ class Task(FrozenModel):
     group: str | None = None
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
-    @model_validator(mode="after")
-    def _check_names(self) -> Self:
-        _check_people(self.stakeholders, self.tensions, self.reviewers)
-        return self
+    _check_names = model_validator(mode="after")(_check_people)
 
     @cached_property
     def content_digest(self) -> str:
@@ -316,10 +315,7 @@ class TaskDefaults(FrozenModel):
     reviewers: tuple[Id, ...] = ()
     facts: dict[str, JsonValue] | None = None
 
-    @model_validator(mode="after")
-    def _check_names(self) -> Self:
-        _check_people(self.stakeholders, self.tensions, self.reviewers)
-        return self
+    _check_names = model_validator(mode="after")(_check_people)
 
     def complete(self, task: Task) -> Task:
         """Return the task with the parts that it lacks; unchanged if it lacks none of these."""
