@@ -542,28 +542,26 @@ def _check_plan(plan: Plan, task: Task, context: RunContext) -> None:
     required += [("deriver", d.deriver, d.version, context.derivers) for d in plan.survey.derivations]
     required += [("combiner", s.combiner, s.version, context.combiners) for s in plan.decision.specs]
     for role, name, version, available in required:
-        version_here = available[name].version if name in available else "none"
+        version_here = available[name].version if name in available else None
         if version_here != version:
             problem = f"the plan was made with {role} {name!r} of version {version!r}"
-            raise InputError(f"{problem}; this jury has {version_here}: prepare it again")
+            raise InputError(f"{problem}; this jury has {version_here or 'none'}: prepare it again")
 
 
 def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
     """Check that other inputs of derivers and evaluators, such as files, have not changed since the plan was made."""
     for derivation in plan.survey.derivations:
-        if derivation.deriver in context.derivers:
-            deriver = context.derivers[derivation.deriver]
-            params = call_within_limit(deriver, deriver.params_for, plan.survey.views[derivation.view])
-            if digest_of(dict(params)) != digest_of(derivation.params):
-                changed = f"the input of deriver {derivation.deriver!r} (its params, or files) has changed"
-                raise InputError(
-                    f"the plan for task {plan.task_id!r} was made with other facts: {changed}; put that back as it "
-                    "was, or prepare the task again (a run: score into another --out, with --branch)"
-                )
+        deriver = context.derivers[derivation.deriver]
+        params = call_within_limit(deriver, deriver.params_for, plan.survey.views[derivation.view])
+        if digest_of(dict(params)) != digest_of(derivation.params):
+            changed = f"the input of deriver {derivation.deriver!r} (its params, or files) has changed"
+            raise InputError(
+                f"the plan for task {plan.task_id!r} was made with other facts: {changed}; put that back as it "
+                "was, or prepare the task again (a run: score into another --out, with --branch)"
+            )
     for question in plan.survey.questions:
-        if question.evaluator in context.evaluators:
-            evaluator = context.evaluators[question.evaluator]
-            call_within_limit(evaluator, evaluator.check, question)
+        evaluator = context.evaluators[question.evaluator]
+        call_within_limit(evaluator, evaluator.check, question)
 
 
 async def gather_as_finished(tasks: "Iterable[asyncio.Task[T]]", max_concurrent: int) -> AsyncGenerator[T, None]:
