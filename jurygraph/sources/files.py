@@ -140,7 +140,8 @@ class TextFile:
         while content := self._file.readline(LONGEST_LINE + 1):
             number += 1
             if len(content) > LONGEST_LINE:
-                self._refuse(number, f"is longer than {LONGEST_LINE >> 20} MB; write one object a line, ended with LF")
+                problem = f"is longer than {LONGEST_LINE >> 20} MB"
+                raise_line_error(self.name, number, Problem((), problem, "write one object a line, ended with LF"))
             mark = len(UTF8_MARK) if number == 1 and content.startswith(UTF8_MARK) else 0
             text = self._decode(content[mark:], number)
             yield TextLine(number, text, ByteRange(offset + mark, len(content) - mark))
@@ -160,9 +161,6 @@ class TextFile:
         if len(content) > largest:
             raise InputError(f"{self.name}: is larger than {largest >> 20} MB; {remedy}")
         return content.removeprefix(UTF8_MARK)
-
-    def _refuse(self, number: int, problem: str) -> NoReturn:
-        raise InputError(f"{self.name}, line {number}: {problem}")
 
     def refuse_changed(self) -> None:
         """Raise `InputError` if the file has changed since it was opened."""
@@ -185,7 +183,7 @@ class TextFile:
             return content.decode()
         except UnicodeDecodeError as error:
             problem = f"byte {error.start + 1} (0x{content[error.start]:02x}) is not UTF-8"
-            self._refuse(number, f"{problem}; save the file as UTF-8, gzipped or not")
+            raise_line_error(self.name, number, Problem((), problem, "save the file as UTF-8, gzipped or not"))
 
 
 def _open(path: str | Path) -> IO[bytes]:
