@@ -35,7 +35,6 @@ from jurygraph.schema import (
     Decision,
     FrozenModel,
     Plan,
-    Purpose,
     Response,
     SurveyOutline,
     Task,
@@ -142,10 +141,6 @@ class Run(Displayed):
     def config(self) -> Config:
         """Return the config of the run."""
         return self.header.config
-
-    def purpose(self, served: Iterable[str]) -> Purpose | None:
-        """Return the purpose of a reward whose judge replied under the `served` names; None for rewards to train on."""
-        return purpose_of(self.config.purpose, [model.model for model in self.header.identities], served)
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -531,6 +526,8 @@ def _unpack_trace(
     calls = body.get("calls", ())
     own_record = record if run.base is None else run.ledger.require("trace", record.key)
     reward = body["reward"] if own_record is record else own_record.content["reward"]
+    judges = [model.model for model in run.header.identities]
+    served = [call["served"] for call in calls if call["served"] is not None]
     trace = Trace.model_validate(
         {
             **shared,
@@ -540,7 +537,7 @@ def _unpack_trace(
             "reward": unpack_reward(reward, decision),
             "material": [unpack_material(item, record.key, texts) for item in body.get("material", ())],
             "calls": calls,
-            "purpose": run.purpose(call["served"] for call in calls if call["served"] is not None),
+            "purpose": purpose_of(run.config.purpose, judges, served),
             "previous": run.ledger.record_at(own_record.seq - 1).link.hex(),
         }
     )
