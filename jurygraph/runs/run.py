@@ -134,12 +134,10 @@ class Run(Displayed):
 
     @property
     def id(self) -> str:
-        """Return the run's id."""
         return self.ledger.record_at(1).key
 
     @property
     def config(self) -> Config:
-        """Return the config of the run."""
         return self.header.config
 
     @property
@@ -226,12 +224,10 @@ class Run(Displayed):
 
     @property
     def tasks_scored(self) -> int:
-        """Return the number of scored tasks."""
         return self.source.ledger.count_records("group") if self.base is None else self.header.extent.tasks
 
     @property
     def tasks_planned(self) -> int:
-        """Return the number of tasks with a plan."""
         return self.ledger.count_records("task")
 
     @property
@@ -417,7 +413,6 @@ class Run(Displayed):
             raise TraceMismatch(f"{place}: {problem}; one of them has been changed") from error
 
     def group_of(self, task_id: str) -> list[ScoredResponse]:
-        """Return the traces of a task's group."""
         return self.group(self._task_record(self.source.ledger, task_id, "group"))
 
     def find_trace(self, response_id: str) -> Trace:

@@ -202,7 +202,6 @@ class EvaluatorUse(_PluginUse):
 
     @property
     def known_as(self) -> str:
-        """Return the name used in questions, verdicts and components."""
         name = super().known_as
         return name if self.material is None or self.name else f"{name}-of-{self.material}"
 

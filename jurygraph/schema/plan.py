@@ -61,7 +61,6 @@ class Escalation(FrozenModel):
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """Return the names of all judges, sorted."""
         return tuple(sorted({*self.first, self.then}))
 
 
@@ -330,7 +329,6 @@ class Plan(FrozenModel):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of the plan."""
         content = self.model_dump(mode="json", exclude={"decision": True, "survey": {"views"}})
         content["decision"] = self.decision.constant  # part of many plans, like views: its JSON is computed once
         content["survey"]["views"] = {digest: view.constant for digest, view in self.survey.views.items()}

@@ -229,7 +229,6 @@ class Tension(FrozenModel):
 
     @property
     def sorted_by_id(self) -> Self:
-        """Return the tension with its two stakeholders sorted by id."""
         first, second = sorted(self.between)
         return self.model_copy(update={"between": (first, second)})
 
@@ -411,7 +410,6 @@ class TaskLine(Task):
     responses: tuple[Response, ...] = ()
 
     def split(self) -> tuple[Task, tuple[Response, ...]]:
-        """Return the task, and the responses of its line."""
         values = {name: getattr(self, name) for name in Task.model_fields}
         return Task.model_construct(**values), self.responses  # the line has validated them
 
@@ -422,7 +420,6 @@ class ResponseLine(Response):
     task: Id
 
     def split(self) -> tuple[str, Response]:
-        """Return the task's id, and the response."""
         values = {name: getattr(self, name) for name in Response.model_fields}
         return self.task, Response.model_construct(**values)
 
@@ -497,7 +494,6 @@ class ProfilesLine(FrozenModel):
 
 
 def is_text_only(person: Stakeholder) -> bool:
-    """Return whether a stakeholder has a profile in text and no constraints."""
     return bool(person.profile) and not person.constraints
 
 

@@ -47,21 +47,17 @@ class Record(NamedTuple):
 
     @property
     def content(self) -> dict[str, Any]:
-        """Return the parsed JSON of the body."""
         content: dict[str, Any] = json.loads(self.body)
         return content
 
 
 class Text(NamedTuple):
-    """A stored text."""
-
     id: int
     salt: bytes
     content: bytes
 
 
 def record_label(record: Record) -> str:
-    """Return the name of a record for messages."""
     return f"record {record.seq} ({record.kind}{f' {record.key!r}' if record.key else ''})"
 
 
@@ -313,7 +309,6 @@ class Ledger:
         return next(iter(self._rows(query, kind, key, self.count)), None)
 
     def find_all(self, kind: str, key: str) -> list[Record]:
-        """Return all records of a kind with this key, in order."""
         query = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq"
         return list(map(Record._make, self._rows(query, kind, key, self.count)))
 
@@ -353,7 +348,6 @@ class Ledger:
             yield from (key for (key,) in self._connection.execute("SELECT key FROM records WHERE kind = ?", (kind,)))
 
     def count_records(self, kind: str) -> int:
-        """Return the number of records of a kind."""
         number: int = self._rows("SELECT count(*) FROM records WHERE kind = ? AND seq <= ?", kind, self.count)[0][0]
         return number
 

@@ -159,7 +159,6 @@ class ScoringSession:
 
     @property
     def task_count(self) -> int:
-        """Return the number of tasks in the file."""
         return self._source.extent()[0]
 
     async def forecast(self, report: ProgressCallback) -> Forecast:
@@ -298,7 +297,6 @@ class ScoringSession:
 
     @property
     def tasks_to_plan(self) -> int:
-        """Return the number of tasks that are still to be planned."""
         return (
             0 if self.is_finished else self._source.extent(self._run.tasks_planned if self._run else 0, self.limit)[0]
         )
@@ -375,7 +373,6 @@ class ScoringSession:
         return (has_none or self.jury.config.calls.cache) and not has_values and not self._has_planning_calls
 
     def _start_groups(self, run: WritableRun) -> Iterator[Group]:
-        """Yield the groups that are left to score."""
         for task, responses in self._pairs_until_stopped(self._first_unscored, self._scored_later):
             plan = self._kept_plans.pop(task.id, None) or run.plan_of(task.id, known=task)
             yield Group(task, responses, plan, self._find_reusable_results(task, responses, plan))
