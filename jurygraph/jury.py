@@ -18,7 +18,7 @@ from pydantic_core import PydanticSerializationError
 
 from jurygraph.agents.graph_annotator import load_domain
 from jurygraph.agents.registry import check_judges, load_combiners, load_derivers, load_evaluators
-from jurygraph.agents.roles import Deriver, Evaluator
+from jurygraph.agents.roles import Evaluator
 from jurygraph.concurrency import LoopThread, gather_in_order
 from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
@@ -115,8 +115,6 @@ class Jury(Displayed):
         refuse_secrets_in_config(config)
         folder = None if code_folder is None else Path(code_folder)
         self.code_folder = folder if folder is not None and allow_modules_in_folder(config, folder=folder) else None
-        self.evaluators: Mapping[str, Evaluator]
-        self.derivers: Mapping[str, Deriver]
         self.evaluators, self.derivers = run_isolated_sync(
             lambda: (load_evaluators(config), load_derivers(config)), config.langsmith
         )

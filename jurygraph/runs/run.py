@@ -373,9 +373,8 @@ class Run(Displayed):
             raise InputError(f"name: expected {expected}, got {describe_value(name)}")
         decisions = (self.decision(record.key) for record in self.ledger.records("decision"))
         components = dict.fromkeys(spec.name for decision in decisions for spec in decision.specs)
-        names = list(self.questions()) if questions or reasons else []
-        scores = names if questions else []
-        explained = names if reasons else []
+        scores = self.questions() if questions else []
+        explained = self.questions() if reasons else []
         rows = self._responses_with_tasks()
         has_judges = bool(self.config.models)
         return read_table(name, rows, list(components), texts, report, scores, explained, has_judges)
