@@ -227,11 +227,6 @@ class Tension(FrozenModel):
             raise ValueError(f"`between` names {member} twice; name two stakeholders, or leave the tension out")
         return self
 
-    @property
-    def sorted_by_id(self) -> Self:
-        first, second = sorted(self.between)
-        return self.model_copy(update={"between": (first, second)})
-
 
 class Reviewer(FrozenModel):
     """A person who rates responses, identified by a pseudonym."""
@@ -484,7 +479,7 @@ class ProfilesLine(FrozenModel):
             item.model_copy(update={"profile": "", "constraints": sort_by_id(item.constraints)})
             for item in sort_by_id(self.stakeholders)
         )
-        tensions = (item.sorted_by_id for item in self.tensions or ())
+        tensions = (item.model_copy(update={"between": tuple(sorted(item.between))}) for item in self.tensions or ())
         return Profiles(
             stakeholders=people,
             by={item.id: READ_FROM_FILE for item in people},
