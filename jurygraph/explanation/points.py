@@ -336,7 +336,8 @@ def _describe_gate(gate: GateResult, terms: Mapping[str, ExplainedTerm]) -> str:
         return f"{name} not applicable: no effect."
     shown = f"{name} {format_plain(gate.value)}{' at worst (verdicts are missing)' if gate.is_worst_case else ''}"
     threshold = format_factor(gate.threshold)
-    if not gate.is_reached:
+    is_reached = gate.value < gate.threshold if gate.op == "<" else gate.value > gate.threshold
+    if not is_reached:
         return f"{shown} {'≤' if gate.op == '>' else '≥'} {threshold}: no effect."
     reason = describe_losses(terms[gate.component].verdicts)
     effect = f"reward {format_plain(gate.after)} (before: {format_plain(gate.before)})"

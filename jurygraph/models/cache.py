@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 
 from jurygraph.errors import InputError
 from jurygraph.models.request import CachedReply
-from jurygraph.sources.files import create_private_file
+from jurygraph.sources.files import close_on_error, create_private_file
 
 SCHEMA_VERSION = 1
 
@@ -183,11 +183,8 @@ class _Disk(diskcache.Disk):  # type: ignore[misc]
 
 class _Rows(diskcache.Cache):  # type: ignore[misc]
     def __init__(self, folder: Path, timeout: float) -> None:
-        try:
+        with close_on_error(self.close):
             super().__init__(str(folder), timeout=timeout, disk=_Disk, **_SETTINGS)
-        except BaseException:
-            self.close()
-            raise
 
 
 def _prepare_folder(folder: Path) -> None:

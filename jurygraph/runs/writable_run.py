@@ -7,7 +7,7 @@ separate ledger, so that a run that is stopped while planning does not repeat it
 
 import json
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -19,9 +19,10 @@ from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.folder import LEDGER, PLANNING, discard_planning
 from jurygraph.runs.store.header import Header, header_draft, read_header
-from jurygraph.runs.store.ledger import Draft, Ledger, Writer, close_on_error
+from jurygraph.runs.store.ledger import Draft, Ledger, Writer
 from jurygraph.runs.store.packing import ERASED, Body, number_shared_lists, pack_reward, pack_trace, task_text
 from jurygraph.schema import Call, CallUse, Plan, RecordedVerdict, Response, SurveyOutline, Task, Trace
+from jurygraph.sources.files import close_on_error
 
 
 class CallStore:
@@ -213,14 +214,11 @@ class WritableRun(Run):
             return None
         run_folder.refuse_links(folder)
         lock = run_folder.acquire_lock(folder / run_folder.LOCK)
-        try:
+        with close_on_error(partial(run_folder.release_lock, lock)):
             ledger = open_ledger(folder, write=True)
             if ledger is not None:
                 with close_on_error(ledger.close):
                     return cls(folder, ledger, read_header(ledger), lock)
-        except BaseException:
-            run_folder.release_lock(lock)
-            raise
         run_folder.release_lock(lock)  # stopped before its plans were committed
         return None
 
@@ -249,14 +247,11 @@ class WritableRun(Run):
             run_folder.release_lock(lock)
             raise
         run._created_folders = created
-        try:
+        with close_on_error(run.close):
             if run.ledger.count:
                 raise InputError(f"{folder}: another process made a run there first; start again to go on with it")
             write_atomically(folder / run_folder.CONFIG, text)
             run.ledger.append(header_draft(header, run_id))
-        except BaseException:
-            run.close()
-            raise
         return run
 
     def close(self) -> None:

@@ -1,6 +1,5 @@
 """The data model: all values that pass between the parts of jurygraph are instances of these frozen models."""
 
-from jurygraph.schema.config import Aggregation as Aggregation
 from jurygraph.schema.config import AnnotationConfig as AnnotationConfig
 from jurygraph.schema.config import CallsConfig as CallsConfig
 from jurygraph.schema.config import ComponentConfig as ComponentConfig
@@ -32,7 +31,6 @@ from jurygraph.schema.plan import FormatGate as FormatGate
 from jurygraph.schema.plan import Plan as Plan
 from jurygraph.schema.plan import PrecisionShaping as PrecisionShaping
 from jurygraph.schema.plan import Question as Question
-from jurygraph.schema.plan import Reduction as Reduction
 from jurygraph.schema.plan import RepetitionControl as RepetitionControl
 from jurygraph.schema.plan import RewardGate as RewardGate
 from jurygraph.schema.plan import Scope as Scope

@@ -61,7 +61,6 @@ class Escalation(FrozenModel):
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """Return the names of all judges, sorted."""
         return tuple(sorted({*self.first, self.then}))
 
 
@@ -330,7 +329,6 @@ class Plan(FrozenModel):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of the plan."""
         content = self.model_dump(mode="json", exclude={"decision": True, "survey": {"views"}})
         content["decision"] = self.decision.constant  # part of many plans, like views: its JSON is computed once
         content["survey"]["views"] = {digest: view.constant for digest, view in self.survey.views.items()}
@@ -350,19 +348,14 @@ class Plan(FrozenModel):
         return checked / total if total else 0.0
 
     @property
-    def is_mostly_judged(self) -> bool:
-        """Return true if stakeholders' utilities count, and less than half of the reward depends on facts and checks.
+    def notes(self) -> tuple[str, ...]:
+        """Return what the user should know before responses are scored by this plan; one sentence each.
 
         DecompR (5.2) layers the signals of a utility by decreasing determinism, "thus most reward mass comes from
         deterministic or low-variance components".
         """
         has_utilities = any(spec.combiner in WELFARE and spec.weight for spec in self.decision.specs)
-        return has_utilities and self.checked_share < 0.5 - 1e-9  # sums of floats: exactly half is not less
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Return what the user should know before responses are scored by this plan; one sentence each."""
-        if not self.is_mostly_judged:
+        if not has_utilities or self.checked_share >= 0.5 - 1e-9:  # sums of floats: exactly half is enough
             return ()
         return (
             f"{100 * self.checked_share:.3g} % of the reward's absolute weight depends on facts and checks, the rest "

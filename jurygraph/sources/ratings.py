@@ -285,15 +285,13 @@ def _refuse(location: str, problem: Problem) -> NoReturn:
     raise InputError(f"{location}, field {problem.field}: {problem}")
 
 
-_BREAKS = r"\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029;"
-"""Characters that a reader may take for the end of a cell: line breaks, tabs and semicolons."""
-
 QUOTED_CHARACTERS = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"
-"""The same as characters: a cell that contains one has to be quoted."""
+"""Characters that a reader may take for the end of a cell, which has to be quoted: line breaks, tabs and semicolons."""
 
+_BREAKS = f"[{QUOTED_CHARACTERS}]"
 _SIGNS = "=+\\-@＝＋－＠"
-_FORMULA = re.compile(rf"^[ \0]*'*(?=[{_BREAKS}])|(?:^|[{_BREAKS}])[ \0]*'*(?=[{_SIGNS}])")
-_NEUTRALISED = re.compile(rf"((?:^|[{_BREAKS}])[ \0]*'*)'(?=[{_SIGNS}])|(^[ \0]*'*)'(?=[{_BREAKS}])")
+_FORMULA = re.compile(rf"^[ \0]*'*(?={_BREAKS})|(?:^|{_BREAKS})[ \0]*'*(?=[{_SIGNS}])")
+_NEUTRALISED = re.compile(rf"((?:^|{_BREAKS})[ \0]*'*)'(?=[{_SIGNS}])|(^[ \0]*'*)'(?={_BREAKS})")
 
 
 def escape_formulas(text: str) -> str:

@@ -19,8 +19,6 @@ from jurygraph.sources import FileDigest, TableColumns
 
 
 class Extent(FrozenModel):
-    """The number of tasks and of responses."""
-
     tasks: int = 0
     responses: int = 0
 
@@ -91,7 +89,6 @@ class Header(FrozenModel):
 
     @property
     def identities(self) -> list[ModelIdentity]:
-        """Return the identities of all models."""
         return [*(() if self.model is None else (self.model,)), *self.models.values()]
 
     def identity_of(self, judge: str | None) -> ModelIdentity | None:
@@ -220,7 +217,6 @@ def changes(there: Any, here: Any, path: str = "") -> Iterator[tuple[str, Any, A
 
 
 def format_value(value: Any) -> str:
-    """Return a value as it is written in messages."""
     return "none" if value is _MISSING else shorten(json.dumps(value, ensure_ascii=False), 100)
 
 
