@@ -169,41 +169,30 @@ def hard(
 
 
 @np.errstate(over="ignore")
-def reward(q: ArrayLike, weights: ArrayLike, live: ArrayLike | None = None) -> np.float64 | Floats:
+def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | Floats:
     """Return R = Σ w q / Σ_{w>0} w: Eq. 14 of GEAR; of local scores p, the flat baseline (Eq. 2).
 
     Args:
         q: event scores in [0, 1], [C] or [R, C].
         weights: signed weights [C]; a penalty's is negative.
-        live: booleans [C] or [R, C]; a criterion that is not live is left out of numerator and denominator, and its
-            score is not read.
 
     Returns:
         A scalar for [C], [R] for [R, C]; at most 1; penalties make it unbounded below, and nothing is clipped.
 
     Raises:
-        GraphError: a score outside [0, 1] or NaN, a weight that is not finite, shapes that do not fit, or no (live)
-            criterion with a positive weight.
+        GraphError: a score outside [0, 1] or NaN, a weight that is not finite, shapes that do not fit, or no criterion
+            with a positive weight.
     """
     w = as_finite("weights", weights, GraphError)
     check_shape("weights", w, (w.size,), error=GraphError)
-    scores = as_floats("q", q, GraphError)
+    scores = as_unit_interval("q", q, GraphError)
     check_vector_or_matrix("q", scores, w.size, GraphError)
-    gains = np.maximum(w, 0.0)
-    if live is not None:
-        mask = as_booleans("live", live, GraphError)
-        check_shape("live", mask, w.shape, scores.shape, error=GraphError)
-        # Scores of criteria that are not live are not read, so NaN is allowed there.
-        scores = np.where(mask, scores, 0.0)
-        gains = np.where(mask, gains, 0.0)
-    earned = as_unit_interval("q", scores, GraphError) * w
-    denominator = total(gains)
-    if np.equal(denominator, 0.0).any():
-        where = f"is live for response {int(np.argmin(denominator))}" if np.ndim(denominator) else "is there"
-        raise GraphError(f"no criterion with a positive weight {where}: the reward has no denominator")
-    if np.isinf(denominator).any():
+    denominator = total(np.maximum(w, 0.0))
+    if denominator == 0.0:
+        raise GraphError("no criterion with a positive weight is there: the reward has no denominator")
+    if np.isinf(denominator):
         raise GraphError("the positive weights sum to infinity")
-    result: np.float64 | Floats = total(earned) / denominator
+    result: np.float64 | Floats = total(scores * w) / denominator
     if not np.isfinite(result).all():
         raise GraphError("the weights differ too much in size: the reward is not a finite number")
     return result
