@@ -476,15 +476,10 @@ def report(studies: Sequence[JudgeStudy], need: float | None = None) -> Report:
         need: half-width of an interval of the mean label, to say how many labels would give it.
     """
     judges = [_measure(study, need) for study in studies]
-    labels = [(study.is_binary, [(row.response, row.task, row.target) for row in study.rows]) for study in studies]
-    first = [labels.index(own) for own in labels]  # judges of the same labels share constant and length
-    constant = {place: _constant(studies[place]) for place in set(first)}
-    length = {place: _length(studies[place]) for place in set(first)}
-    questions = [{"question": study.judge.question} for study in studies]
     figures = {
         "judges": judges,
-        "constant": [constant[place] | question for place, question in zip(first, questions, strict=True)],
-        "length": [length[place] | question for place, question in zip(first, questions, strict=True)],
+        "constant": [_constant(study) for study in studies],
+        "length": [_length(study) for study in studies],
         "ceiling": [_ceiling(study) for study in studies],
         "differences": _differences(studies),
         "disagreements": _disagreements(studies),
@@ -535,7 +530,7 @@ def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
         "tnr": _share(hits[~positive], tasks[~positive]) if is_binary else None,
         "kappa": _cell(kappa_interval(targets, predictions, weights, tasks=tasks)) if levels <= _MAX_LEVELS else None,
         "rank_correlation": _rank_correlation(targets, ranks, tasks),
-        "pairwise": _pairwise(rows, ranks),
+        "pairwise": _pairwise(targets, ranks, tasks),
         "bias": _cell(ratio_interval(errors, np.bincount(tasks))),
     }
 
@@ -570,10 +565,8 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> Figures | 
     return _cell(jackknife_interval(value, without).within(-1.0, 1.0))
 
 
-def _pairwise(rows: Sequence[JudgedRow], ranks: Floats) -> Figures | None:
+def _pairwise(targets: Floats, ranks: Floats, tasks: Ints) -> Figures | None:
     """Return the share of pairs of a task, with different labels, that the judge orders alike; a tie is half."""
-    targets = np.array([row.target for row in rows])
-    tasks = np.unique([row.task for row in rows], return_inverse=True)[1]
     counts = np.bincount(tasks)
     order = np.argsort(tasks, kind="stable")
     hits = []
