@@ -148,8 +148,7 @@ def compare(
     rewards = np.array([(in_a.reward, in_b.reward) for in_a, in_b in pairs]).T
     failed = np.isnan(rewards)
     has_both = ~failed.any(axis=0)
-    numbers: dict[str, int] = {}
-    tasks = np.array([numbers.setdefault(in_a.task, len(numbers)) for in_a, _ in pairs], dtype=np.intp)
+    tasks = np.unique([in_a.task for in_a, _ in pairs], return_inverse=True)[1]
     both = rewards[:, has_both]
     tasks_of_both = tasks[has_both]
     overall, estimate = _difference(both[0], both[1], tasks_of_both)
