@@ -99,7 +99,6 @@ class JudgeStudy:
     """A judge beside people.
 
     Attributes:
-        judge: who judged.
         is_binary: whether targets are 0 or 1 and predictions the judge's decisions; else both are on a scale.
         rows: labelled and judged responses.
         others: task, and prediction, of judged responses without a label.
@@ -471,9 +470,7 @@ def report(studies: Sequence[JudgeStudy], need: float | None = None) -> Report:
     judge, for each; the `ceiling`, how often two people agree where several labelled a response, or how often one is
     right by their consensus; the paired `differences` of judges, and the `disagreements`, worst first.
 
-    Args:
-        studies: as `join_labels` returns them.
-        need: half-width of an interval of the mean label, to say how many labels would give it.
+    `need` is the half-width of an interval of the mean label, to say how many labels would give it.
     """
     judges = [_measure(study, need) for study in studies]
     figures = {

@@ -185,7 +185,6 @@ class Predictions:
     """Predictions of a judge with a number of examples: `values` [S, n] for S seeds, NaN without a prediction.
 
     Attributes:
-        judge: its name.
         shots: examples that it was shown; None for all that there are, or where it has none.
         left_out: number of ratings without a prediction, by reason.
         calls, cost: of the model, US dollars; None for the cost if a price is unknown.

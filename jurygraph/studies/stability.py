@@ -310,7 +310,6 @@ def measure_stability(
     `weightings` (σ²_Sem by number of stakeholders, and Growth), `drift`, and the `worst` shift by weights.
 
     Args:
-        presentations: scores of variants and repeats.
         qualities: quality bands that count; all if empty. The paper's Tables 2, 5 and 10 have medium and high alone.
         own_weights: weights of a file, for Table 5.
         ddof: divisor V - ddof of every variance.
@@ -573,7 +572,6 @@ def measure_signal(
     stakeholders where the judge gives weights and utilities, and the `flips` of decisions.
 
     Args:
-        presentations: scores of variants.
         protocol: component, or `reward`; by default the reward, or the first protocol.
         correct: the wanted probability of a correct sign, above .5 and below 1.
         cut: threshold of a decision, on the scale from 1 to 10; None for no decisions.
