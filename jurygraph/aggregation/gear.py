@@ -72,39 +72,22 @@ def retention(kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float
     return np.array([float(table[kind]) ** kappa for kind in kinds])
 
 
-def edges(ids: Sequence[str], edges: Iterable[tuple[str, str, str]]) -> tuple[Ints, Ints, tuple[str, ...]]:
-    """Convert edges between ids to edges between indices.
+def edges(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[Ints, Ints]:
+    """Convert edges between ids, (parent's id, child's id) [E], to parents [E] and children [E], for `compile`.
 
-    Args:
-        ids: ids of the criteria [C], each once; an index is a position in this list.
-        edges: (parent's id, child's id, kind) [E].
-
-    Returns:
-        parents [E], children [E] and kinds [E], in the order of `edges`, for `compile` and `retention`.
-
-    Raises:
-        GraphError: a repeated id, or an edge with an unknown id or kind, from a criterion to itself, or between two
-            that already have an edge, of any kind; the message names the edge.
+    `ids` are those of the criteria [C], each once; an index is a position in this list. Raises `GraphError` that names
+    a repeated id, or an edge with an unknown one.
     """
     index_of = {name: index for index, name in enumerate(ids)}
     if len(index_of) < len(ids):
         raise GraphError(f"criterion {next(i for i in ids if list(ids).count(i) > 1)} is there twice")
-    kind_of_edge: dict[tuple[str, str], str] = {}
-    for parent, child, kind in edges:
-        shown = f"edge {parent} -> {child} ({kind})"
+    for parent, child in edges:
         for end in (parent, child):
             if end not in index_of:
-                raise GraphError(f"{shown}: there is no criterion {end}")
-        if kind not in BASE_RETENTION:
-            raise GraphError(f"{shown}: {kind!r} is not a kind of edge: {', '.join(BASE_RETENTION)} are")
-        if parent == child:
-            raise GraphError(f"{shown}: it leads from a criterion to itself")
-        if (parent, child) in kind_of_edge:
-            raise GraphError(f"{shown}: these two have an edge already ({kind_of_edge[parent, child]})")
-        kind_of_edge[parent, child] = kind
-    parents = np.array([index_of[parent] for parent, _ in kind_of_edge], dtype=np.intp)
-    children = np.array([index_of[child] for _, child in kind_of_edge], dtype=np.intp)
-    return parents, children, tuple(kind_of_edge.values())
+                raise GraphError(f"edge {parent} -> {child}: there is no criterion {end}")
+    parents = np.array([index_of[parent] for parent, _ in edges], dtype=np.intp)
+    children = np.array([index_of[child] for _, child in edges], dtype=np.intp)
+    return parents, children
 
 
 def marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike) -> Floats:
