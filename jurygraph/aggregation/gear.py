@@ -431,8 +431,6 @@ def compile(  # noqa: A001 - read as `gear.compile`; the builtin is not used her
     tails = as_indices("children", children, n, GraphError)
     if heads.size != tails.size:
         raise GraphError(f"{heads.size} parents but {tails.size} children: an edge has one of each")
-    if names is not None and len(names) != n:
-        raise GraphError(f"{len(names)} names for {n} criteria")
     pairs = list(zip(heads.tolist(), tails.tolist(), strict=True))
     _check_edges(pairs, names or list(map(str, range(n))))
     order = _topological_order(n, pairs, names)

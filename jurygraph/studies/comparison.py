@@ -335,7 +335,7 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
         return tested | {"p": None, "lowest": None, "needed_tasks": None}
     p = no_worse_p(estimate, margin, largest_loss)
     return tested | {
-        "holds": p is not None and p < ONE_SIDED,
+        "holds": p < ONE_SIDED,
         "p": p,
         "lowest": lowest_value(estimate, largest_loss),
         "needed_tasks": needed_clusters(estimate, margin, largest_loss),

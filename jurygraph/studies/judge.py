@@ -448,11 +448,10 @@ def _prediction(judgement: Judgement, is_binary: bool) -> float:
 
 COUNTS = ("n", "missing", "failed", "abstained")
 RATES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
-_PAIRED = ("flips",)
 GATE_NAMES = (
     *COUNTS,
     *("brier", "ece"),
-    *(f"{name}{end}" for name in (*RATES, *_PAIRED) for end in ("", "_low", "_high")),
+    *(f"{name}{end}" for name in (*RATES, "flips") for end in ("", "_low", "_high")),
 )
 """Statistics that a CI threshold can name."""
 _BINS = 10
@@ -487,7 +486,7 @@ def report(studies: Sequence[JudgeStudy], need: float | None = None) -> Report:
 def gate_values(judge: Figures) -> dict[str, float | None]:
     """Return the statistics of one of the `judges` by the names of `GATE_NAMES`."""
     values = {name: judge[name] for name in (*COUNTS, "brier", "ece")}
-    for name in (*RATES, *_PAIRED):
+    for name in (*RATES, "flips"):
         cell = judge[name] or {"value": None, "low": None, "high": None}
         values |= {name: cell["value"], f"{name}_low": cell["low"], f"{name}_high": cell["high"]}
     return values
