@@ -555,7 +555,6 @@ class GroupSignal(NamedTuple):
 
     task: str
     group: int
-    signal_and_noise: float
     noise: float
     has_own_noise: bool
     snr: float
@@ -632,7 +631,7 @@ def _groups(units: Sequence[SeedUnit], pooled: float, correct: float) -> Iterato
         snr = observed_snr(rewards, noise)
         variants = max(1, math.ceil(needed_snr(correct, size) / snr)) if snr > 0.0 else None
         sign = sign_correctness(snr, size)
-        yield GroupSignal(task, size, float(np.var(rewards)), noise, bool(known), snr, sign, variants)
+        yield GroupSignal(task, size, noise, bool(known), snr, sign, variants)
 
 
 def _shown_score(unit: SeedUnit) -> float:
