@@ -11,7 +11,7 @@ and 10, and `measure_signal` SNR, signs of advantages, and decisions at a thresh
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from statistics import fmean
+from statistics import NormalDist, fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -204,9 +204,7 @@ def exchangeable_aggregation(utilities: Floats, drift_variance: float) -> float:
 
 def sign_correctness(snr: float, group: int) -> float:
     """Return P(correct sign) = Φ(√SNR / √(1 - 1/G)) of a response one standard deviation off the mean (Prop. 2)."""
-    from scipy import special
-
-    return float(special.ndtr(math.sqrt(snr / (1.0 - 1.0 / group))))
+    return NormalDist().cdf(math.sqrt(snr / (1.0 - 1.0 / group)))
 
 
 def needed_snr(probability: float, group: float = math.inf) -> float:
@@ -214,9 +212,7 @@ def needed_snr(probability: float, group: float = math.inf) -> float:
 
     With an infinite group, the mean that a reward is compared with has no noise, as a fixed threshold has none.
     """
-    from scipy import special
-
-    return float(special.ndtri(probability)) ** 2 * (1.0 - 1.0 / group)
+    return NormalDist().inv_cdf(probability) ** 2 * (1.0 - 1.0 / group)
 
 
 def observed_snr(rewards: Floats, noise: float) -> float:
