@@ -137,7 +137,6 @@ class Report:
         return [section for section in self.sections if isinstance(section, ReportTable)]
 
     def to_json(self) -> dict[str, Any]:
-        """Return all figures as a JSON value."""
         return {name: _to_json_value(value) for name, value in self.figures.items()}
 
     def to_markdown(self, command: str = "") -> str:
