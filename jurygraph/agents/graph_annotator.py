@@ -346,7 +346,7 @@ def known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> K
     hand_written = {_ends(edge): edge for edge in (*rubric.edges, *source.edges) if not edge.model}
     by_hand = [hand_written[ends] for ends in sorted(hand_written) if present.issuperset(ends)]
     names = sorted(present)
-    gear.compile(len(names), *gear.edges(names, [(*_ends(edge), edge.kind) for edge in by_hand])[:2], names)
+    gear.compile(len(names), *gear.edges(names, list(map(_ends, by_hand))), names)
     rejected = source.annotation.rejected if source.annotation else ()
     cut_edges = (edge.model_dump(exclude={"stage", "why"}) for edge in rejected if edge.stage == "projection")
     annotated, projected_out = (

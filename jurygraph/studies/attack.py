@@ -187,8 +187,6 @@ class AttackStudy:
 
 
 class _InMemorySink:
-    """Stores calls as long as the study lasts."""
-
     def __init__(self) -> None:
         self._calls: dict[str, AnsweredCall] = {}
 

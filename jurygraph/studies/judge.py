@@ -99,7 +99,6 @@ class JudgeStudy:
     """A judge beside people.
 
     Attributes:
-        judge: who judged.
         is_binary: whether targets are 0 or 1 and predictions the judge's decisions; else both are on a scale.
         rows: labelled and judged responses.
         others: task, and prediction, of judged responses without a label.
@@ -449,11 +448,10 @@ def _prediction(judgement: Judgement, is_binary: bool) -> float:
 
 COUNTS = ("n", "missing", "failed", "abstained")
 RATES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
-_PAIRED = ("flips",)
 GATE_NAMES = (
     *COUNTS,
     *("brier", "ece"),
-    *(f"{name}{end}" for name in (*RATES, *_PAIRED) for end in ("", "_low", "_high")),
+    *(f"{name}{end}" for name in (*RATES, "flips") for end in ("", "_low", "_high")),
 )
 """Statistics that a CI threshold can name."""
 _BINS = 10
@@ -471,20 +469,13 @@ def report(studies: Sequence[JudgeStudy], need: float | None = None) -> Report:
     judge, for each; the `ceiling`, how often two people agree where several labelled a response, or how often one is
     right by their consensus; the paired `differences` of judges, and the `disagreements`, worst first.
 
-    Args:
-        studies: as `join_labels` returns them.
-        need: half-width of an interval of the mean label, to say how many labels would give it.
+    `need` is the half-width of an interval of the mean label, to say how many labels would give it.
     """
     judges = [_measure(study, need) for study in studies]
-    labels = [(study.is_binary, [(row.response, row.task, row.target) for row in study.rows]) for study in studies]
-    first = [labels.index(own) for own in labels]  # judges of the same labels share constant and length
-    constant = {place: _constant(studies[place]) for place in set(first)}
-    length = {place: _length(studies[place]) for place in set(first)}
-    questions = [{"question": study.judge.question} for study in studies]
     figures = {
         "judges": judges,
-        "constant": [constant[place] | question for place, question in zip(first, questions, strict=True)],
-        "length": [length[place] | question for place, question in zip(first, questions, strict=True)],
+        "constant": [_constant(study) for study in studies],
+        "length": [_length(study) for study in studies],
         "ceiling": [_ceiling(study) for study in studies],
         "differences": _differences(studies),
         "disagreements": _disagreements(studies),
@@ -495,7 +486,7 @@ def report(studies: Sequence[JudgeStudy], need: float | None = None) -> Report:
 def gate_values(judge: Figures) -> dict[str, float | None]:
     """Return the statistics of one of the `judges` by the names of `GATE_NAMES`."""
     values = {name: judge[name] for name in (*COUNTS, "brier", "ece")}
-    for name in (*RATES, *_PAIRED):
+    for name in (*RATES, "flips"):
         cell = judge[name] or {"value": None, "low": None, "high": None}
         values |= {name: cell["value"], f"{name}_low": cell["low"], f"{name}_high": cell["high"]}
     return values
@@ -535,7 +526,7 @@ def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
         "tnr": _share(hits[~positive], tasks[~positive]) if is_binary else None,
         "kappa": _cell(kappa_interval(targets, predictions, weights, tasks=tasks)) if levels <= _MAX_LEVELS else None,
         "rank_correlation": _rank_correlation(targets, ranks, tasks),
-        "pairwise": _pairwise(rows, ranks),
+        "pairwise": _pairwise(targets, ranks, tasks),
         "bias": _cell(ratio_interval(errors, np.bincount(tasks))),
     }
 
@@ -570,10 +561,8 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> Figures | 
     return _cell(jackknife_interval(value, without).within(-1.0, 1.0))
 
 
-def _pairwise(rows: Sequence[JudgedRow], ranks: Floats) -> Figures | None:
+def _pairwise(targets: Floats, ranks: Floats, tasks: Ints) -> Figures | None:
     """Return the share of pairs of a task, with different labels, that the judge orders alike; a tie is half."""
-    targets = np.array([row.target for row in rows])
-    tasks = np.unique([row.task for row in rows], return_inverse=True)[1]
     counts = np.bincount(tasks)
     order = np.argsort(tasks, kind="stable")
     hits = []

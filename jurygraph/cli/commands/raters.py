@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -51,18 +51,14 @@ Seed = Annotated[
 ]
 
 
-def _column(*names: str) -> Any:
-    return option("C", f"Column for `{names[0][2:]}`.", *names)
-
-
 @report_command
 def consensus(
     ratings: Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")],
     item: ItemColumn = None,
-    annotator: Annotated[str | None, _column("--annotator", "--reviewer")] = None,
-    label: Annotated[str | None, _column("--label", "--score")] = None,
+    annotator: Annotated[str | None, option("C", "Column for `annotator`.", "--annotator", "--reviewer")] = None,
+    label: Annotated[str | None, option("C", "Column for `label`.", "--label", "--score")] = None,
     agent: AgentColumn = None,
-    group: Annotated[str | None, _column("--group")] = None,
+    group: Annotated[str | None, option("C", "Column for `group`.")] = None,
     dimension: Annotated[str | None, option("D", "Use this dimension only.")] = None,
     classes: Classes = None,
     values: Annotated[str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")] = None,

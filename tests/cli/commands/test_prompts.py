@@ -61,8 +61,8 @@ def test_fences_are_marked_with_the_key_of_the_project(
     "content, wrong",
     [
         ("{", "is not valid JSON"),
-        ("[]", "expected a JSON object"),
-        (NESTED, "is not valid JSON: "),
+        ("[]", "is a list; the variables are a JSON object; prompt 'profile' needs query, profile"),
+        (NESTED, "is not valid JSON (recursion limit"),
         ('{"query": "Plan."}', "missing variable 'profile'; prompt 'profile' needs query, profile"),
         ('{"query": "Plan.", "profile": "", "profil": ""}', "there is no variable 'profil'; did you mean profile?"),
     ],
