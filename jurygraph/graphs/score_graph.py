@@ -31,7 +31,7 @@ from pydantic import ValidationError
 
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput, UndeclaredClient
 from jurygraph.agents.worker_pool import WorkFailed
-from jurygraph.decision.decide import GroupVerdicts, compute_rewards_of_each
+from jurygraph.decision.decide import GroupVerdicts, RewardRow, compute_rewards_of_each
 from jurygraph.errors import RUN_ENDING, InputError, JurygraphError, PlanError, TimeLimitExceeded
 from jurygraph.graphs.routing import (
     DerivationTask,
@@ -728,7 +728,7 @@ async def _decide(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
     decided = [number for number in range(len(groups)) if number not in errors]
     verdicts = {number: mark_superseded(groups[number].plan.survey, state["verdicts"][number]) for number in decided}
     inputs = [_decision_input(groups[number], verdicts[number]) for number in decided]
-    rewards = compute_rewards_of_each(inputs, contexts[0].combiners)
+    rewards = compute_rewards_of_each(inputs, contexts[0].combiners, RewardRow.to_reward)
     outcomes: dict[int, list[Trace] | BaseException] = dict(errors)
     for number, its_rewards in zip(decided, rewards, strict=True):
         if isinstance(its_rewards, Exception):
