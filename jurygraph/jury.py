@@ -125,7 +125,7 @@ class Jury(Displayed):
         check_judges(config, self.evaluators)
         check_recipe(config, records)
         self.gateways = _choose_gateways(gateway, config, max_cost, max_calls)
-        self.gateway = self.gateways.default
+        self.gateway = self.gateways.get(None)
         calls = {name: config.calls_of(name) for name in self.gateways}  # a gateway of another jury has its own
         self._concurrent_calls = max((one.concurrency for one in calls.values()), default=MAX_CONCURRENT_GROUPS)
         judges = tuple(gateway.backend.model for gateway in self.gateways.values())

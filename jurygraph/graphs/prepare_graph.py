@@ -493,7 +493,7 @@ def _decision_of(planning: TaskPlanning, survey: Survey, context: RunContext) ->
     weighed = planning["weights"], planning["difficulty"]
     key = decision_key(task, survey, *weighed)
     if (decision := context.decisions.get(key)) is None:
-        records = context.evaluator_records
+        records = {name: evaluator.record for name, evaluator in context.evaluators.items()}
         decision = build_decision(task, survey, context.config, records, context.combiners, *weighed)
         context.decisions.keep(key, decision)
     return decision

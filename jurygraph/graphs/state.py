@@ -36,7 +36,6 @@ from jurygraph.schema import (
     Config,
     Decision,
     Edge,
-    EvaluatorRecord,
     Material,
     Plan,
     RecordedVerdict,
@@ -361,22 +360,12 @@ class RunContext(Displayed):
         """Return the redactor of the process for the current environment, which user code may have changed."""
         return process_redactor(self.secrets)
 
-    @property
-    def evaluator_records(self) -> dict[str, EvaluatorRecord]:
-        """Return the record of each evaluator that a run stores, by name."""
-        return {name: evaluator.record for name, evaluator in self.evaluators.items()}
-
 
 @dataclass(frozen=True, slots=True)
 class BatchContext:
     """The contexts of the groups of one graph run: equal but for their clients, each with its deadline and calls."""
 
     groups: Sequence[RunContext]
-
-    @property
-    def redactor(self) -> Redactor:
-        """Return the redactor of the process for the current environment, which is the same for all groups."""
-        return self.groups[0].redactor
 
 
 class TaskPlanning(TypedDict, total=False):

@@ -443,11 +443,6 @@ class Gateways(dict[str | None, Gateway]):
     """
 
     @property
-    def default(self) -> Gateway | None:
-        """Return the gateway to the config's `model`; None with model none."""
-        return self.get(None)
-
-    @property
     def budget(self) -> Budget:
         """Return the budget of all. Raises StopIteration without any model."""
         return next(iter(self.values())).budget

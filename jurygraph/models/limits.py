@@ -140,7 +140,7 @@ class Limiter:
         """
         if self._loop is not asyncio.get_running_loop():
             self._enter(asyncio.get_running_loop())
-        is_free = not self._line and self._is_due(tokens)
+        is_free = not self._line and self._time_for(tokens) - _now() <= _TICK
         turn = self._start(tokens) if is_free else await self._wait_in_line(tokens, until)
         try:
             yield turn
@@ -195,9 +195,6 @@ class Limiter:
                         self._timer = asyncio.get_running_loop().call_at(due, self._grant_turns)
                     return
             self._line.popleft()
-
-    def _is_due(self, tokens: int) -> bool:
-        return self._time_for(tokens) - _now() <= _TICK
 
     def _time_for(self, tokens: int) -> float:
         """Return the time from which a turn may start, infinity while as many run as may."""
