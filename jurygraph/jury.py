@@ -34,10 +34,10 @@ from jurygraph.graphs.state import (
     PlannedGroup,
     RunContext,
     call_within_limit,
+    fresh_context,
     may_take_long,
     plan_group,
     read_groups,
-    run_isolated_sync,
     split_into_batches,
     start_isolated,
 )
@@ -117,8 +117,8 @@ class Jury(Displayed):
         self.code_folder = folder if folder is not None and allow_modules_in_folder(config, folder=folder) else None
         self.evaluators: Mapping[str, Evaluator]
         self.derivers: Mapping[str, Deriver]
-        self.evaluators, self.derivers = run_isolated_sync(
-            lambda: (load_evaluators(config), load_derivers(config)), config.langsmith
+        self.evaluators, self.derivers = fresh_context(config.langsmith).run(
+            lambda: (load_evaluators(config), load_derivers(config))
         )
         records = {name: evaluator.record for name, evaluator in self.evaluators.items()}
         self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
@@ -455,7 +455,7 @@ class Jury(Displayed):
             log.warning("%s; it is left behind", error)
 
     def _call(self, evaluator: Evaluator, method: Callable[[], None]) -> None:
-        run_isolated_sync(partial(call_within_limit, evaluator, method), self.config.langsmith)
+        fresh_context(self.config.langsmith).run(call_within_limit, evaluator, method)
 
     async def aclose(self) -> None:
         """Close the jury in the event loop that awaited `ascore`, to which the gateway's connections belong."""

@@ -147,11 +147,6 @@ def start_isolated(function: Callable[[], Awaitable[T]], langsmith: bool) -> "as
     return asyncio.create_task(run(), context=fresh_context(langsmith))
 
 
-def run_isolated_sync(function: Callable[[], T], langsmith: bool) -> T:
-    """Run a synchronous function in a fresh context (see `start_isolated`) and return its result."""
-    return fresh_context(langsmith).run(function)
-
-
 def clients_of(inputs: Any) -> list["JudgeClient"]:
     """Return the clients of an input, or of a batch of them; none where no model may be used."""
     batch = inputs if isinstance(inputs, tuple) else (inputs,)
