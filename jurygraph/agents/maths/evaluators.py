@@ -36,7 +36,6 @@ class Accuracy(Evaluator):
         """The number of parallel processes."""
 
     name = "maths.accuracy"
-    version = "1"
     bounds_its_time = True
 
     settings: Params
