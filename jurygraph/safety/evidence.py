@@ -117,7 +117,7 @@ _NEVER_FOLDED = ("<super>", "<sub>", "<fraction>", "<circle>")
 
 
 class Passage(NamedTuple):
-    """A passage of a text: its characters from `start` up to `end`, and its words."""
+    """A passage of a text: `original[start:end] == text`, with offsets in characters."""
 
     start: int
     end: int
