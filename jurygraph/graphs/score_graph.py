@@ -358,7 +358,14 @@ class Calls:
         return answers
 
     def _start_call(self, call_input: Any) -> Result:
-        result, is_awaitable = _start_call(self.function, call_input)
+        """Return the function's result or exception, and whether the result still has to be awaited."""
+
+        def start() -> Result:
+            result = self.function(call_input)
+            return result, inspect.isawaitable(result)
+
+        started = catch_errors(start)  # user code ends here: even its SystemExit is a failed verdict
+        result, is_awaitable = (started, False) if isinstance(started, BaseException) else started
         if not is_awaitable:
             _close_logs(call_input)
         return result, is_awaitable
@@ -556,24 +563,13 @@ def _close_logs(inputs: Any) -> None:
         client.close_logs()
 
 
-def _start_call(function: Callable[[Any], Any], evaluator_input: Any) -> tuple[Any, bool]:
-    """Return the function's result or exception, and whether the result still has to be awaited."""
-    try:
-        result = function(evaluator_input)
-        return result, inspect.isawaitable(result)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - user code ends here: even its SystemExit is a failed verdict
-        return error, False
-
-
 async def _await_result(result: Awaitable[Any]) -> Any:
     """Return the result or the exception; a stray cancellation is left to the gather in `_await_all`."""
     try:
         return await result
     except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
         raise
-    except BaseException as error:  # noqa: BLE001 - as above
+    except BaseException as error:  # noqa: BLE001 - as in `catch_errors`
         return error
 
 
