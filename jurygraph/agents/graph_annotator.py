@@ -139,7 +139,6 @@ class EdgesReply(FrozenModel):
 
 @lru_cache(maxsize=256)
 def roles_reply_model(criteria: tuple[str, ...]) -> type[FrozenModel]:
-    """Return the schema of a reply about the roles of these criteria."""
     role_model = create_model("RoleStated", __base__=RoleReply, criterion=_one_of(criteria))
     return create_model("RolesReply", __base__=FrozenModel, roles=_list_of(role_model, len(criteria)))
 

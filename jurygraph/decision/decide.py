@@ -229,7 +229,6 @@ class RewardRow(NamedTuple):
 
     @classmethod
     def from_reward(cls, reward: Reward) -> "RewardRow":
-        """Return a reward's row."""
         fields = {
             **vars(reward),
             "components": list(reward.components.values()),
@@ -240,7 +239,6 @@ class RewardRow(NamedTuple):
         return cls(**{name: fields[name] for name in cls._fields})
 
     def to_reward(self, decision: Decision) -> Reward:
-        """Return the reward, under its decision."""
         # Validation of one mapping is faster than `model_construct`, and refuses values that are not numbers.
         return Reward.model_validate(
             {
@@ -353,7 +351,6 @@ def _adjustments(fused: FusedRewards, rows: int) -> Iterable[Sequence[tuple[str,
 def _notes(
     decision: Decision, dropped: frozenset[str], coverage: float, is_failed: bool, is_open: bool, is_alone: bool
 ) -> list[str]:
-    """Return why a reward is degraded or failed."""
     notes = []
     if is_failed:
         penalty = "a penalty that was not judged, by no fault of the response,"

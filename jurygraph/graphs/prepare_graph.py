@@ -455,7 +455,6 @@ async def _annotate(planning: TaskPlanning, context: RunContext) -> Update:
 
 
 def _question(planning: TaskPlanning, context: RunContext) -> Update:
-    """List the questions, and decide how their answers count."""
     survey = _survey_of(planning, context)
     return {"survey": survey, "decision": _decision_of(planning, survey, context)}
 

@@ -624,7 +624,6 @@ def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunConte
 
 
 def _referenced_calls(calls: Mapping[str, Call], users: Iterable[RecordedVerdict | Material]) -> tuple[Call, ...]:
-    """Return the calls that were made for verdicts and material, sorted by id."""
     referenced = {use.id for user in users for use in user.calls}
     return tuple(calls[name] for name in sorted(referenced & calls.keys()))
 

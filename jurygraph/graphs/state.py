@@ -289,7 +289,6 @@ class SharedParts(dict[Hashable, T]):
     """Parts that the plans of many tasks share, by what they are made from. When it is full, it begins anew."""
 
     def keep(self, key: Hashable, part: T) -> None:
-        """Keep a part for later tasks."""
         if len(self) >= _MAX_SHARED:
             self.clear()
         self[key] = part
@@ -385,8 +384,6 @@ class TaskPlanning(TypedDict, total=False):
 
 
 class PrepareState(TypedDict):
-    """The prepare graph's state: a batch of tasks."""
-
     tasks: Sequence[TaskPlanning]
 
 
@@ -414,8 +411,6 @@ class AnnotateState(AnnotateInput, total=False):
 
 
 class AnnotateOutput(TypedDict):
-    """The output of the annotate graph: the rubric with its graph."""
-
     rubric: Rubric
 
 
@@ -454,8 +449,6 @@ class ScoreState(TypedDict, total=False):
 
 
 class ScoreOutput(TypedDict):
-    """The output of the score graph: each group's traces, or its error."""
-
     outcomes: list[list[Trace] | BaseException]
 
 
@@ -494,7 +487,6 @@ class Group(Displayed):
 
 
 def plan_group(group: Group, plan: Plan) -> PlannedGroup:
-    """Return the group with its plan, as the score graph takes it."""
     return PlannedGroup(plan, group.responses, sort_responses(group.responses), group.reused_results)
 
 

@@ -174,7 +174,6 @@ def _render_shot(shot: Shot) -> str:
 
 
 def prompt_names() -> tuple[str, ...]:
-    """Return the names of all prompts of this package."""
     names = (path.name for path in files("jurygraph.prompts").iterdir())
     return tuple(sorted(name.removesuffix(".md") for name in names if name.endswith(".md")))
 
