@@ -34,10 +34,10 @@ from jurygraph.graphs.state import (
     PlannedGroup,
     RunContext,
     call_within_limit,
+    fresh_context,
     may_take_long,
     plan_group,
     read_groups,
-    run_isolated_sync,
     split_into_batches,
     start_isolated,
 )
@@ -115,15 +115,15 @@ class Jury(Displayed):
         refuse_secrets_in_config(config)
         folder = None if code_folder is None else Path(code_folder)
         self.code_folder = folder if folder is not None and allow_modules_in_folder(config, folder=folder) else None
-        self.evaluators, self.derivers = run_isolated_sync(
-            lambda: (load_evaluators(config), load_derivers(config)), config.langsmith
+        self.evaluators, self.derivers = fresh_context(config.langsmith).run(
+            lambda: (load_evaluators(config), load_derivers(config))
         )
         records = {name: evaluator.record for name, evaluator in self.evaluators.items()}
         self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
         check_judges(config, self.evaluators)
         check_recipe(config, records)
         self.gateways = _choose_gateways(gateway, config, max_cost, max_calls)
-        self.gateway = self.gateways.default
+        self.gateway = self.gateways.get(None)
         calls = {name: config.calls_of(name) for name in self.gateways}  # a gateway of another jury has its own
         self._concurrent_calls = max((one.concurrency for one in calls.values()), default=MAX_CONCURRENT_GROUPS)
         judges = tuple(gateway.backend.model for gateway in self.gateways.values())
@@ -453,7 +453,7 @@ class Jury(Displayed):
             log.warning("%s; it is left behind", error)
 
     def _call(self, evaluator: Evaluator, method: Callable[[], None]) -> None:
-        run_isolated_sync(partial(call_within_limit, evaluator, method), self.config.langsmith)
+        fresh_context(self.config.langsmith).run(call_within_limit, evaluator, method)
 
     async def aclose(self) -> None:
         """Close the jury in the event loop that awaited `ascore`, to which the gateway's connections belong."""

@@ -61,13 +61,11 @@ class ScoreArrays(NamedTuple):
 
     @classmethod
     def absent(cls, *shape: int) -> "ScoreArrays":
-        """Return the arrays of cells without any verdict."""
         codes = np.zeros(shape, dtype=np.int8)
         nowhere = np.zeros(shape, dtype=np.bool_)
         return cls(np.zeros(shape), nowhere, codes, np.ones(shape), nowhere.copy())
 
     def fill(self, cell: tuple[int, int], verdict: RecordedVerdict) -> None:
-        """Set the entries of one cell to a verdict."""
         self.value[cell], self.met[cell], self.outcome[cell] = score_entry(verdict)
         self.confidence[cell] = 1.0 if verdict.confidence is None else verdict.confidence
         self.binary[cell] = verdict.is_binary

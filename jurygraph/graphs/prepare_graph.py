@@ -455,7 +455,6 @@ async def _annotate(planning: TaskPlanning, context: RunContext) -> Update:
 
 
 def _question(planning: TaskPlanning, context: RunContext) -> Update:
-    """List the questions, and decide how their answers count."""
     survey = _survey_of(planning, context)
     return {"survey": survey, "decision": _decision_of(planning, survey, context)}
 
@@ -493,7 +492,7 @@ def _decision_of(planning: TaskPlanning, survey: Survey, context: RunContext) ->
     weighed = planning["weights"], planning["difficulty"]
     key = decision_key(task, survey, *weighed)
     if (decision := context.decisions.get(key)) is None:
-        records = context.evaluator_records
+        records = {name: evaluator.record for name, evaluator in context.evaluators.items()}
         decision = build_decision(task, survey, context.config, records, context.combiners, *weighed)
         context.decisions.keep(key, decision)
     return decision

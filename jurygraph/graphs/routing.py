@@ -62,8 +62,6 @@ class EvaluatorTask:
 
 @dataclass(frozen=True, slots=True)
 class DerivationTask:
-    """One derivation for one response."""
-
     derivation: Derivation
     response: Response
     material: Materials
@@ -161,7 +159,6 @@ class _WorkCollector:
     gated: dict[tuple[str, str, str | None], TextGateResult | None] = field(default_factory=dict)
 
     def add(self, wave: int) -> None:
-        """Add the work of one wave."""
         names = set(self.survey.waves[wave].materials)
         ids = set(self.survey.waves[wave].questions)
         for derivation in self.survey.derivations:
@@ -377,7 +374,6 @@ class _WorkCollector:
 
 
 def required_material(question: Question) -> tuple[str, ...]:
-    """Return the names of the material that a question depends on."""
     return question.needs if question.material == SUBMITTED else (*question.needs, question.material)
 
 

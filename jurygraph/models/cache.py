@@ -107,7 +107,6 @@ class Cache:
             self._log_unstored(error)
 
     def drop(self, key: str) -> None:
-        """Delete a reply, if there is one."""
         try:
             self._rows.delete(key)
         except (sqlite3.Error, diskcache.Timeout, ValueError) as error:

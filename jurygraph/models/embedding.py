@@ -173,7 +173,6 @@ class CachingEmbedder:
         return [empty if lacks else row for row, lacks in zip(rows, is_empty, strict=True)]
 
     def close(self) -> None:
-        """Unload the model and clear the cache."""
         self._cache.clear()
         self._length = None
         self.embedder.close()

@@ -115,7 +115,6 @@ class Gateway:
         return self.backend.provider, self.backend.endpoint, self.backend.model
 
     def count_parameters_in(self, request: Request | Call) -> int:
-        """Return the number of the config's parameters that a request contains."""
         return sum(request.parameters.get(name) == value for name, value in self.parameters.items())
 
     async def ask(self, request: Request, until: float | None = None, sink: CallSink | None = None) -> AnsweredCall:
@@ -290,7 +289,6 @@ class Gateway:
         return reply.model_copy(update={**changed, "tokens": ()})
 
     def _has_secret_in(self, texts: Iterable[str]) -> bool:
-        """Return whether texts contain a secret, in one search."""
         return self.redactor.has_secrets and self.redactor.has_secret_in("\n".join(texts))
 
     async def _send(
@@ -398,7 +396,6 @@ class DryRunBackend(Backend):
 
 
 def call_for(request: Request, **fields: Any) -> Call:
-    """Return the call of a request, with these further fields."""
     return Call(
         id=request.digest,
         provider=request.provider,
@@ -443,11 +440,6 @@ class Gateways(dict[str | None, Gateway]):
     """
 
     @property
-    def default(self) -> Gateway | None:
-        """Return the gateway to the config's `model`; None with model none."""
-        return self.get(None)
-
-    @property
     def budget(self) -> Budget:
         """Return the budget of all. Raises StopIteration without any model."""
         return next(iter(self.values())).budget
@@ -459,7 +451,6 @@ class Gateways(dict[str | None, Gateway]):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Return the secrets of all backends."""
         return tuple(secret for gateway in self.values() for secret in gateway.backend.secrets)
 
     @property
@@ -480,17 +471,14 @@ class Gateways(dict[str | None, Gateway]):
         return max(same, key=lambda name: self[name].count_parameters_in(request), default=None)
 
     def for_dry_run(self, concurrency: int, sink: CallSink | None = None) -> "tuple[list[DryRunBackend], Gateways]":
-        """Return dry-run backends, and gateways to them, as `Gateway.for_dry_run` does."""
         pairs = {name: gateway.for_dry_run(concurrency, sink) for name, gateway in self.items()}
         return [backend for backend, _ in pairs.values()], Gateways({name: one for name, (_, one) in pairs.items()})
 
     def stop(self) -> None:
-        """Refuse all further calls; those in flight may end."""
         for gateway in self.values():
             gateway.budget.stop()
 
     async def wait_for_pending(self) -> None:
-        """Wait for requests under way: they are paid for, and their replies are kept."""
         for gateway in self.values():
             await gateway.wait_for_pending()
 

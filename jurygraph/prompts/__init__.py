@@ -105,9 +105,10 @@ class Prompt(FrozenModel):
         if base is None:
             return self._render_sections(manner, variables)
         own = tuple((name, variables[name]) for name in self.variables if name in variables)
-        (question,), marks = (
-            _render_question(self, manner, own) if _is_hashable(own) else self._render_sections(manner, variables)
-        )
+        try:
+            (question,), marks = _render_question(self, manner, own)
+        except TypeError:  # a variable is not hashable, so that nothing can be cached
+            (question,), marks = self._render_sections(manner, variables)
         rendered = base.render(manner, **{**variables, _QUESTION: question.content.strip()})
         return RenderedPrompt(rendered.messages, tuple(dict.fromkeys((*marks, *rendered.marks))))
 
@@ -133,14 +134,6 @@ class Prompt(FrozenModel):
             find_undeclared_variables(environment.parse(text)) - _MANNER_VARIABLES for _, text in self.sections
         ]
         return list(zip(templates, variables, strict=True))
-
-
-def _is_hashable(values: tuple[Any, ...]) -> bool:
-    try:
-        hash(values)
-    except TypeError:
-        return False
-    return True
 
 
 @lru_cache(maxsize=1024)
@@ -181,7 +174,6 @@ def _render_shot(shot: Shot) -> str:
 
 
 def prompt_names() -> tuple[str, ...]:
-    """Return the names of all prompts of this package."""
     names = (path.name for path in files("jurygraph.prompts").iterdir())
     return tuple(sorted(name.removesuffix(".md") for name in names if name.endswith(".md")))
 

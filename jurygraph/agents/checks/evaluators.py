@@ -485,9 +485,7 @@ class Constraints(Evaluator):
         package.module.function: a task is data, so it cannot name code by itself."""
 
     name = "checks.constraints"
-    version = "1"
     audience = "stakeholder"
-    layer = "check"
     reads_data = True
     needs = (CLAIMS,)
     bounds_its_time = True
@@ -655,7 +653,6 @@ class Collected(CodeEvaluator):
 
     name = "checks.collected"
     audience = "stakeholder"
-    layer = "check"
     reads_data = True
     shares = MappingProxyType({COLLECTED: 0.0})
 
