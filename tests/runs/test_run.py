@@ -87,16 +87,6 @@ def test_a_run_explains_as_its_traces_do(rich: Path, tasks: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "state"), [("nothing", "does not exist"), ("empty", "contains no run"), ("file", "is not a folder")]
-)
-def test_a_folder_without_a_run_is_refused(tmp_path: Path, name: str, state: str) -> None:
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=rf"{name}: {state}; name the folder that `jurygraph score --out` made"):
-        Run.open(tmp_path / name)
-
-
-@pytest.mark.parametrize(
     "change",
     [
         *("body = body || ' ' WHERE key = 't1/r1'", "key = key || ' ' WHERE key = 't1/r1'"),
