@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from jurygraph.studies.judge import (
     _summarize_pair,
     join_labels,
     pair_name,
+    read_labels,
     report,
 )
 from tests.rows import all_rows
@@ -222,6 +224,29 @@ def test_a_response_that_one_of_two_runs_lacks_is_missing_there() -> None:
 def test_labels_that_fit_nothing_are_refused(label: JudgedLabel, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         join_labels([judgements({"a": 1.0})], labels(label))
+
+
+def labelled_run(name: str, **targets: object) -> RunJudgements:
+    """A run whose responses have a label `gold`."""
+    return replace(judgements({}), run=name, labels={one: {"gold": target} for one, target in targets.items()})
+
+
+def test_labels_of_the_responses_themselves_are_read_from_the_runs() -> None:
+    found = read_labels("label.gold", [labelled_run("one", a=True, b=None), labelled_run("two", a=True, c=3)])
+    assert [row for _, row in found.rows] == [JudgedLabel(id="a", target=True), JudgedLabel(id="c", target=3.0)]
+
+
+@all_rows(
+    "source, targets, message",
+    [
+        ("label.gld", [True, True], "one, two: no response has the label 'gld'; did you mean gold?"),
+        ("label.gold", ["good", True], "one: label 'gold' of response 'a' is 'good'; a target is a number, true or f"),
+        ("label.gold", [True, False], "two: label 'gold' of response 'a' is 'False', and another run has True"),
+    ],
+)
+def test_labels_of_responses_that_give_no_target_are_refused(source: str, targets: list[object], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_labels(source, [labelled_run(name, a=one) for name, one in zip(("one", "two"), targets, strict=True)])
 
 
 # Published verdicts
