@@ -100,6 +100,12 @@ def test_records_are_checked_when_read(plain: Path, change: str) -> None:
         list(Run.open(plain).traces())
 
 
+def test_an_emptied_file_is_damage_and_no_run_that_was_never_made(plain: Path) -> None:
+    (plain / "run.sqlite").write_bytes(b"")
+    with pytest.raises(TraceMismatch, match=r"run\.sqlite: is empty, but config\.yaml shows that there was a run"):
+        Run.open(plain)
+
+
 def test_a_lost_trace_is_not_reported_as_unknown(plain: Path) -> None:
     execute_sql(plain / "run.sqlite", "DELETE FROM records WHERE key = 't1/r1'")
     with pytest.raises(TraceMismatch, match="1 of its 12 traces are missing"):
