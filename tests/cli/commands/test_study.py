@@ -1,4 +1,4 @@
-"""`jurygraph study credit`, `agreement` and `reviewers` without a model; what all studies refuse.
+"""`jurygraph study credit` and `agreement`; what all studies refuse.
 
 The figures are tested in `tests/studies`.
 """
@@ -87,23 +87,3 @@ def test_agreement_of_reviewers(tmp_path: Path, run: Command) -> None:
     (part,) = json.loads(ended.out)["parts"]
     assert (part["items"], part["ratings"], part["pairs"]) == (20, 60, 3)
     assert run("study", "agreement", tmp_path / "votes.csv").code == 2
-
-
-def test_judges_of_reviewers(tmp_path: Path, run: Command) -> None:
-    rows = [f"i{n},{who},{(n * step) % 5},text {n} of {n % 3}" for n in range(9) for who, step in (("a", 1), ("b", 2))]
-    ratings = tmp_path / "votes.csv"
-    ratings.write_text("\n".join(["id,reviewer,score,text", *rows]) + "\n", encoding="utf-8")
-    arguments = ("study", "reviewers", ratings, "--item", "id")
-    ended = run(*arguments, "--shots", "1,2", "--json")
-    assert ended.code == 0
-    judges = [one["judge"] for one in json.loads(ended.out)["judges"]]
-    assert judges == ["own-history", "neighbours", "item-mean", "rater-offset"]
-    chosen = run(*arguments, "--judges", "item-mean, own-history", "--markdown")
-    assert "| all | own-history | all |" in chosen.out
-    assert "rater-offset" not in chosen.out
-    for wrong, problem in (("--judges", "unknown judge 'other'"), ("--shots", "'other' is not a number of examples")):
-        ended = run(*arguments, wrong, "other")
-        assert (ended.code, ended.out) == (2, "")
-        assert problem in ended.err
-    ratings.write_text("item,reviewer,score\ni,a,1\n", encoding="utf-8")
-    assert "name a file of them with --items" in run(*arguments[:3], "--judges", "neighbours").err
