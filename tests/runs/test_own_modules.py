@@ -54,7 +54,8 @@ def run(tmp_path: Path) -> Path:
 
 def explain_response(folder: Path) -> None:
     with closing(Run.open(folder)) as run:
-        run.explain("t0/r0").what_if()
+        explanation = run.explain("t0/r0")
+        assert explanation.sentences() != explanation.sentences(what_if=True)
 
 
 READERS: list[Callable[[Path], Any]] = [

@@ -9,31 +9,16 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Command, folder_contents
-from tests.graphs.scripted import evaluator_use
 from tests.models.judge_scripts import requested_items
 from tests.models.server import Answer, Server, reply_with, run_server
 from tests.rows import all_rows
-from tests.runs.sample_runs import score, write_tasks
+from tests.runs.sample_runs import write_tasks
 from tests.runs.test_calls import judge_config
-
-CONFIG = {"evaluators": [evaluator_use("judge")], "reward": {"judge": 1.0}}
-RESPONSES = [
-    {"id": "t/r", "text": "it is r", "data": {"judge": 0.5}, "labels": {}},
-    {"id": "t/a", "text": "it is a", "data": {"judge": 0.4}, "labels": {"family": "order"}},
-    {"id": "t/b", "text": "it is b", "data": {"judge": 0.6}, "labels": {"family": "order", "version": 1}},
-]
-"""An original and two variants."""
-
-
-def labelled_run(folder: Path, name: str, responses: list[dict[str, Any]]) -> Path:
-    labelled = [{**one, "labels": {**one["labels"], "seed": "t/r"}} for one in responses]
-    tasks = write_tasks(folder, [{"id": "t", "query": "What?", "responses": labelled}], f"{name}.jsonl")
-    score(folder / name, tasks, CONFIG)
-    return folder / name
+from tests.studies.stability.made import RESPONSES, labelled_run
 
 
 def test_the_variance_over_variants_is_on_the_scale_from_1_to_10(tmp_path: Path, run: Command):
-    folder = labelled_run(tmp_path, "run", RESPONSES)
+    folder = labelled_run(tmp_path)
     before = folder_contents(folder)
     ended = run("study", "stability", folder)
     assert (ended.code, folder_contents(folder)) == (0, before)
@@ -78,7 +63,7 @@ def test_wrong_input_is_refused_without_a_result(
 ):
     monkeypatch.chdir(tmp_path)
     if not (tmp_path / "run").exists():
-        labelled_run(tmp_path, "run", RESPONSES[:1])
+        labelled_run(tmp_path, responses=RESPONSES[:1])
         write_scores(tmp_path / "scores.csv")
     ended = run("study", *arguments)
     assert (ended.code, ended.out) == (2, "")

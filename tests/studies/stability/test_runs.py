@@ -15,9 +15,10 @@ from tests.graphs.scripted import evaluator_use
 from tests.judges.protocols.trip import ADAPTIVE, PLAN, decomposed, trip
 from tests.models.judge_scripts import requested_items
 from tests.models.server import Answer, reply_with, run_server
-from tests.runs.sample_runs import score, write_tasks
+from tests.runs.sample_runs import write_tasks
 from tests.runs.test_calls import judge_config, run_session
 from tests.studies.figures import figures_of
+from tests.studies.stability.made import labelled_run
 
 UTILITIES = [[9, 5], [1, 5], [3, 5], [3, 3]]
 WEIGHTS = [[0.5, 0.5], [0.25, 0.75], [0.5, 0.5], [0.5, 0.5]]
@@ -89,22 +90,7 @@ def test_items_of_a_call_do_not_rotate_either(tmp_path: Path) -> None:
 def test_a_reward_that_is_one_component_is_measured_once_and_first(
     tmp_path: Path, reward: dict[str, float], protocols: list[str]
 ) -> None:
-    scores: list[tuple[float, dict[str, Any]]] = [
-        (0.5, {}),
-        (0.4, {"family": "order"}),
-        (0.6, {"family": "order", "version": 1}),
-    ]
-    responses = [
-        {
-            "id": f"t/{n}",
-            "text": f"it is {n}",
-            "data": {"judge": given, "advice": 0.5},
-            "labels": {"seed": "t/0", **labels},
-        }
-        for n, (given, labels) in enumerate(scores)
-    ]
-    tasks = write_tasks(tmp_path, [{"id": "t", "query": "What?", "responses": responses}])
-    score(tmp_path / "run", tasks, {"evaluators": [evaluator_use("advice"), evaluator_use("judge")], "reward": reward})
-    with closing(Run.open(tmp_path / "run")) as run:
+    config = {"evaluators": [evaluator_use("advice"), evaluator_use("judge")], "reward": reward}
+    with closing(Run.open(labelled_run(tmp_path, config))) as run:
         report = figures_of(measure_stability(read_run(run)))
     assert [row.name for row in report.protocols] == protocols
