@@ -122,6 +122,12 @@ LETTERS_CONFIG = "evaluators: [manners.echo, manners.better]\nreward: {echo: 0.1
 Command = Callable[..., CommandResult]
 
 
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the replies of models in a folder of the test's own."""
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
 @pytest.fixture
 def run() -> Command:
     """Run a command as the console script does."""
