@@ -165,7 +165,7 @@ def scored_session(
     REQUESTED.clear()
     with (
         jg.Jury.from_config(config, **limits) as jury,
-        open_tasks(tasks) as work,
+        open_tasks(tasks, defaults=jury.config.task_defaults) as work,
         open_profiles(profiles, work) as by_hand,
         open_reused_run(branch, jury) as reused,
         closing(ScoringSession(folder, jury, work, limit, reused, by_hand)) as session,
