@@ -110,6 +110,12 @@ ENDS: dict[str, tuple[Script, tuple[str, ...], int, list[str]]] = {
         3,
         ["does not offer model 'tiny' to this key: check the name and JURYGRAPH_API_KEY; ", KEPT],
     ),
+    "server away": (
+        lambda body, number: status(503) if number > 2 else judge(body, number),
+        (),
+        3,
+        ["the model server has not answered for", f"{KEPT} to continue"],
+    ),
     "some replies in no form": (lambda body, number: reply_with("Certainly."), ("--limit", "2"), 1, [UNUSABLE]),
 }
 
@@ -121,7 +127,8 @@ def test_a_run_that_ends_early_has_its_exit_code_and_says_how_to_go_on(
     script, options, code, messages = ENDS[end]
     monkeypatch.setenv("JURYGRAPH_API_KEY", KEY)
     with run_server(script) as server:
-        project.write_config(server.url, concurrency=1, prices={"tiny": {"input": 0.001, "output": 100.0}})
+        prices = {"tiny": {"input": 0.001, "output": 100.0}}
+        project.write_config(server.url, concurrency=1, prices=prices, outage={"after": 1, "wait": 0.01})
         ended = project.score("run", *options)
     assert ended.code == code, ended.err
     assert [message for message in messages if message not in ended.err] == []
