@@ -206,9 +206,9 @@ class CallLimits:
                 return results + [(refusal, False)] * (len(inputs) - len(results))
             result, is_late = await self._call_in_time(partial(context.run, call, each))
             if is_late:
+                result = self.excess(each), False  # before `finish`, after which no request is waited for
                 finish(each)
                 context = context.copy()  # the call that hangs is still in the other
-                result = self.excess(each), False
             results.append(result)
         return results
 
