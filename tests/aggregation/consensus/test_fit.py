@@ -268,7 +268,7 @@ def test_repeated_rows_and_abstentions_do_not_change_the_depth() -> None:
 def test_annotators_with_fewer_labels_than_classes_are_named() -> None:
     item, annotator, label, _ = drawn(100, 4, 3, seed=2, right=0.8)
     assert warnings_of([*item, 0], [*annotator, 9], [*label, 0]) == ("fewer labels than classes: little is known of 9")
-    for many, named in ((8, "10, 11, 12, 13, 14 and 3 more"), (6, "10, 11, 12, 13, 14, 1 more"), (5, "13, 14")):
+    for many, named in ((8, "10, 11, 12, 13, 14 and 3 more"), (6, "10, 11, 12, 13, 14 and 1 more"), (5, "13, 14")):
         warning = warnings_of([*item, *range(many)], [*annotator, *range(10, 10 + many)], [*label, *[0] * many])
         assert warning.endswith(named)
     assert warnings_of([*item, 0, 1, 2], [*annotator, 9, 9, 9], [*label, 0, 1, 2]) == ""
