@@ -38,8 +38,6 @@ class IntervalCell(NamedTuple):
 
 Figures = dict[str, Any]
 """Figures of a study by their names, as `--json` prints them."""
-Row = Sequence[object]
-"""The cells of a row: numbers, texts, estimates (see `as_interval`), and None for what is unknown."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +46,14 @@ class ReportTable:
 
     Attributes:
         header: a name for each column, with its unit where it has one; the first names what the rows are.
-        rows: a cell for each column.
+        rows: a cell for each column: a number, a text, an estimate (see `as_interval`), or None for what is unknown.
         left: number of columns of text, which come first.
         digits: decimals of floats.
         most: number of rows that a person is shown; None for all.
     """
 
     header: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[Sequence[object]]
     left: int = 1
     digits: int = 4
     most: int | None = None
