@@ -21,6 +21,7 @@ from jurygraph.sources.files import (
     TaskKeyedFile,
     TextFile,
     TextLine,
+    close_on_error,
     raise_line_error,
     read_lines,
     require_temporary_space,
@@ -393,14 +394,9 @@ class ProfilesFile(TaskKeyedFile[ProfilesLine]):
     """
 
     def __init__(self, path: str | Path, source: TaskSource) -> None:
-        self._source = source
         super().__init__(path, ProfilesLine, "task", "keep one of the two")
-
-    def _check(self, number: int, entry: ProfilesLine) -> None:
-        if self._source.place(entry.task) is None:
-            problem = f"there is no task {quote(entry.task)}"
-            hint = f"name a task of {self._source.tasks_file.name}, or leave the line out"
-            self._refuse(number, ("task",), problem, hint)
+        with close_on_error(self.close):
+            self.refuse_unknown(source.place, (), f"name a task of {source.tasks_file.name}, or leave the line out")
 
     def line_of(self, task: Task) -> ProfilesLine | None:
         """Return the line of a task; None if there is none. Raises `InputError` if it does not fit the task."""
