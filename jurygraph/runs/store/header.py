@@ -46,7 +46,6 @@ class ModelIdentity(FrozenModel):
 
     @classmethod
     def of(cls, backend: Backend) -> "ModelIdentity":
-        """Return the identity of the model that a backend reaches."""
         capabilities = backend.capabilities
         return cls(
             provider=backend.provider,
