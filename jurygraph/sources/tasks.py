@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Path as FieldPath
@@ -140,7 +140,7 @@ Pair = tuple[Task, tuple[Response, ...]]
 _EMPTY_HINT = "write one task per line, each a JSON object"
 
 
-class TaskSource:
+class TaskSource(AbstractContextManager["TaskSource"]):
     """Tasks with their responses, in the order of the tasks file.
 
     `tasks_file`, `responses_file` and `edges_file` are the digests of the source files, which stay open until `close`;
@@ -277,9 +277,6 @@ class TaskSource:
 
     def close(self) -> None:
         self._resources.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
