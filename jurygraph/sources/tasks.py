@@ -13,8 +13,8 @@ from typing import Any
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, did_you_mean, quote
-from jurygraph.schema import NO_TASK_DEFAULTS, Response, ResponseLine, Rubric, Task, TaskDefaults, TaskLine
-from jurygraph.schema.task import Profiles, ProfilesLine
+from jurygraph.schema import Response, ResponseLine, Rubric, Task, TaskDefaults, TaskLine
+from jurygraph.schema.task import NO_TASK_DEFAULTS, Profiles, ProfilesLine
 from jurygraph.sources.files import (
     ByteRange,
     FileDigest,
