@@ -128,7 +128,6 @@ class Jury(Displayed):
         self._concurrent_calls = max((one.concurrency for one in calls.values()), default=MAX_CONCURRENT_GROUPS)
         judges = tuple(gateway.backend.model for gateway in self.gateways.values())
         self.purpose = permitted_purpose(config.purpose, judges)
-        secrets = self.gateways.secrets
         parameters = {name: call_settings.parameters for name, call_settings in calls.items()}
         self.context = RunContext(
             config,
@@ -137,7 +136,7 @@ class Jury(Displayed):
             self.combiners,
             parameters=parameters,
             judges=judges,
-            secrets=secrets,
+            secrets=self.gateways.secrets,
         )
         is_slow = any(may_take_long(one) for ones in (self.evaluators, self.derivers) for one in ones.values())
         self._largest_batch = SLOW_BATCH if is_slow else LARGEST_BATCH

@@ -52,9 +52,8 @@ from jurygraph.schema import (
     RecordedVerdict,
     RepetitionControl,
     Reward,
-    RewardGate,
 )
-from jurygraph.schema.plan import SUBMITTED
+from jurygraph.schema.plan import SUBMITTED, RewardGate
 from jurygraph.schema.trace import group_verdicts_by_response
 from jurygraph.schema.verdict import GROUP_OF_ONE
 

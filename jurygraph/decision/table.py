@@ -17,9 +17,9 @@ from jurygraph import aggregation
 from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiners import ScoreMatrix
-from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, ScoreCalibration, Status
+from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, ScoreCalibration
 from jurygraph.schema.plan import SUBMITTED, VoteRule
-from jurygraph.schema.verdict import MET_THRESHOLD, NO_VARIANT, RESPONSE_GATES, Unsupported
+from jurygraph.schema.verdict import MET_THRESHOLD, NO_VARIANT, RESPONSE_GATES, Status, Unsupported
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE = range(6)
 NOT_APPLICABLE, STOPPED, NO_VARIANTS, EXCLUDED = range(6, 10)

@@ -39,7 +39,6 @@ from jurygraph.schema import (
     EvaluatorUse,
     Plan,
     Question,
-    ResponseGate,
     Reviewer,
     Stakeholder,
     Survey,
@@ -50,7 +49,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.plan import SUBMITTED, with_planning_results
 from jurygraph.schema.task import ProfilesLine, is_text_only, sort_by_id, with_profiles
-from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT, RESPONSE_GATES
+from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT, RESPONSE_GATES, ResponseGate
 
 
 def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]:

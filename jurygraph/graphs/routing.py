@@ -25,14 +25,13 @@ from jurygraph.schema import (
     Question,
     RecordedVerdict,
     Response,
-    Status,
     Survey,
     TaskView,
     Verdict,
 )
 from jurygraph.schema.plan import SUBMITTED, Escalation, question_identity
 from jurygraph.schema.task import query_text
-from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT, VerdictKey
+from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT, Status, VerdictKey
 
 DATA = "data"
 """Material of this name is used as the data of a response that has none, where an evaluator needs data."""

@@ -17,7 +17,6 @@ from jurygraph.models.request import AnsweredCall, Reply, Request, encode_json
 from jurygraph.runs.run import Run, open_ledger
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
-from jurygraph.runs.store.folder import LEDGER, PLANNING, discard_planning
 from jurygraph.runs.store.header import Header, header_draft, read_header
 from jurygraph.runs.store.ledger import Draft, Ledger, Writer
 from jurygraph.runs.store.packing import ERASED, Body, number_shared_lists, pack_reward, pack_trace, task_text
@@ -95,11 +94,11 @@ class PlanningCalls(CallStore):
         self._run = run
         self._is_durable = is_durable
         self._file_ledger: Ledger | None = None
-        if (run.folder / PLANNING).exists():
+        if (run.folder / run_folder.PLANNING).exists():
             self._open_file()
 
     def _open_file(self) -> None:
-        self._file_ledger = Ledger.create(self._run.folder / PLANNING)
+        self._file_ledger = Ledger.create(self._run.folder / run_folder.PLANNING)
         self._file_writer = Writer(self._file_ledger)
         self._file_calls = CallStore(self._file_ledger, writer=self._file_writer)
 
@@ -135,7 +134,7 @@ class PlanningCalls(CallStore):
     def discard(self) -> None:
         """Remove the file: the run has everything that was needed from it."""
         self.close()
-        discard_planning(self._run.folder)
+        run_folder.discard_planning(self._run.folder)
 
 
 class RecordedCall(NamedTuple):
@@ -187,7 +186,7 @@ def _find_texts(run: Run, call: Call) -> tuple[Any, Any]:
     if run.header.branch is None:
         return (f"not recorded in {run.folder}",) * 2
     folder = run.folder_of(run.header.branch)
-    if not (folder / LEDGER).is_file():
+    if not (folder / run_folder.LEDGER).is_file():
         return (f"in the run {folder}, from which {run.folder} was branched, and which is not there",) * 2
     with Run.open(folder) as origin:
         return _find_texts(origin.source, call)

@@ -18,8 +18,6 @@ SkippedRule = Literal["left-out", "zero"]
 Welfare = Literal["stakeholders", "egalitarian", "nash"]
 WELFARE: tuple[str, ...] = get_args(Welfare)
 """Names of the combiners that make one number of stakeholders' utilities."""
-CHECKED_LAYERS = ("fact", "check")
-"""Layers of questions that code decides."""
 VoteRule = Literal["discard-first", "all-seats"]
 """The seats of a majority vote: without those that discarded or abstaining votes leave, or all that were requested."""
 SUBMITTED = "submitted"
@@ -375,7 +373,7 @@ def _checked_weight(spec_input: ComponentInput, layers: Mapping[str, tuple[Layer
     for question, weight in zip(spec_input.questions, spec_input.weights, strict=True):
         layer, seats = layers[question]
         size = abs(weight) * (seats if spec_input.reduce is None else 1)  # a folded question counts once
-        checked += size if layer in CHECKED_LAYERS else 0.0
+        checked += size if layer in ("fact", "check") else 0.0
         total += size
     return checked, total
 

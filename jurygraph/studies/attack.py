@@ -22,7 +22,6 @@ from jurygraph.planner import Planner
 from jurygraph.runs.reports.summary import CallEstimate, Estimator
 from jurygraph.safety.attacks import Attack, attack_text
 from jurygraph.schema import (
-    RESPONSE_GATES,
     Call,
     ComponentInput,
     ComponentSpec,
@@ -37,7 +36,7 @@ from jurygraph.schema import (
     Survey,
     Task,
 )
-from jurygraph.schema.verdict import GATED_LAYERS, MET_THRESHOLD
+from jurygraph.schema.verdict import GATED_LAYERS, MET_THRESHOLD, RESPONSE_GATES
 from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable
 
 _MAX_ATTACKS = 20

@@ -12,7 +12,6 @@ from jurygraph.explanation import Explanation
 from jurygraph.explanation.points import Change, change_sentences
 from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.schema import (
-    RESPONSE_GATES,
     ComponentInput,
     ComponentSpec,
     Counts,
@@ -31,7 +30,7 @@ from jurygraph.schema import (
     Term,
     Trace,
 )
-from jurygraph.schema.verdict import ScoreCalibration
+from jurygraph.schema.verdict import RESPONSE_GATES, ScoreCalibration
 from tests.rows import all_rows
 
 

@@ -46,7 +46,6 @@ class ModelIdentity(FrozenModel):
 
     @classmethod
     def of(cls, backend: Backend) -> "ModelIdentity":
-        """Return the identity of the model that a backend reaches."""
         capabilities = backend.capabilities
         return cls(
             provider=backend.provider,
@@ -64,8 +63,7 @@ class Header(FrozenModel):
     rubrics. `columns` are those of a table that gave tasks and responses. `base` is the run whose verdicts a re-scored
     run refers to, `branch` the run from which verdicts were carried over. `config_file` is the SHA-256 of config.yaml.
     `model` identifies the model behind the config's: None with model none; `models` those behind the config's `models`.
-    `domain` is the domain that an annotator's
-    prompt describes, with the version of its text.
+    `domain` is the domain that an annotator's prompt describes, with the version of its text.
     """
 
     jurygraph: str = Field(default_factory=lambda: version("jurygraph"))
