@@ -17,6 +17,8 @@ from tests.models.server import Answer, Server, reply_with, run_server, status
 from tests.rows import all_rows
 from tests.runs.sample_runs import write_tasks
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 CRITERIA = {"facts": (2.0, None), "story": (3.0, None), "style": (1.0, None), "rude": (-1.0, None)}
 ROLES = {"facts": "core", "story": "core", "style": "additional", "rude": "penalty"}
 FOUND = {("facts", "story"): "strong", ("story", "style"): "weak"}
