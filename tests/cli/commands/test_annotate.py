@@ -179,6 +179,12 @@ def test_except_with_0_and_1_nothing_is_written(
     assert folder_contents(project) == before
 
 
+def test_after_a_reached_budget_the_same_command_asks_the_rest(run: Command, project: Path, server: Server) -> None:
+    assert annotate(run, "--max-calls", "3").code == 4
+    assert annotate(run).code == 0
+    assert server.count == 2 * CALLS
+
+
 def test_missing_answers_exit_with_1_and_score_reports_them(run: Command, project: Path, server: Server) -> None:
     ended = annotate(run, "--model", f"openai-compatible:{server.url}#silent")
     assert ended.code == 1
