@@ -180,9 +180,11 @@ def test_except_with_0_and_1_nothing_is_written(
 
 
 def test_after_a_reached_budget_the_same_command_asks_the_rest(run: Command, project: Path, server: Server) -> None:
-    assert annotate(run, "--max-calls", "3").code == 4
+    calls = {"calls": {"cache": True}, "annotation": {"batch": 1}}
+    (project / "jury.yaml").write_text(json.dumps(settings(server.url, **calls)))
+    assert annotate(run, "--max-calls", "5").code == 4
     assert annotate(run).code == 0
-    assert server.count == 2 * CALLS
+    assert server.count == 2 * (1 + CANDIDATES)
 
 
 def test_missing_answers_exit_with_1_and_score_reports_them(run: Command, project: Path, server: Server) -> None:
