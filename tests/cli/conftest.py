@@ -122,8 +122,8 @@ LETTERS_CONFIG = "evaluators: [manners.echo, manners.better]\nreward: {echo: 0.1
 Command = Callable[..., CommandResult]
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the replies of models in a folder of the test's own."""
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path_factory.mktemp("cache")))
 

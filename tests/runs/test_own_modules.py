@@ -1,7 +1,6 @@
 """Runs whose config names modules of its own folder: they are imported from there, wherever the run is read."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.runs.run import Run
+from jurygraph.sources.user_modules import allow_modules_in_folder
 from tests.runs.sample_runs import evaluator_config, make_tasks, rescore_run, score, verify_run, write_tasks
 
 OWN_COMBINER = """\
@@ -27,9 +27,8 @@ class Half(Mean):
 
 
 def forget_modules() -> None:
-    """Let the next import of the modules read their files, as in a new process."""
-    for name in ("own", "manners"):
-        sys.modules.pop(name, None)
+    """Let modules be imported anew, and from where they are allowed anew, as in a new process."""
+    allow_modules_in_folder(folder=Path("nowhere"))
 
 
 @pytest.fixture(autouse=True)

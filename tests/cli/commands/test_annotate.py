@@ -17,6 +17,8 @@ from tests.models.server import Answer, Server, reply_with, run_server, status
 from tests.rows import all_rows
 from tests.runs.sample_runs import write_tasks
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 CRITERIA = {"facts": (2.0, None), "story": (3.0, None), "style": (1.0, None), "rude": (-1.0, None)}
 ROLES = {"facts": "core", "story": "core", "style": "additional", "rude": "penalty"}
 FOUND = {("facts", "story"): "strong", ("story", "style"): "weak"}
@@ -175,6 +177,14 @@ def test_except_with_0_and_1_nothing_is_written(
     assert (ended.code, ended.out) == (code, "")
     assert message in ended.err
     assert folder_contents(project) == before
+
+
+def test_after_a_reached_budget_the_same_command_asks_the_rest(run: Command, project: Path, server: Server) -> None:
+    calls = {"calls": {"cache": True}, "annotation": {"batch": 1}}
+    (project / "jury.yaml").write_text(json.dumps(settings(server.url, **calls)))
+    assert annotate(run, "--max-calls", "5").code == 4
+    assert annotate(run).code == 0
+    assert server.count == 2 * (1 + CANDIDATES)
 
 
 def test_missing_answers_exit_with_1_and_score_reports_them(run: Command, project: Path, server: Server) -> None:

@@ -14,6 +14,8 @@ from tests.rows import all_rows
 from tests.studies.attack.test_defences import ARMS
 from tests.studies.judges import AlwaysYes, Yes
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 HONEST = (
     "Flour and sugar are mixed first. Then whisk four eggs, fold everything together, pour that into a tin and bake "
     "it for about forty minutes, until nothing sticks to a wooden stick."

@@ -28,6 +28,8 @@ from tests.models.server import Answer, Server, run_server, status
 from tests.rows import all_rows
 from tests.runs.sample_runs import write_tasks
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 TENSIONS = [tension(1, 2, "high", "stakeholder_1 loves the sea, and it is dear")]
 INVENTED = constraint("I love ghosts", "There are ghosts.")
 PRINTED = """\

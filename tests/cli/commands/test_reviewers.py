@@ -16,6 +16,8 @@ from tests.models.judge_scripts import quotable, response_in
 from tests.models.server import Answer, reply_with, run_server
 from tests.rows import all_rows
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 SCORES = {"ann": (1, 2, 1, 2, 1, 2), "bob": (4, 5, 4, 5, 4, 5), "cy": (5, 1, 5, 1, 5, 1)}
 JUDGES = "zero-shot,aggregate,personalized,item-mean"
 

@@ -16,6 +16,8 @@ from tests.runs.sample_runs import write_tasks
 from tests.runs.test_calls import judge_config
 from tests.studies.stability.made import RESPONSES, labelled_run
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 
 def test_the_variance_over_variants_is_on_the_scale_from_1_to_10(tmp_path: Path, run: Command):
     folder = labelled_run(tmp_path)

@@ -48,9 +48,12 @@ def declining_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.landing
-def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(declining_run: Path, run: Command) -> None:
-    ended = run("watch", declining_run, "--step-label", "step")
+def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(
+    declining_run: Path, run: Command, tmp_path: Path
+) -> None:
+    ended = run("watch", declining_run, "--step-label", "step", "--plot", tmp_path / "a.png")
     assert ended.code == 1
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     lines = ended.out.splitlines()
     fall = next(line for line in lines if ": reward falls" in line)
     step = int(fall.removeprefix("ADVERSE  step ").split(":")[0])
