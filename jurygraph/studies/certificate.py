@@ -167,7 +167,7 @@ def _attacks(file: Path | None) -> CertifiedFigures:
             share = arm[level]["responses"]
             ends = {"value": share["rate"], "low": share["low"], "high": share["high"]}
             yield _figure(name, ends, share["n"], f"jurygraph attack --json > {shell_quote(file)}")
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{file}: is not what `jurygraph attack --json` prints") from None
 
 

@@ -1,6 +1,7 @@
 """`jurygraph assign`, `consensus`, `power`: who rates what, what ratings say together, and how many are needed."""
 
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -167,7 +168,7 @@ def power(
         raise InputError(f"--judges: is {judges!r}; name two of {', '.join(_POWER_JUDGES)}")
     if not 0.0 < chance < 1.0:
         raise InputError(f"--power: is {chance:g}; write a number between 0 and 1")
-    if difference is not None and difference <= 0.0:
+    if difference is not None and not 0.0 < difference < math.inf:
         raise InputError(f"--difference: is {difference:g}; write a number above 0")
     parts = read_parts([read_ratings(ratings, named_columns(item=item, reviewer=reviewer, score=score, agent=agent))])
     questions = 1 if difference is None else 2
@@ -242,8 +243,10 @@ def assign(
 
 def _read_names(given: str) -> list[str]:
     """Return the names of reviewers, which are names of files, too."""
-    file = Path(given)
-    text = file.read_text(encoding="utf-8") if file.is_file() else given.replace(",", "\n")
+    try:
+        text = Path(given).read_text(encoding="utf-8") if os.path.isfile(given) else given.replace(",", "\n")
+    except UnicodeDecodeError:
+        raise InputError(f"{given}: is not UTF-8; save it in that encoding") from None
     names = [name.strip() for name in text.splitlines() if name.strip()]
     known: set[str] = set()
     for name in names:

@@ -37,12 +37,14 @@ def test_from_a_run_to_labels_of_its_judge(run: Command, tmp_path: Path) -> None
         "most_shared": 4,
     }
     sheets = sorted((out / "sheets").iterdir())
+    ratings = tmp_path / "ratings.jsonl"
+    unfilled = run("import", "sheets", out / "key.jsonl", *sheets, "--out", ratings)
+    assert (unfilled.code, "no row has a label; fill in" in unfilled.err, ratings.exists()) == (2, True, False)
     for sheet in sheets:
         rows = sheet.read_text(encoding="utf-8").splitlines()
         assert sum("A: 42" in row for row in rows) == 4, "as many of each agent"
         scored = [row.replace('"",""', '"1",""' if "42" in row else '"0",""') for row in rows]
         sheet.write_text("\n".join(scored[:-1]), encoding="utf-8")
-    ratings = tmp_path / "ratings.jsonl"
     read = run("import", "sheets", out / "key.jsonl", *sheets, "--out", ratings)
     assert "21 votes, 12 items, 3 annotators, 0 omitted" in read.err
     twice = run("import", "sheets", out / "key.jsonl", sheets[0], sheets[0], "--out", tmp_path / "twice.jsonl")
@@ -58,11 +60,13 @@ def test_what_would_be_unfair_or_lost_is_refused(run: Command, tmp_path: Path) -
     items.write_text("item,text\na,A\nb,B\n", encoding="utf-8")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "key.jsonl").touch()
+    (tmp_path / "names.txt").write_bytes(b"ann\nJos\xe9\n")
     for options, problem in [
         (("--reviewers", "ann", "--out", tmp_path / "o"), "--per-item: is 2, and there are 1 reviewers"),
         (("--reviewers", "ann,Ann", "--out", tmp_path / "o"), "--reviewers: 'Ann' is there twice"),
         (("--reviewers", "ann,../bob", "--out", tmp_path / "o"), "--reviewers: '../bob' cannot name a file"),
         (("--reviewers", "ann,bob", "--out", tmp_path / "full"), "exists; name a new folder"),
+        (("--reviewers", tmp_path / "names.txt", "--out", tmp_path / "o"), "names.txt: is not UTF-8"),
     ]:
         ended = run("assign", items, *options)
         assert ended.code == 2

@@ -42,6 +42,7 @@ def test_too_few_items_are_said(run: Command, tmp_path: Path) -> None:
         ),
         (("--difference", 1, "--judges", "item-mean,item-mean"), "name two of own-history, item-mean, rater-offset"),
         (("--difference", 0), "--difference: is 0; write a number above 0"),
+        (("--difference", "inf"), "--difference: is inf; write a number above 0"),
         (("--judges", "item-mean,own-history"), "--judges: needs --difference"),
         (("--power", 1), "--power: is 1; write a number between 0 and 1"),
     ],

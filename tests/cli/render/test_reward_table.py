@@ -177,3 +177,8 @@ def test_questions_and_labels_are_columns(tmp_path: Path, run: Command) -> None:
     assert last == ["r0", "0.2500"]
     best = run("show", project / "run", "--columns", "reward", "--sort", "-manners.polite", "--limit", 1)
     assert rows(best.out)[2][0] == "r3"
+
+
+def test_rows_without_a_mean_say_why(scored: Path, run: Command) -> None:
+    assert run("show", scored, "--status", "failed", "--agent", "alice").err == "no response matches\n"
+    assert run("show", scored, "--status", "failed").err.startswith("no mean reward: all 1 failed\n")
