@@ -383,11 +383,8 @@ def criterion_digest(task: Task, criterion: Criterion, role: Role) -> str:
     return digest_of([query_text(task.query), criterion.content, role])[:16]
 
 
-class Batch(NamedTuple):
-    """Pairs of one request, and the answers of each sample."""
-
-    pairs: Sequence[CriterionPair]
-    samples: Sequence[CheckedEdges]
+Batch = tuple[Sequence[CriterionPair], Sequence[CheckedEdges]]
+"""Pairs of one request, and the answers of each sample."""
 
 
 class EdgeSource(NamedTuple):
@@ -614,7 +611,7 @@ class GraphAnnotator:
         firsts = [(batch, sample, sample * len(batch) // votes) for batch in batches for sample in range(votes)]
         rotated = (([*batch[first:], *batch[:first]], sample) for batch, sample, first in firsts)
         results = await each_answered(self._ask_edges(batch, roles, sample) for batch, sample in rotated)
-        return [Batch(*entry) for entry in zip(batches, _batches(results, votes), strict=True)]
+        return list(zip(batches, _batches(results, votes), strict=True))
 
     @property
     def source(self) -> EdgeSource:
