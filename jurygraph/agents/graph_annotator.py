@@ -26,7 +26,7 @@ from jurygraph.aggregation import gear
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError, ModelError
 from jurygraph.messages import did_you_mean, quote, shorten
-from jurygraph.models.request import Fault
+from jurygraph.models.request import Fault, Request
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import (
     Annotation,
@@ -43,7 +43,6 @@ from jurygraph.schema.task import Kind, Role, query_text, sort_by_id
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
-    from jurygraph.models.request import Request
 
 DOMAINS = ("generic", "legal", "medical", "writing")
 FIELD_METADATA = ("domain", "domain1", "domain2", "domains", "example_tags", "genre", "lang", "language", "topic")
@@ -661,7 +660,7 @@ class GraphAnnotator:
 
     async def _ask(
         self,
-        request: "Request",
+        request: Request,
         reply_model: type[AnnotationReply],
         check: Callable[[AnnotationReply], Checked],
         without_reply: Callable[[str], Checked],
