@@ -41,7 +41,7 @@ from jurygraph.graphs.state import (
     split_into_batches,
     start_isolated,
 )
-from jurygraph.models.gateway import NO_GATEWAYS, Gateways
+from jurygraph.models.gateway import NO_GATEWAYS, Gateway, Gateways
 from jurygraph.safety.redaction import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Response, Task, Trace, digest_of
 from jurygraph.schema.frozen_model import require_type
@@ -51,7 +51,6 @@ from jurygraph.sources import parse_config, read_config
 from jurygraph.sources.user_modules import allow_modules_in_folder
 
 if TYPE_CHECKING:
-    from jurygraph.models.gateway import Gateway
     from jurygraph.models.request import CallSink
 
 T = TypeVar("T")
@@ -102,7 +101,7 @@ class Jury(Displayed):
         self,
         config: Config | None = None,
         *,
-        gateway: "Gateway | Gateways | None" = None,
+        gateway: Gateway | Gateways | None = None,
         max_cost: float | None = None,
         max_calls: int | None = None,
         code_folder: str | Path | None = None,
@@ -493,13 +492,12 @@ def _choose_config(config: Any, settings: Mapping[str, Any]) -> Config:
 
 
 def _choose_gateways(
-    given: "Gateway | Gateways | None", config: Config, max_cost: float | None, max_calls: int | None
+    given: Gateway | Gateways | None, config: Config, max_cost: float | None, max_calls: int | None
 ) -> Gateways:
     """Return the given gateways; those that are missing are opened for the config's models."""
     if given is None and config.model == "none" and not config.models:
         return NO_GATEWAYS
     from jurygraph.models.factory import open_gateways  # imported lazily: only needed with a model
-    from jurygraph.models.gateway import Gateway
 
     require_type("gateway", given, Gateway | Gateways | None, "leave it out, or give the `gateway` of a jury")
     if isinstance(given, Gateways):

@@ -26,7 +26,7 @@ from jurygraph.aggregation import gear
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError, ModelError
 from jurygraph.messages import did_you_mean, quote, shorten
-from jurygraph.models.request import Fault
+from jurygraph.models.request import Fault, Request
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import (
     Annotation,
@@ -43,7 +43,6 @@ from jurygraph.schema.task import Kind, Role, query_text, sort_by_id
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
-    from jurygraph.models.request import Request
 
 DOMAINS = ("generic", "legal", "medical", "writing")
 FIELD_METADATA = ("domain", "domain1", "domain2", "domains", "example_tags", "genre", "lang", "language", "topic")
@@ -383,11 +382,8 @@ def criterion_digest(task: Task, criterion: Criterion, role: Role) -> str:
     return digest_of([query_text(task.query), criterion.content, role])[:16]
 
 
-class Batch(NamedTuple):
-    """Pairs of one request, and the answers of each sample."""
-
-    pairs: Sequence[CriterionPair]
-    samples: Sequence[CheckedEdges]
+Batch = tuple[Sequence[CriterionPair], Sequence[CheckedEdges]]
+"""Pairs of one request, and the answers of each sample."""
 
 
 class EdgeSource(NamedTuple):
@@ -614,7 +610,7 @@ class GraphAnnotator:
         firsts = [(batch, sample, sample * len(batch) // votes) for batch in batches for sample in range(votes)]
         rotated = (([*batch[first:], *batch[:first]], sample) for batch, sample, first in firsts)
         results = await each_answered(self._ask_edges(batch, roles, sample) for batch, sample in rotated)
-        return [Batch(*entry) for entry in zip(batches, _batches(results, votes), strict=True)]
+        return list(zip(batches, _batches(results, votes), strict=True))
 
     @property
     def source(self) -> EdgeSource:
@@ -664,7 +660,7 @@ class GraphAnnotator:
 
     async def _ask(
         self,
-        request: "Request",
+        request: Request,
         reply_model: type[AnnotationReply],
         check: Callable[[AnnotationReply], Checked],
         without_reply: Callable[[str], Checked],

@@ -15,7 +15,6 @@ from jurygraph.agents.roles import CODE_LIMIT, Answer, Evaluator, EvaluatorInput
 from jurygraph.agents.worker_pool import WorkerDied, WorkerPool, WorkFailed
 from jurygraph.schema import (
     Branch,
-    EvaluatorRecord,
     EvaluatorUse,
     FrozenModel,
     Material,
@@ -52,10 +51,6 @@ class IsolatedEvaluator(Evaluator):
     @property
     def branch(self) -> Branch:
         return self._evaluator.branch
-
-    @property
-    def record(self) -> EvaluatorRecord:
-        return self._evaluator.record
 
     @property
     def notes(self) -> Sequence[str]:

@@ -15,7 +15,7 @@ from jurygraph.agents.roles import ask_model
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import InputError, ModelError, PlanError
 from jurygraph.messages import shorten
-from jurygraph.models.request import Fault
+from jurygraph.models.request import Fault, Request
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText
 from jurygraph.schema import FrozenModel, Stakeholder, Task
@@ -34,7 +34,6 @@ from jurygraph.sources.tasks import profile_errors
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
-    from jurygraph.models.request import Request
 
 Degree = Literal["low", "usual", "high"]
 DEGREE_VALUES: Mapping[Degree, float] = {"low": 0.5, "usual": 1.0, "high": 1.5}
@@ -131,7 +130,7 @@ async def _read_constraints(
 
 async def _read(
     client: "JudgeClient",
-    request: "Request",
+    request: Request,
     model: type[R],
     parse: Callable[[R], tuple[list[T], list[str]]],
     subject: str,

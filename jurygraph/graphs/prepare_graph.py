@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -129,12 +129,8 @@ def _part_of(view: TaskView) -> tuple[str, ...]:
     return () if view.about is None else (*part[type(view.about)], view.about.id)
 
 
-class Listed(NamedTuple):
-    """A question as its evaluator, the `owner`, lists it about a view."""
-
-    owner: str
-    view: TaskView
-    question: Question
+Listed = tuple[str, TaskView, Question]
+"""The name of an evaluator, a view, and a question as it lists it about that view."""
 
 
 def ask_evaluators(evaluators: Mapping[str, Evaluator], views: Sequence[TaskView]) -> list[Listed]:
@@ -152,7 +148,7 @@ def ask_evaluators(evaluators: Mapping[str, Evaluator], views: Sequence[TaskView
             for question in own:
                 if not isinstance(question, Question):
                     raise PlanError(f"{owner} returns {name_type(question)}; return a list of `self.question(view, …)`")
-                listed.append(Listed(name, view, _check_question(question, evaluator, view)))
+                listed.append((name, view, _check_question(question, evaluator, view)))
     return listed
 
 

@@ -27,7 +27,7 @@ from jurygraph.decision.combiners import Combiner, as_plan_error
 from jurygraph.display import Displayed
 from jurygraph.errors import EvaluatorError, InputError, TimeLimitExceeded
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, WaveWork, sort_responses
-from jurygraph.models.request import Fault
+from jurygraph.models.request import CallSink, Fault
 from jurygraph.safety.gates import project_key
 from jurygraph.safety.redaction import Redactor, process_redactor
 from jurygraph.schema import (
@@ -55,7 +55,6 @@ from jurygraph.schema.verdict import GATED_LAYERS, TIME_LIMIT
 if TYPE_CHECKING:
     from jurygraph.models.gateway import Gateways
     from jurygraph.models.judge_client import JudgeClient
-    from jurygraph.models.request import CallSink
 
 OWN_MODEL_LIMIT = 600.0
 """Seconds for a call of user code with a model of its own."""
@@ -318,7 +317,7 @@ class RunContext(Displayed):
     outlines: SharedParts[SurveyOutline] = field(default_factory=SharedParts)
     decisions: SharedParts[Decision] = field(default_factory=SharedParts)
 
-    def with_models(self, gateways: "Gateways", sink: "CallSink | None" = None) -> "RunContext":
+    def with_models(self, gateways: "Gateways", sink: CallSink | None = None) -> "RunContext":
         """Return the context of one graph run, whose clients send to the `gateways` and keep replies in `sink`."""
         if not gateways:
             return self
@@ -335,7 +334,7 @@ class RunContext(Displayed):
         context.__dict__.update(self.__dict__, clients=clients)
         return context
 
-    def for_batch(self, count: int, gateways: "Gateways", sink: "CallSink | None" = None) -> "BatchContext":
+    def for_batch(self, count: int, gateways: "Gateways", sink: CallSink | None = None) -> "BatchContext":
         """Return the contexts of a batch of groups or tasks, each with clients of its own."""
         return BatchContext([self.with_models(gateways, sink) for _ in range(count)])
 

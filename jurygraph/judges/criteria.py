@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, StringConstraints, create_model, model_validator
 
@@ -35,15 +35,12 @@ from jurygraph.agents.roles import (
 from jurygraph.concurrency import each_answered
 from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.models.judge_client import p_true
+from jurygraph.models.judge_client import JudgeClient, p_true
 from jurygraph.models.request import Reply
 from jurygraph.prompts import Prompt, load_prompt
 from jurygraph.schema import Audience, Criterion, FrozenModel, Layer, Question, Stakeholder, TaskView, Verdict
 from jurygraph.schema.frozen_model import Flag, Id, ParamsModel, Positive, Unit, require_type, require_unique
 from jurygraph.schema.task import require_different_texts
-
-if TYPE_CHECKING:
-    from jurygraph.models.judge_client import JudgeClient
 
 T = TypeVar("T")
 
@@ -221,7 +218,7 @@ class Item(Displayed):
 
 
 async def judge_items(
-    client: "JudgeClient",
+    client: JudgeClient,
     prompt: Prompt,
     items: Mapping[str, Item],
     variables: Mapping[str, Any],

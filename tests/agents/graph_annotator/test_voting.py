@@ -1,7 +1,6 @@
 """The vote among samples."""
 
 from jurygraph.agents.graph_annotator import (
-    Batch,
     CheckedEdges,
     CriterionPair,
     EdgeReply,
@@ -32,7 +31,7 @@ def samples(*kinds: str | None, confidences: tuple[int, ...] = ()) -> list[Check
 
 
 def elect(samples: list[CheckedEdges]) -> Election:
-    return elect_edges([Batch([PAIR], samples)], SOURCE)
+    return elect_edges([([PAIR], samples)], SOURCE)
 
 
 @all_rows(("relations", "kind"), [
