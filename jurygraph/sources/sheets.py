@@ -8,6 +8,7 @@ import csv
 import io
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Self
 
@@ -191,7 +192,7 @@ def _parse_score(where: str, row: KeyRow, label: Label | None) -> float | None:
     word = str(label).casefold()
     if row.is_pair and word in _SIDES:
         score = _SIDES[word]
-    elif NUMERAL.fullmatch(word):
+    elif NUMERAL.fullmatch(word) and isfinite(float(word)):
         score = float(word)
     else:
         hint = "first, second, tie or a number" if row.is_pair else "a number"

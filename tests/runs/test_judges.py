@@ -15,6 +15,7 @@ from jurygraph.errors import InputError
 from jurygraph.runs.export import export_votes
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, learn_confusions, rescore
 from jurygraph.runs.writable_run import CallStore
 from jurygraph.sources import read_tasks
@@ -84,6 +85,19 @@ def test_each_judge_has_its_own_bill_and_record_and_the_run_is_verified(tmp_path
     again = score(tmp_path / "again", tasks, clients.config() | {"models": replayed})
     assert [one.reward for one in traces_of(tmp_path / "again")] == [one.reward for one in traces_of(tmp_path / "run")]
     assert again.bill.models["mild"].tallies["replayed"].number == 6
+
+
+def test_a_text_is_erased_from_the_recording_of_each_judge(tmp_path: Path, tasks: Path) -> None:
+    config = Clients().config()
+    files = [tmp_path / f"{name}.jsonl" for name in ANSWERS]
+    for model, file in zip(config["models"].values(), files, strict=True):
+        model["calls"] = {"record": str(file)}
+    score(tmp_path / "run", tasks, config)
+    erased = erase(tmp_path / "run", "response", "t0/1", "asked for")
+    assert (erased.calls, erased.unreached) == (9, []), "each of three tasks has this text"
+    for file in files:
+        assert len(file.read_text().splitlines()) == 3
+        assert "Another text, which is longer." not in file.read_text()
 
 
 def test_after_a_kill_between_two_judges_nothing_recorded_is_asked_again(

@@ -100,6 +100,7 @@ def test_a_pair_is_read_back_as_it_was_whatever_side_was_shown_first(tmp_path: P
         ({"item": "other"}, "ann.csv, line 2, field item: 'other' is not in .*key.jsonl; name the key of these sheets"),
         ({"score": "good"}, "ann.csv, line 2, field score: is 'good'; write a number, or leave it empty"),
         ({"score": "first"}, "field score: is 'first'; write a number"),
+        ({"score": "1e999"}, "ann.csv, line 2, field score: is .1e999.; write a number"),
     ],
 )
 def test_a_row_that_cannot_be_read_is_refused(tmp_path: Path, change: dict[str, str], message: str) -> None:

@@ -30,7 +30,7 @@ class ErasureResult(NamedTuple):
     """The result of an erasure.
 
     `erased` counts its own texts that were erased, `erased_in_others` other texts that contained it. `replies` is the
-    number of replies deleted from the cache, `calls` of calls deleted from the recording. `tasks` whose own text
+    number of replies deleted from the cache, `calls` of calls deleted from recordings. `tasks` whose own text
     contains it are left and listed. `unreached` are messages about places that could not be searched or written.
     """
 
@@ -161,16 +161,18 @@ class _Erasure:
         return copies - self._own.keys(), tasks
 
     def _erase_outside(self, erased: Collection[int]) -> tuple[int, int, list[str]]:
-        """Erase from the cache and the recording; return the numbers of replies and calls, and what failed."""
+        """Erase from the cache and the recordings; return the numbers of replies and calls, and what failed."""
         config = self._run.config
         keys = self._call_keys(erased)
         unreached: list[str] = []
         calls = replies = 0
-        if config.calls.record is not None and config.model != "none":
-            try:
-                calls = self._erase_calls(Path(config.calls.record), keys)
-            except InputError as error:
-                unreached.append(f"calls.record: {error}")
+        judges = [*([] if config.model == "none" else [None]), *config.models]
+        for recording in dict.fromkeys(config.calls_of(judge).record for judge in judges):
+            if recording is not None:
+                try:
+                    calls += self._erase_calls(Path(recording), keys)
+                except InputError as error:
+                    unreached.append(f"calls.record: {error}")
         try:
             replies = erase_replies(default_folder(), keys, self._contains_erased)
         except InputError as error:
