@@ -92,22 +92,6 @@ def test_a_question_without_a_call_says_why(
     assert json.loads(show(run, scored_once, response, "--call", question, "--json"))["calls"] == []
 
 
-@all_rows(
-    "option, question, hint",
-    [
-        ("--call", "criteria@kinds", "did you mean criteria@kind?"),
-        ("--verdict", "criteria@kinds", "did you mean criteria@kind?"),
-        ("--verdict", "", "known: criteria@kind, crit"),
-    ],
-)
-def test_an_unknown_question_is_refused_with_the_nearest(
-    scored_once: Path, run: Command, option: str, question: str, hint: str
-) -> None:
-    ended = run("show", scored_once, "--response", "cas/a", option, question)
-    assert (ended.code, ended.out) == (2, "")
-    assert f"response 'cas/a' has no question {question!r}; {hint}" in ended.err
-
-
 def test_a_verdict_has_every_field_of_the_trace(scored_once: Path, run: Command) -> None:
     trace = json.loads(show(run, scored_once, "bob/a", "--json"))
     on_question = [verdict for verdict in trace["verdicts"] if verdict["question"] == "criteria@kind"]
