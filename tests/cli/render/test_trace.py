@@ -113,7 +113,7 @@ def test_erased_texts_say_so(scored_once: Path, run: Command, tmp_path: Path) ->
 
 
 @pytest.fixture
-def read_notes(tmp_path: Path) -> Iterator[Path]:
+def run_with_edited_profiles(tmp_path: Path) -> Iterator[Path]:
     with run_server(parser_script(tensions=TENSIONS)) as server:
         tasks = write_tasks(tmp_path, make_profile_tasks(tasks=2))
         score_profiles(tmp_path / "read", tasks, profile_config(server))
@@ -126,8 +126,8 @@ def read_notes(tmp_path: Path) -> Iterator[Path]:
         yield tmp_path / "run"
 
 
-def test_a_trace_names_the_source_of_its_constraints_and_tensions(read_notes: Path) -> None:
-    with closing(Run.open(read_notes)) as opened:
+def test_a_trace_names_the_source_of_its_constraints_and_tensions(run_with_edited_profiles: Path) -> None:
+    with closing(Run.open(run_with_edited_profiles)) as opened:
         first, second = (trace_lines(opened.explain(f"t{t}/r0").explained) for t in range(2))
     assert {"constraints of ben: from a file of profiles", "tensions: from a file of profiles"} <= set(first)
     assert {
