@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from html.parser import HTMLParser
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import jurygraph as jg
 from jurygraph.cli import main
-from jurygraph.display import format_value
+from jurygraph.display import format_number, format_value
 from jurygraph.schema import FrozenModel
 from jurygraph.testing import ScriptedJudge
 from tests.graphs.scripted import evaluator_use, jury, response, task
@@ -181,3 +182,16 @@ def test_completion_offers_the_names_that_are_for_users() -> None:
         assert not {"context", "gateway", "gateways", "loop", "code_folder"} & set(dir(made))
     assert {"verdicts", "reward", "digest", "explain", "gated", "to_dict", "model_copy"} <= set(dir(trace))
     assert not {"json", "schema", "copy", "model_dump", "model_fields", "constant"} & set(dir(trace))
+
+
+@given(st.floats() | st.integers(-(10**9), 10**9) | st.floats(-1e-3, 1e-3))
+def test_numbers_have_four_decimals_and_are_never_minus_zero(value: float) -> None:
+    assert format_number(value) == (f"{value:.4e}" if 1e15 <= abs(value) < inf else f"{round(value, 4) + 0.0:.4f}")
+
+
+def test_huge_numbers_have_an_exponent() -> None:
+    assert [format_number(value) for value in (-1e300, 1e15, 9e14)] == [
+        "-1.0000e+300",
+        "1.0000e+15",
+        f"{9 * 10**14}.0000",
+    ]

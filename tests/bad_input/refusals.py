@@ -25,6 +25,9 @@ STORED = {
     "component_of_what_is_not_asked": Refusal(
         "jury.yaml, line 13, key components.tone.inputs.tone", "did you mean 'judges.polite'?"
     ),
+    "component_of_what_is_not_asked_of_a_task": Refusal(
+        "jury.yaml, line 6, key components.total.inputs.met", "did you mean 'criteria'?"
+    ),
     "component_with_a_wrong_parameter": Refusal(
         "jury.yaml, line 13, key components.tone.params.prior", "write a number of 100 or less"
     ),
@@ -60,6 +63,22 @@ STORED = {
     ),
     "criterion_twice": Refusal(
         "tasks.jsonl, line 1, field rubric.criteria[1].id", "give each criterion an id of its own"
+    ),
+    "defaults_check_of_an_unknown_function": Refusal(
+        "jury.yaml, line 5, key task_defaults.stakeholders[1]", "list it in the params of checks.constraints"
+    ),
+    "defaults_reviewer_without_a_history": Refusal(
+        "jury.yaml, line 5, key task_defaults.reviewers[1]", "did you mean ben?"
+    ),
+    "defaults_rubric_with_a_cycle": Refusal(
+        "jury.yaml, line 3, key task_defaults.rubric", "leave out one of these edges"
+    ),
+    "defaults_stakeholder_without_a_weight": Refusal(
+        "jury.yaml, line 4, key task_defaults.stakeholders", "add one, or set weights.method to uniform or calibrated"
+    ),
+    "defaults_table_outside_the_folder_of_the_tasks": Refusal(
+        "jury.yaml, line 8, key task_defaults.facts.tables.hours.file",
+        "move the file there, or allow files elsewhere with --allow-files-outside",
     ),
     "edge_of_an_unknown_kind": Refusal(
         "tasks.jsonl, line 1, field rubric.edges[0].kind", "did you mean strong? write 'weak', 'strong' or 'activation'"
@@ -149,6 +168,10 @@ STORED = {
     "profiles_without_constraints": Refusal(
         "profiles.jsonl, line 1, field stakeholders[0].constraints", "give it at least 1"
     ),
+    "purpose_of_its_own_judge": Refusal(
+        "jury.yaml, line 3, key purpose.reward_judges",
+        "name another model, or set same_judge: allow, which every trace then tells",
+    ),
     "residual_questions_hold_too_much": Refusal(
         "tasks.jsonl, line 1",
         "ask it more by facts, checks or a model, share the weight out by weights.layers, or ask fewer residual "
@@ -166,6 +189,7 @@ STORED = {
     "response_without_a_text": Refusal("tasks.jsonl, line 1, field responses[1].text", "every response needs it"),
     "responses_empty": Refusal("tasks.jsonl, line 1, field responses", "give it one, or leave it out"),
     "responses_missing": Refusal("tasks.jsonl, line 2, field responses", "give it one, or leave it out"),
+    "reviewer_without_a_history": Refusal("tasks.jsonl, line 2", "did you mean ben?"),
     "reward_left_out": Refusal("jury.yaml", "there are ['brief', 'polite', 'rubric', 'stakeholders']"),
     "reward_of_an_unknown_component": Refusal("jury.yaml, line 9, key reward.breif", "did you mean 'brief'?"),
     "reward_of_what_a_task_does_not_have": Refusal(
@@ -199,6 +223,10 @@ STORED = {
     ),
     "stakeholder_twice": Refusal(
         "tasks.jsonl, line 1, field stakeholders[2].id", "give each stakeholder an id of its own"
+    ),
+    "table_outside_the_folder_of_the_tasks": Refusal(
+        "tasks.jsonl, line 1, field facts.tables.hours.file",
+        "move the file there, or allow files elsewhere with --allow-files-outside",
     ),
     "task_id_as_a_number": Refusal("tasks.jsonl, line 1, field id", "write text, in quotes"),
     "task_id_empty": Refusal("tasks.jsonl, line 1, field id", "write at least one character"),

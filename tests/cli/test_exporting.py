@@ -1,32 +1,17 @@
-"""`jurygraph export`: each format goes where it is told, and a bundle verifies itself with Python alone.
+"""`jurygraph export`: each format goes where it is told, completely or not at all.
 
-What the formats contain is tested in `tests/runs/test_export.py`, `test_tables.py` and `integrity/test_bundle.py`;
-what the verifier of a bundle finds in `tests/runs/integrity/test_offline_verifier.py`.
+What the formats contain is tested in `tests/runs/test_export.py`, `test_tables.py` and `integrity/test_bundle.py`.
 """
 
-import csv
 import gzip
-import io
-import json
 import os
-import re
 import shutil
 import threading
-import zipfile
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
-from jurygraph.sources.ratings import read_texts
-from tests.cli.conftest import (
-    SECRET,
-    Command,
-    change_ledger,
-    folder_contents,
-    write_project,
-)
-from tests.command import run_script
+from tests.cli.conftest import Command, change_ledger, folder_contents
 from tests.rows import all_rows
 
 FORMS = [
@@ -82,38 +67,26 @@ def test_a_name_in_gz_gives_a_compressed_file(scored_once: Path, run: Command, t
     "options, message",
     [
         (["--to", "xml"], "audit-bundle"),
-        (
-            ["--to", "ratings", "-o", "votes.csv"],
-            "votes.csv: --to ratings writes jsonl; name a file that ends in .jsonl",
-        ),
+        (["--to", "ratings", "-o", "x.csv"], "x.csv: --to ratings writes jsonl; name a file that ends in .jsonl"),
         (["--to", "csv", "-o", "x.parquet"], "x.parquet: --to csv writes csv; name a file that ends in .csv"),
         (["--to", "parquet"], "--to parquet: needs an output file; name one with -o"),
         (["--to", "audit-bundle"], "--to audit-bundle: needs an output file; name one with -o"),
-        *(
-            (["--to", form, "--texts", "-o", "x"], f"--texts: --to {form} has no columns to add to; use csv, parquet")
-            for form in ("jsonl", "audit-bundle")
-        ),
-        *((["--to", form, "-o", "pipe"], "pipe: is not a regular file") for form in ("parquet", "audit-bundle")),
-        *(
-            (["--to", form, "-o", "folder"], "folder: is a folder; name a file in it")
-            for form in ("jsonl", "csv", "parquet")
-        ),
+        (["--to", "jsonl", "--texts"], "--texts: --to jsonl has no columns to add to; use csv, parquet or verdicts"),
+        (["--to", "jsonl", "--questions"], "--questions: --to jsonl has no rows of responses to add to"),
+        (["--to", "verdicts", "--reasons"], "--reasons: --to verdicts has no rows of responses to add to"),
+        (["--to", "parquet", "-o", "pipe"], "pipe: is not a regular file"),
+        (["--to", "audit-bundle", "-o", "pipe"], "pipe: is not a regular file"),
+        (["--to", "jsonl", "-o", "folder"], "folder: is a folder; name a file in it"),
+        (["--to", "parquet", "-o", "folder"], "folder: is a folder; name a file in it"),
         (["--to", "csv", "-o", "new/"], "new/: is a folder; name a file in it"),
         (["--to", "csv", "-o", ""], "error: the name of the output file is empty; name a file"),
         (["--to", "csv", "-o", "none/x.csv"], "none/x.csv: its folder does not exist"),
         (["--to", "csv", "-o", "file/x.csv"], "file/x.csv: its folder does not exist"),
         (["--to", "csv", "-o", "loop"], "loop: cannot be written"),
-        (["--to", "jsonl", "--questions"], "--questions: --to jsonl has no rows of responses to add to"),
-        (["--to", "verdicts", "--reasons"], "--reasons: --to verdicts has no rows of responses to add to"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_anything_is(
-    scored_once: Path,
-    run: Command,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    options: list[str],
-    message: str,
+    scored_once: Path, run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: list[str], message: str
 ):
     monkeypatch.chdir(tmp_path)
     Path("folder").mkdir(exist_ok=True)
@@ -130,17 +103,21 @@ def test_what_cannot_be_written_is_refused_before_anything_is(
     assert Path("pipe").is_fifo()
 
 
-OWN_FILES = ["run.sqlite", "run.sqlite-wal", "run.sqlite-shm", "run.sqlite-journal", "config.yaml", "run.lock"]
-
-
 def test_an_export_never_overwrites_a_file_of_the_run(scored_folder: Path, run: Command, tmp_path: Path):
     (tmp_path / "link").symlink_to(scored_folder / "run.sqlite")
     before = folder_contents(scored_folder)
-    for output in (*(scored_folder / name for name in (*OWN_FILES, "seal.json")), tmp_path / "link"):
-        for form in ("csv", "parquet"):
-            ended = run("export", scored_folder, "--to", form, "-o", output)
-            assert ended.code == 2
-            assert "a file of the run;" in ended.err
+    own = [
+        "run.sqlite",
+        "run.sqlite-wal",
+        "run.sqlite-shm",
+        "run.sqlite-journal",
+        "config.yaml",
+        "run.lock",
+        "seal.json",
+    ]
+    for output in (*(scored_folder / name for name in own), tmp_path / "link"):
+        ended = run("export", scored_folder, "--to", "csv", "-o", output)
+        assert (ended.code, "a file of the run;" in ended.err) == (2, True)
     assert folder_contents(scored_folder) == before
 
 
@@ -156,70 +133,16 @@ def test_an_export_can_be_written_to_a_pipe(scored_once: Path, run: Command, tmp
     assert pipe.is_fifo()
 
 
-ECHO = """\
-import jurygraph as jg
-
-
-def echo(task, response):
-    evidence = (jg.Evidence(quote=response.text), jg.Evidence(quote="a second one"))
-    return jg.Verdict(score=1.0, native=response.text, reason=response.text, evidence=evidence)
-"""
-FORMULA = '=HYPERLINK("http://x")\n- a list; +1'
-
-
-def test_texts_are_added_on_request_and_no_cell_of_csv_is_a_formula(project: Path, run: Command, tmp_path: Path):
-    response = {"id": f"{FORMULA}1", "agent": FORMULA, "text": FORMULA}
-    about = {"labels": {FORMULA: FORMULA}, "metadata": {FORMULA: FORMULA, "nested": [FORMULA]}}
-    task = {"id": FORMULA, "query": FORMULA, "metadata": {"source": FORMULA}, "responses": [{**response, **about}]}
-    write_project(project, [task], "evaluators: [manners.echo]\n", ECHO)
-    run("score", project / "tasks.jsonl", "--out", project / "run")
-    columns = {"text": "response", "item": "response_id"}
-    of_a_verdict = ["reason", "quote", "native"]
-    texts = ["task_id", "agent", "prompt", "response", f"label.{FORMULA}", f"metadata.{FORMULA}", "metadata.source"]
-    for form, names in (("csv", []), ("verdicts", of_a_verdict)):
-        header = run("export", project / "run", "--to", form).out.partition("\n")[0].split(",")
-        assert {"prompt", "response"}.isdisjoint(header)
-        assert run("export", project / "run", "--to", form, "--texts", "-o", tmp_path / "x.csv").code == 0
-        content = (tmp_path / "x.csv").read_text(encoding="utf-8")
-        for separator in ",;\t":
-            table = csv.reader(io.StringIO(content, newline=""), delimiter=separator)
-            assert not [cell for row in table for cell in row if re.match(r"\s*[=+\-@](?!\d)", cell)]
-        assert read_texts(tmp_path / "x.csv", columns) == {f"{FORMULA}1_{FORMULA}": FORMULA}, "our readers restore it"
-        for name in names:
-            found = read_texts(tmp_path / "x.csv", {**columns, "item": "question", "text": name})
-            assert FORMULA in found.values()
-        binary = "parquet" if form == "csv" else form
-        assert run("export", project / "run", "--to", binary, "--texts", "-o", tmp_path / "x.parquet").code == 0
-        (row,) = pq.read_table(tmp_path / "x.parquet").to_pylist()
-        assert {name: row[name] for name in texts + names} == dict.fromkeys(texts + names, FORMULA)
-
-
-class TestBundle:
-    def unpack_bundle(self, run: Command, folder: Path | str, into: Path) -> Path:
-        assert run("export", folder, "--to", "audit-bundle", "-o", into / "x.zip").code == 0
-        with zipfile.ZipFile(into / "x.zip") as archive:
-            archive.extractall(into / "unpacked")
-        return into / "unpacked"
-
-    def test_a_bundle_verifies_itself_from_any_folder(self, letters_folder: Path, run: Command, tmp_path: Path):
-        elsewhere = tmp_path / "else where"
-        elsewhere.mkdir()
-        folder = self.unpack_bundle(run, letters_folder, tmp_path)
-        assert (folder / "traces.jsonl").read_text() == run("show", letters_folder, "--json").out
-        assert SECRET in (folder / "texts.jsonl").read_text()
-        head = json.loads(run("verify", letters_folder, "--json").out)["head"]
-        for arguments, cwd in (
-            ((folder / "verify.py",), elsewhere),
-            (("verify.py",), folder),
-            ((folder / "verify.py", tmp_path / "x.zip"), elsewhere),
-            ((folder / "verify.py", "--expect-head", head), elsewhere),
-        ):
-            ended = run_script(*arguments, cwd=cwd)
-            assert (ended.code, ended.err) == (0, ""), ended
-            assert head in ended.out
-        assert list(elsewhere.iterdir()) == []
-        changed = folder / "texts.jsonl"
-        changed.write_bytes(changed.read_bytes().replace(b"Larch", b"Birch", 1))
-        ended = run_script(folder / "verify.py", cwd=elsewhere)
-        assert ended.code == 5
-        assert "texts.jsonl" in ended.out + ended.err
+@all_rows(
+    "option, columns",
+    [
+        ("--texts", ["prompt", "response"]),
+        ("--questions", ["question.manners.polite", "question.manners.shaky"]),
+        ("--reasons", ["reason.manners.polite", "reason.manners.shaky"]),
+    ],
+)
+def test_an_option_adds_columns_to_a_table(scored_once: Path, run: Command, option: str, columns: list[str]):
+    with_option, without = (
+        run("export", scored_once, "--to", "csv", *more).out.splitlines()[0].split(",") for more in ([option], [])
+    )
+    assert [name for name in with_option if name not in without] == columns

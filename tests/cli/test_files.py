@@ -39,13 +39,6 @@ def test_a_link_in_the_folder_of_a_run_is_refused(project: Path, run: Command, n
     assert not (project / "nowhere").exists()
 
 
-def test_a_foreign_config_is_not_overwritten(project: Path, run: Command) -> None:
-    (project / "run").mkdir()
-    (project / "run" / "config.yaml").write_text("mine: true\n")
-    assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 2
-    assert (project / "run" / "config.yaml").read_text() == "mine: true\n"
-
-
 @pytest.mark.landing
 @pytest.mark.parametrize("umask", ["000", pytest.param("022", marks=pytest.mark.exhaustive)])
 def test_runs_recordings_and_the_cache_are_readable_by_their_owner_only(project: Path, umask: str) -> None:
@@ -63,13 +56,6 @@ def test_runs_recordings_and_the_cache_are_readable_by_their_owner_only(project:
     modes["calls.jsonl"] = stat.S_IMODE((project / "calls.jsonl").stat().st_mode)
     assert {"new/run/run.sqlite", "new/run/run.lock", "new/run/config.yaml", "cache/cache.db"} <= modes.keys()
     assert {name: mode for name, mode in modes.items() if mode & 0o077} == {}
-
-
-def test_a_file_that_is_not_a_recording_is_not_truncated(project: Path, run: Command) -> None:
-    (project / "jury.yaml").write_text(RECORDED.replace("calls.jsonl", str(project / "notes.txt")))
-    (project / "notes.txt").write_text("one line of mine")
-    assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 2
-    assert (project / "notes.txt").read_text() == "one line of mine"
 
 
 def test_an_export_follows_a_link_and_has_the_usual_mode(project: Path, run: Command) -> None:

@@ -1,41 +1,151 @@
-"""A run that is stopped, read or started twice by other processes."""
+"""`jurygraph score` that is stopped by Ctrl-C, and commands on a run that another process writes.
+
+That a killed run is continued is tested in `tests/runs`; that a call which hangs is a failure, in `tests/graphs`.
+"""
 
 import json
 import os
+import re
 import signal
 import socket
-import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from jurygraph.cli import interrupts
+from jurygraph.runs.store.folder import acquire_lock, release_lock
 from tests.cli.conftest import JURYGRAPH, Command, folder_contents, run_command, traces, write_project
 
-pytestmark = pytest.mark.exhaustive
-
+NUMBER = 200  # more than are in work at once
 TASKS = [
-    {
-        "id": f"t{i}",
-        "query": "?",
-        "responses": [{"id": f"t{i}/r{j}", "text": f"letter {i}, " * 3 * j} for j in range(2)],
-    }
-    for i in range(200)  # more than are in work at once
+    {"id": f"t{i}", "query": "?", "responses": [{"id": f"t{i}/r{j}", "text": f"letter {i}, " * j} for j in range(2)]}
+    for i in range(NUMBER)
 ]
-SLOW = (
-    "import time\nfrom pathlib import Path\n\n"
-    "def polite(task, response):\n    time.sleep(0.03)\n    return min(1.0, len(response.text) / 10)\n"
-)
+PRESSING = """\
+import os, signal
+from pathlib import Path
+
+import jurygraph as jg
+
+PRESSED = Path(__file__).with_name("pressed")
+
+
+def press():
+    if not PRESSED.exists():
+        PRESSED.touch()
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+class AfterAnswers(jg.Evaluator):
+    def answer(self, inputs):
+        if inputs.response.id == "t59/r0":
+            press()
+        return min(1.0, len(inputs.response.text) / 100)
+
+
+class WhilePlanning(jg.Evaluator):
+    def questions(self, view):
+        if view.id == "t199":
+            press()
+        return [self.question(view)]
+
+    def answer(self, inputs):
+        return 1.0
+"""
 
 
 @pytest.fixture
-def slow(tmp_path: Path) -> Path:
-    project = write_project(tmp_path / "project", TASKS, "evaluators: [manners.polite]\n")
-    (project / "manners.py").write_text(SLOW)
-    return project
+def ctrl_c(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let a signal reach the command as in a process of its own, whose end is the end of this test's command."""
+    monkeypatch.setattr(interrupts, "_exit_now", lambda: None)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def write_tasks(folder: Path, evaluator: str) -> tuple[object, ...]:
+    """Return the command that scores the tasks by an evaluator that presses Ctrl-C once."""
+    project = write_project(folder / "project", TASKS, f"evaluators: [manners.{evaluator}]\n", PRESSING)
+    return "score", project / "tasks.jsonl", "--out"
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_a_run_that_was_stopped_resumes_with_the_same_result(
+    tmp_path: Path, run: Command, capfd: pytest.CaptureFixture[str]
+):
+    command = write_tasks(tmp_path, "AfterAnswers")
+    stopped = run(*command, tmp_path / "run")
+    assert (stopped.code, stopped.out) == (130, "")
+    assert capfd.readouterr().err == (
+        "stopping after the questions in flight, at most 5 s; press again to stop now\n"
+    ), "at once, to the descriptor itself"
+    assert "interrupted; finished tasks are kept in" in stopped.err
+    kept = traces(run, tmp_path / "run")
+    assert f"{len(kept) // 2} of {NUMBER} tasks are scored so far" in run("show", tmp_path / "run").err
+    assert run("verify", tmp_path / "run").code == 0
+    resumed = run(*command, tmp_path / "run")
+    unbroken = run(*command, tmp_path / "whole")
+    assert f"{len(kept) // 2} tasks are scored already and are kept" in resumed.err
+    assert (resumed.code, resumed.out) == (0, unbroken.out)
+    assert sorted(folder_contents(tmp_path / "run")) == sorted(folder_contents(tmp_path / "whole"))
+    whole = traces(run, tmp_path / "whole")
+    assert traces(run, tmp_path / "run") == whole
+    assert kept == [trace for trace in whole if trace in kept]
+    assert 0 < len(kept) < len(whole)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_while_the_last_task_is_planned_ends_in_good_order(tmp_path: Path, run: Command):
+    command = write_tasks(tmp_path, "WhilePlanning")
+    stopped = run(*command, tmp_path / "run")
+    assert (stopped.code, stopped.out) == (130, "")
+    assert "interrupted; finished tasks are kept in" in stopped.err
+    assert run(*command, tmp_path / "run").code == 0
+
+
+@pytest.fixture
+def written_run(scored_folder: Path, project: Path) -> Iterator[Path]:
+    """A run of one task of two, which this process says that it is writing."""
+    folder = project / "written"
+    assert run_command("score", project / "tasks.jsonl", "--out", folder, "--limit", 1).code == 0
+    lock = acquire_lock(folder / "run.lock")
+    yield folder
+    release_lock(lock)
+
+
+def test_no_other_command_writes_a_run_that_is_being_scored(written_run: Path, project: Path, run: Command):
+    holder = rf"written: is being written by process {os.getpid()} on {re.escape(socket.gethostname())} since 2"
+    before = folder_contents(written_run)
+    for command in (
+        ("close", written_run),
+        ("erase", written_run, "--response", "door/a"),
+        ("erase", written_run, "--task", "door"),
+        ("score", project / "tasks.jsonl", "--out", written_run),
+    ):
+        ended = run(*command)
+        assert (ended.code, ended.out) == (2, "")
+        assert re.search(holder, ended.err)
+    assert folder_contents(written_run) == before
+
+
+def test_a_run_that_is_being_scored_can_be_read(written_run: Path, run: Command, tmp_path: Path):
+    shown = run("show", written_run)
+    assert len(shown.out.splitlines()) == 2 + 2
+    assert "1 of 2 tasks are scored" in shown.err
+    for command in (
+        ("explain", written_run, "--response", "door/a"),
+        ("export", written_run, "--to", "csv"),
+        ("export", written_run, "--to", "parquet", "-o", tmp_path / "x.parquet"),
+        ("compare", written_run, written_run),
+    ):
+        assert run(*command).code == 0
+    verified = run("verify", written_run, "--json")
+    found = json.loads(verified.out)
+    assert (found["traces"], found["closed"]) == (2, False)
+    assert "the run is not closed: more records may follow this head" in run("verify", written_run).err
 
 
 def start_scoring(project: Path, run: str) -> subprocess.Popen[str]:
@@ -49,104 +159,19 @@ def restore_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def count_groups(folder: Path) -> int:
-    """Return the number of groups of a run on disk."""
-    address = f"file:{folder / 'run.sqlite'}?mode=ro"
-    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(address, uri=True)) as ledger:
-        return ledger.execute("SELECT count(*) FROM records WHERE kind = 'group'").fetchone()[0]
-    return 0
-
-
-@contextmanager
-def start_unfinished_run(project: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start a run and wait until its first groups are on disk; kill the process at the end."""
-    process = start_scoring(project, "run")
-    try:
-        until = time.monotonic() + 60
-        while not count_groups(project / "run"):
-            assert time.monotonic() < until
-            assert process.poll() is None
-            time.sleep(0.01)
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-@pytest.fixture
-def stopped_writer(slow: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that is paused in the middle of a run."""
-    with start_unfinished_run(slow) as process:
-        process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-        yield process
-
-
-@pytest.mark.parametrize(
-    ("sign", "code"),
-    [
-        pytest.param(signal.SIGINT, 130, id="Ctrl-C"),
-        pytest.param(signal.SIGKILL, -9, id="killed"),
-    ],
-)
-def test_a_stopped_run_resumes_with_the_same_result_as_an_uninterrupted_one(
-    slow: Path, sign: signal.Signals, code: int
-):
-    with start_unfinished_run(slow) as process:
-        process.send_signal(sign)
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (code, "")
-    assert "Traceback" not in err
-    if sign == signal.SIGINT:
-        acknowledged = err.index("stopping after the questions in flight, at most 5 s; press again to stop now")
-        assert acknowledged < err.index("interrupted; finished tasks are kept in")
-    kept = traces(run_command, slow / "run")
-    assert f"{len(kept) // 2} of {len(TASKS)} tasks are scored so far" in run_command("show", slow / "run").err
-    assert run_command("verify", slow / "run").code == 0
-    resumed = run_command("score", slow / "tasks.jsonl", "--out", slow / "run")
-    unbroken = run_command("score", slow / "tasks.jsonl", "--out", slow / "whole")
-    assert f"{len(kept) // 2} tasks are scored already and are kept" in resumed.err
-    assert (resumed.code, resumed.out) == (unbroken.code, unbroken.out) == (0, unbroken.out)
-    assert sorted(folder_contents(slow / "run")) == sorted(folder_contents(slow / "whole"))
-    whole = traces(run_command, slow / "whole")
-    assert traces(run_command, slow / "run") == whole
-    assert kept == [trace for trace in whole if trace in kept]
-    assert 0 < len(kept) < len(whole)
-    assert run_command("verify", slow / "run").code == 0
-
-
-INTERRUPTED = """
-import os, signal, jurygraph as jg
-
-class Polite(jg.Evaluator):
-    def questions(self, view):
-        if view.id == "t59":
-            os.kill(os.getpid(), signal.SIGINT)
-        return [self.question(view)]
-
-    def answer(self, inputs):
-        return 1.0
-"""
-
-
-def test_ctrl_c_while_the_last_task_is_planned_ends_in_good_order(tmp_path: Path):
-    project = write_project(tmp_path, TASKS, "evaluators: [manners.Polite]\n", INTERRUPTED)
-    process = start_scoring(project, "run")
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, "Traceback" in err) == (130, "", False)
-    assert "interrupted; finished tasks are kept in" in err
-
-
 HANGING = """\
-import asyncio, re, time
+import asyncio, time
+from pathlib import Path
+
+def hang():
+    Path(__file__).with_name("hangs").touch()
 
 def hangs(task, response):
+    hang()
     time.sleep(1000)
 
-async def waits(task, response):
-    await asyncio.sleep(1000)
-
 async def clings(task, response):
+    hang()
     while True:
         try:
             await asyncio.sleep(1000)
@@ -154,49 +179,26 @@ async def clings(task, response):
             pass
 
 async def blocks(task, response):
+    hang()
     time.sleep(1000)
-
-def bomb(task, response):
-    return re.match("(a+)+$", "a" * 60 + "!") is None
 
 def polite(task, response):
     return 1.0
 """
 
 
-def write_hanging(folder: Path, use: str) -> Path:
-    """Write a project whose first task is judged at once, and whose second by an evaluator that hangs."""
-    tasks = [{"id": name, "query": "?", "responses": [{"id": f"{name}/a", "text": "text"}]} for name in ("t0", "t1")]
-    config = f"evaluators: [manners.polite, {use}]\nreward: {{polite: 1.0, it: 1.0}}\n"
-    project = write_project(folder / "project", tasks, config)
-    (project / "manners.py").write_text(HANGING)
-    return project
-
-
-@pytest.mark.parametrize(
-    ("name", "more"), [("hangs", ""), ("waits", ""), ("clings", ""), ("bomb", ", isolate: process")]
-)
-def test_an_evaluator_that_hangs_ends_as_a_named_failure_and_the_process_exits(tmp_path: Path, name: str, more: str):
-    project = write_hanging(tmp_path, f"{{use: manners.{name}, name: it, timeout: 0.5{more}}}")
-    with start_scoring(project, "run") as process:
-        out, err = process.communicate(timeout=120)
-    assert (process.returncode, "Traceback" in err) == (1, False), err
-    assert "verdicts: 2 judged + 0 abstained + 2 failed" in out
-    assert "failed verdicts: 2 of kind time-limit" in err
-
-
-@pytest.mark.parametrize(
-    ("name", "presses"), [("hangs", 1), ("hangs", 2), ("clings", 1), ("blocks", 1)], ids=lambda value: str(value)
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("name", "presses"), [("hangs", 1), ("hangs", 2), ("clings", 1), ("blocks", 1)])
 def test_ctrl_c_ends_a_command_whose_evaluator_hangs(tmp_path: Path, name: str, presses: int):
-    project = write_hanging(tmp_path, f"{{use: manners.{name}, name: it}}")
+    tasks = [{"id": name, "query": "?", "responses": [{"id": f"{name}/a", "text": "text"}]} for name in ("t0", "t1")]
+    config = f"evaluators: [manners.polite, {{use: manners.{name}, name: it}}]\nreward: {{polite: 1.0, it: 1.0}}\n"
+    project = write_project(tmp_path / "project", tasks, config, HANGING)
     process = start_scoring(project, "run")
     try:
         until = time.monotonic() + 60
-        while not (project / "run" / "run.sqlite").exists():
+        while not (project / "hangs").exists():
             assert time.monotonic() < until
             time.sleep(0.01)
-        time.sleep(2)  # until the evaluator hangs; earlier, nothing has to be stopped
         assert process.stderr is not None
         for message in ("stopping after the questions in flight", "stopped; run the same command")[:presses]:
             process.send_signal(signal.SIGINT)
@@ -210,46 +212,11 @@ def test_ctrl_c_ends_a_command_whose_evaluator_hangs(tmp_path: Path, name: str, 
     assert resumed.code == 0, resumed.err
 
 
-def lock_message(process: subprocess.Popen[str]) -> str:
-    return f"run: is being written by process {process.pid} on {socket.gethostname()} since 2"
-
-
-def test_no_other_command_writes_a_run_that_is_being_scored(slow: Path, stopped_writer: subprocess.Popen[str]):
-    before = folder_contents(slow / "run")
-    for arguments in (("close",), ("erase", "--response", "t0/r0"), ("erase", "--task", "t0")):
-        ended = run_command(arguments[0], slow / "run", *arguments[1:])
-        assert (ended.code, ended.out) == (2, "")
-        assert lock_message(stopped_writer) in ended.err
-    assert folder_contents(slow / "run") == before
-
-
-def test_a_locked_run_can_be_read(slow: Path, run: Command, stopped_writer: subprocess.Popen[str]):
-    assert stopped_writer.returncode is None
-    scored = count_groups(slow / "run")
-    shown = run("show", slow / "run")
-    assert len(shown.out.splitlines()) == 2 + 2 * scored
-    assert f"{scored} of {len(TASKS)} tasks are scored" in shown.err
-    assert run("explain", slow / "run", "--response", "t0/r0").code == 0
-    assert len(run("export", slow / "run", "--to", "csv").out.splitlines()) == 1 + 2 * scored
-    assert run("export", slow / "run", "--to", "parquet", "-o", slow / "x.parquet").code == 0
-    assert run("compare", slow / "run", slow / "run").code == 0
-    verified = json.loads(run("verify", slow / "run", "--json").out)
-    assert (verified["traces"], verified["closed"]) == (2 * scored, False)
-    assert "the run is not closed: more records may follow this head" in run("verify", slow / "run").err
-
-
-def test_a_closed_pipe_is_not_reported_as_a_bug(slow: Path):
-    assert run_command("score", slow / "tasks.jsonl", "--out", slow / "run", "--limit", 3).code == 0
-    shown = subprocess.run(
-        f"{JURYGRAPH} show {slow / 'run'} --json | head -c 1", shell=True, capture_output=True, text=True, check=True
-    )
-    assert (shown.stdout, shown.stderr) == ("{", "")
-
-
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("presses", [1, 2])
-def test_ctrl_c_while_modules_are_imported_is_acknowledged(slow: Path, presses: int):
-    (slow / "manners.py").write_text("import time\nprint('imported', flush=True)\ntime.sleep(60)\n" + SLOW)
-    process = start_scoring(slow, "run")
+def test_ctrl_c_while_modules_are_imported_is_acknowledged(project: Path, presses: int):
+    (project / "manners.py").write_text("import time\nprint('imported', flush=True)\ntime.sleep(60)\n")
+    process = start_scoring(project, "run")
     assert process.stderr is not None
     assert process.stderr.readline() == "imported\n"
     for _ in range(presses):
@@ -259,4 +226,12 @@ def test_ctrl_c_while_modules_are_imported_is_acknowledged(slow: Path, presses: 
     assert (process.returncode, out) == (130, "")
     assert err.startswith("stopping; press again to stop now\n")
     assert "Traceback" not in err
-    assert not (slow / "run").exists()
+    assert not (project / "run").exists()
+
+
+@pytest.mark.landing
+def test_a_closed_pipe_is_not_reported_as_a_bug(scored_folder: Path):
+    shown = subprocess.run(
+        f"{JURYGRAPH} show {scored_folder} --json | head -c 1", shell=True, capture_output=True, text=True, check=True
+    )
+    assert (shown.stdout, shown.stderr) == ("{", "")

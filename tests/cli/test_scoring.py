@@ -1,4 +1,4 @@
-"""The runs of a study: what they take is said first, and what is scored is kept."""
+"""What `score` and the studies that score share: the command that repeats failures, and the runs of a study."""
 
 import json
 from contextlib import closing
@@ -12,6 +12,7 @@ from jurygraph.cli.scoring import ScoreOptions, StudyRun, score_study
 from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.runs.run import Run
 from jurygraph.schema import Config
+from jurygraph.sources import TableColumns
 from tests.cli.conftest import folder_contents
 from tests.models.judge_scripts import requested_items
 from tests.models.server import Answer, reply_with, run_server
@@ -25,6 +26,30 @@ def lines(*texts: str) -> list[bytes]:
 
 def as_it_is(config: Config) -> Config:
     return config
+
+
+def test_the_retry_command_has_the_same_options_and_a_new_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ScoreOptions(
+        "tasks.jsonl",
+        Path("a run"),
+        config=Path("jury.yaml"),
+        model="gguf:a judge",
+        limit=2,
+        max_calls=100,
+        rewards_from=[Path("old")],
+        allow_files_outside=True,
+    )
+    monkeypatch.chdir(tmp_path)
+    words = "--config jury.yaml --model 'gguf:a judge' --limit 2 --max-calls 100 --branch 'a run' --out 'a run-2'"
+    words += " --rewards-from old --allow-files-outside"
+    assert options.retry_command == f"jurygraph score tasks.jsonl {words}"
+    Path("a run-2").mkdir()
+    assert "--out 'a run-3'" in replace(options).retry_command, "the other is there now"
+    here = ScoreOptions("tasks.jsonl", Path("."), TableColumns(prompt="question", response=("one", "a b")))
+    columns = "--prompt-column question --response-column one --response-column 'a b'"
+    assert here.retry_command == f"jurygraph score tasks.jsonl {columns} --branch . --out {tmp_path}-2"
 
 
 def test_the_cost_comes_first_and_what_is_scored_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -148,6 +148,7 @@ FAULTS: Sequence[tuple[Answer, str]] = [
     (reset(), "connection"),
 ]
 FAULTS_IN_THE_BODY: Sequence[tuple[Answer, str]] = [
+    (error(400, code="model_not_found"), "unknown-model"),
     (error(400, code="context_length_exceeded"), "overflowed"),
     (error(400, code="content_policy_violation"), "refused"),
     (error(400, code="content_filter"), "refused"),

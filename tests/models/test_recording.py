@@ -122,6 +122,13 @@ def test_a_line_that_is_no_call_is_refused_with_its_number(path: Path, place: in
         Recorder(path, Redactor([]))
 
 
+def test_a_file_that_is_no_recording_is_not_truncated(path: Path) -> None:
+    path.write_text("one line of mine")
+    with pytest.raises(InputError):
+        Recorder(path, Redactor([]))
+    assert path.read_text() == "one line of mine"
+
+
 def test_a_gzipped_recording_is_read_but_not_written(path: Path) -> None:
     record(path, request())
     path.write_bytes(gzip.compress(path.read_bytes()))

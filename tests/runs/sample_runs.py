@@ -112,6 +112,11 @@ def _response(name: str, draw: random.Random, unjudged: bool) -> dict[str, Any]:
     }
 
 
+def task_line(task: jg.Task, responses: Sequence[jg.Response]) -> dict[str, Any]:
+    """Return a task with its responses as they stand on a line of a file of tasks."""
+    return {**task.model_dump(mode="json"), "responses": [response.model_dump(mode="json") for response in responses]}
+
+
 def write_tasks(folder: Path, content: Sequence[Mapping[str, Any]], name: str = "tasks.jsonl") -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
@@ -160,7 +165,7 @@ def scored_session(
     REQUESTED.clear()
     with (
         jg.Jury.from_config(config, **limits) as jury,
-        open_tasks(tasks) as work,
+        open_tasks(tasks, defaults=jury.config.task_defaults) as work,
         open_profiles(profiles, work) as by_hand,
         open_reused_run(branch, jury) as reused,
         closing(ScoringSession(folder, jury, work, limit, reused, by_hand)) as session,

@@ -145,7 +145,7 @@ def test_intervals_of_a_known_judge_cover(size: int, seed: int) -> None:
             studies.append(JudgeStudy(Judge("run", question, "e"), True, rows, others))
         found = _measure(studies[0], None)
         for name, value in true.items():
-            covered[name] += found[name]["low"] <= value <= found[name]["high"]
+            covered[name] += found[name].low <= value <= found[name].high
         if draw < 200:
             differ += _differences(studies)[0]["p"] < 0.05
     bound = 2.576 * np.sqrt(0.95 * 0.05 / 300)

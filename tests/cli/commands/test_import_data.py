@@ -101,7 +101,7 @@ def test_omitted_data_is_counted_with_examples(run: Command, tmp_path: Path) -> 
     ended = run("import", "healthbench", "in.jsonl", "--out", "t.jsonl", "--json")
     assert list(json.loads(ended.out)["notes"].values()) == [7, 1]
     places = ", ".join(f"22222222-bbbb: criterion-{n}" for n in range(1, 6))
-    assert f"criteria without words, or of 0 points, are left out: 7 ({places}, …)\n" in ended.err
+    assert f"criteria without words, or of 0 points, are left out: 7 ({places}, 2 more)\n" in ended.err
 
 
 def test_only_answered_omits_tasks_without_a_response_and_only_tasks_the_responses(

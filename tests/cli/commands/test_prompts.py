@@ -77,8 +77,8 @@ CANNOT = "cannot be rendered with these variables: "
     "name, content, wrong",
     [
         ("profile", "{", "is not valid JSON"),
-        ("profile", NESTED, "is not valid JSON: "),
-        ("profile", [], "expected a JSON object"),
+        ("profile", NESTED, "is not valid JSON (recursion limit"),
+        ("profile", [], "is a list; the variables are a JSON object; prompt"),
         ("profile", {"query": "Plan."}, "missing variable 'profile'; prompt 'profile' needs query, profile"),
         ("profile", {**PERSON, "profil": ""}, "there is no variable 'profil'; did you mean profile?"),
         ("profile", {**PERSON, "query": 5}, CANNOT),

@@ -23,7 +23,7 @@ from jurygraph.runs.store.header import (
 from jurygraph.runs.store.ledger import MAX_TEXTS, Draft, Ledger
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import EvaluatorRecord
-from jurygraph.sources import FileDigest, parse_config
+from jurygraph.sources import FileDigest, TableColumns, parse_config
 from tests.rows import all_rows
 
 MODEL = ModelIdentity(provider="p", endpoint="http://one.example", model="m", form="native")
@@ -77,6 +77,11 @@ TASKS = FileDigest(name="new.jsonl", sha256="9" * 64)
 )
 def test_each_difference_is_a_sentence(fields: dict[str, Any], sentence: str) -> None:
     assert list(differences(header(), header(**fields))) == [sentence]
+
+
+def test_another_column_of_a_table_is_a_difference() -> None:
+    there, here = (header(columns=TableColumns(prompt="question", response=(name,))) for name in ("answer", "split"))
+    assert list(differences(there, here)) == ['the response column is ["answer"] in the run and ["split"] here']
 
 
 def test_only_settings_that_affect_verdicts_or_rewards_are_differences() -> None:

@@ -1,0 +1,59 @@
+"""Table files of tasks must be below the folder of the tasks, however they are named."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph import InputError
+from jurygraph.sources import open_tasks
+from jurygraph.sources.task_tables import check_table_files, folder_of_tasks
+from tests.rows import all_rows
+
+OUTSIDE = ["../outside/places.csv", "tables/../../outside/places.csv", "link.csv", "linked/places.csv", "/etc/hostname"]
+BELOW = ["places.csv", "tables/places.csv", "back/tables/places.csv", "{folder}/places.csv"]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a table in it and another outside."""
+    project = tmp_path / "project"
+    (project / "tables").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    for folder in (project, project / "tables", tmp_path / "outside"):
+        (folder / "places.csv").touch()
+    (project / "link.csv").symlink_to(tmp_path / "outside" / "places.csv")
+    (project / "linked").symlink_to(tmp_path / "outside")
+    (project / "back").symlink_to(project)
+    monkeypatch.chdir(project)
+    return project
+
+
+def facts(file: str) -> dict[str, Any]:
+    return {"tables": {"places": {"key": ["name"], "file": file}}}
+
+
+@all_rows("file", OUTSIDE)
+def test_a_file_outside_is_refused_with_line_and_field(project: Path, file: str) -> None:
+    line = {"id": "a", "query": "Where to?", "facts": facts(file), "responses": [{"id": "a/1", "text": "There."}]}
+    tasks = project / "tasks.jsonl"
+    tasks.write_text(json.dumps(line) + "\n")
+    with pytest.raises(InputError) as refused:
+        open_tasks(tasks)
+    assert str(refused.value) == (
+        f"tasks.jsonl, line 1, field facts.tables.places.file: is '{file}', which is not below {project}; move the "
+        "file there, or allow files elsewhere with --allow-files-outside"
+    )
+    with open_tasks(tasks, allow_files_outside=True) as work:
+        assert len(list(work.pairs())) == 1
+
+
+@all_rows("file", BELOW)
+def test_a_file_below_is_read(project: Path, file: str) -> None:
+    assert check_table_files(facts(file.format(folder=project)), project) is None
+
+
+def test_tasks_from_standard_input_may_use_files_of_the_current_folder(project: Path) -> None:
+    assert check_table_files(facts("places.csv"), folder_of_tasks("-")) is None
+    assert check_table_files(facts("link.csv"), folder_of_tasks("-")) is not None
