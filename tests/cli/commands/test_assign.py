@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from tests.cli.conftest import Command, write_project
+from tests.rows import all_rows
 
 TASKS = [
     {
@@ -55,20 +56,27 @@ def test_from_a_run_to_labels_of_its_judge(run: Command, tmp_path: Path) -> None
     assert (judge["n"], judge["accuracy"]["value"]) == (12, 1.0)
 
 
-def test_what_would_be_unfair_or_lost_is_refused(run: Command, tmp_path: Path) -> None:
+@all_rows(
+    "reviewers, out, problem",
+    [
+        ("ann", "new", "--per-item: is 2, and there are 1 reviewers"),
+        ("ann,Ann", "new", "--reviewers: 'Ann' is there twice"),
+        ("ann,../bob", "new", "--reviewers: '../bob' cannot name a file"),
+        (" , ", "new", "--reviewers: names nobody"),
+        ("", "new", "names.txt: is not UTF-8; save it in that encoding"),
+        ("ann,bob", "full", "full: exists; name a new folder"),
+    ],
+)
+def test_what_would_be_unfair_or_lost_is_refused(
+    run: Command, tmp_path: Path, reviewers: str, out: str, problem: str
+) -> None:
     items = tmp_path / "items.csv"
     items.write_text("item,text\na,A\nb,B\n", encoding="utf-8")
-    (tmp_path / "full").mkdir()
+    (tmp_path / "full").mkdir(exist_ok=True)
     (tmp_path / "full" / "key.jsonl").touch()
-    (tmp_path / "names.txt").write_bytes(b"ann\nJos\xe9\n")
-    for options, problem in [
-        (("--reviewers", "ann", "--out", tmp_path / "o"), "--per-item: is 2, and there are 1 reviewers"),
-        (("--reviewers", "ann,Ann", "--out", tmp_path / "o"), "--reviewers: 'Ann' is there twice"),
-        (("--reviewers", "ann,../bob", "--out", tmp_path / "o"), "--reviewers: '../bob' cannot name a file"),
-        (("--reviewers", "ann,bob", "--out", tmp_path / "full"), "exists; name a new folder"),
-        (("--reviewers", tmp_path / "names.txt", "--out", tmp_path / "o"), "names.txt: is not UTF-8"),
-    ]:
-        ended = run("assign", items, *options)
-        assert ended.code == 2
-        assert problem in ended.err
-    assert not (tmp_path / "o").exists()
+    names = tmp_path / "names.txt"
+    names.write_bytes(b"ann\nJos\xe9\n")
+    ended = run("assign", items, "--reviewers", reviewers or names, "--out", tmp_path / out)
+    assert (ended.code, ended.out) == (2, "")
+    assert problem in ended.err
+    assert not (tmp_path / "new").exists()

@@ -131,15 +131,31 @@ def test_what_was_lost_or_damaged_is_never_shown_as_valid(scored_folder: Path, r
     ledger.write_bytes(kept)
 
 
+ONE = ("show", "--response", "salt/a")
+
+
 @all_rows(
     "command, message",
     [
         (("show", "--response", "salt/aa"), "there is no response 'salt/aa'; did you mean salt/a?"),
         (("explain", "--response", "salt/aa"), "there is no response 'salt/aa'; did you mean salt/a?"),
+        (("explain",), "Missing option '--response'"),
         (("show", "--response", "\udcff"), "there is no response"),
         (("erase", "--task", "\udcff"), "there is no task"),
         (("show", "--status", "nope"), "'nope' is not one of 'ok', 'degraded', 'failed', 'gated'.\n"),
-        (("explain",), "Missing option '--response'"),
+        (("show", "--columns", "reward,polit"), "--columns: there is no column 'polit'; did you mean polite?"),
+        (("show", "--columns", ""), "--columns: there is no column ''; known: response, agent, status, reward"),
+        (("show", "--sort", "-shakey"), "--sort: there is no column 'shakey'; did you mean shaky?"),
+        (("show", "--agent", "alise"), "has no response of agent 'alise'; did you mean alice?"),
+        (("show", "--agent", "alise", "--json"), "has no response of agent 'alise'; did you mean alice?"),
+        (("show", "--json", "--columns", "reward"), "--columns is about what --json does not print"),
+        (("show", "--verdict", "polite"), "--verdict is about one response; name it with --response ID"),
+        (("show", "--call", "polite"), "--call is about one response; name it with --response ID"),
+        ((*ONE, "--sort", "reward"), "--sort is about many responses"),
+        ((*ONE, "--texts", "--json"), "--texts is about what --json does not print"),
+        ((*ONE, "--call", "x", "--verdict", "x"), "expected one of --call and --verdict"),
+        ((*ONE, "--call", "manners.polit"), "response 'salt/a' has no question 'manners.polit'; did you mean manners"),
+        ((*ONE, "--verdict", ""), "response 'salt/a' has no question ''; known: manners.polite, manners.shaky"),
     ],
 )
 def test_a_wrong_option_is_refused_with_what_there_is(

@@ -4,14 +4,12 @@ What a step is and which change raises an alert is tested in `tests/studies/moni
 """
 
 import json
-import shutil
 import time
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from jurygraph.cli.commands import watch
 from tests.cli.conftest import Command, folder_contents, run_command, write_project
 from tests.rows import all_rows
 
@@ -108,47 +106,15 @@ def test_a_run_without_any_reward_is_refused(tmp_path: Path, run: Command) -> No
     assert "no reward has a value, so nothing was tested" in ended.err
 
 
-@pytest.fixture(scope="module")
-def stored_unfinished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of which the first 30 steps are scored."""
-    return score_tasks(tmp_path_factory.mktemp("unfinished"), tasks(), "--limit", 30)
-
-
-@pytest.fixture
-def unfinished_run(stored_unfinished_run: Path, tmp_path: Path) -> Path:
-    """A copy of the unfinished run, so that a test may change it."""
-    return shutil.copytree(stored_unfinished_run.parent, tmp_path / "project") / "run"
-
-
-@pytest.mark.landing
-def test_a_run_is_followed_until_it_is_closed_without_blocking_its_writer(
-    unfinished_run: Path, run: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waits = []
-
-    def rest(seconds: float) -> None:
-        """Continue the run in another process while this one waits."""
-        waits.append(seconds)
-        done = run_command("score", unfinished_run.parent / "tasks.jsonl", "--out", unfinished_run)
-        assert done.code == 0, done.err
-
-    monkeypatch.setattr(watch.time, "sleep", rest)
-    followed = run("watch", unfinished_run, "--every", 1, "--follow")
-    assert len(waits) == 1
-    assert followed.code == 1
-    assert followed.out == run("watch", unfinished_run, "--every", 1).out
-
-
-def test_ctrl_c_ends_with_the_results_so_far(
-    unfinished_run: Path, run: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_ends_with_the_results_so_far(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    before = folder_contents(unfinished_run)
+    unfinished = score_tasks(tmp_path, tasks(), "--limit", 30)
+    before = folder_contents(unfinished)
     monkeypatch.setattr(time, "sleep", interrupt)
-    ended = run("watch", unfinished_run, "--every", 1, "--follow")
+    ended = run("watch", unfinished, "--every", 1, "--follow")
     assert ended.code == 130
     assert "interrupted" in ended.err
     assert ended.out.splitlines()[-1].startswith("30 steps; ")
-    assert folder_contents(unfinished_run) == before
+    assert folder_contents(unfinished) == before

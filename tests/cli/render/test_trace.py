@@ -92,22 +92,6 @@ def test_a_question_without_a_call_says_why(
     assert json.loads(show(run, scored_once, response, "--call", question, "--json"))["calls"] == []
 
 
-@all_rows(
-    "option, question, hint",
-    [
-        ("--call", "criteria@kinds", "did you mean criteria@kind?"),
-        ("--verdict", "criteria@kinds", "did you mean criteria@kind?"),
-        ("--verdict", "", "known: criteria@kind, crit"),
-    ],
-)
-def test_an_unknown_question_is_refused_with_the_nearest(
-    scored_once: Path, run: Command, option: str, question: str, hint: str
-) -> None:
-    ended = run("show", scored_once, "--response", "cas/a", option, question)
-    assert (ended.code, ended.out) == (2, "")
-    assert f"response 'cas/a' has no question {question!r}; {hint}" in ended.err
-
-
 def test_a_verdict_has_every_field_of_the_trace(scored_once: Path, run: Command) -> None:
     trace = json.loads(show(run, scored_once, "bob/a", "--json"))
     on_question = [verdict for verdict in trace["verdicts"] if verdict["question"] == "criteria@kind"]
@@ -129,7 +113,7 @@ def test_erased_texts_say_so(scored_once: Path, run: Command, tmp_path: Path) ->
 
 
 @pytest.fixture
-def read_notes(tmp_path: Path) -> Iterator[Path]:
+def run_with_edited_profiles(tmp_path: Path) -> Iterator[Path]:
     with run_server(parser_script(tensions=TENSIONS)) as server:
         tasks = write_tasks(tmp_path, make_profile_tasks(tasks=2))
         score_profiles(tmp_path / "read", tasks, profile_config(server))
@@ -142,8 +126,8 @@ def read_notes(tmp_path: Path) -> Iterator[Path]:
         yield tmp_path / "run"
 
 
-def test_a_trace_names_the_source_of_its_constraints_and_tensions(read_notes: Path) -> None:
-    with closing(Run.open(read_notes)) as opened:
+def test_a_trace_names_the_source_of_its_constraints_and_tensions(run_with_edited_profiles: Path) -> None:
+    with closing(Run.open(run_with_edited_profiles)) as opened:
         first, second = (trace_lines(opened.explain(f"t{t}/r0").explained) for t in range(2))
     assert {"constraints of ben: from a file of profiles", "tensions: from a file of profiles"} <= set(first)
     assert {

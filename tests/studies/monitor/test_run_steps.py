@@ -66,5 +66,20 @@ def test_labels_that_give_no_order_are_refused(labels: list[list[int]], message:
         steps_of(tmp_path, *labels)
 
 
+def test_a_run_is_followed_until_it_is_closed_without_blocking_its_writer(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path, make_tasks(tasks=4))
+    score(tmp_path / "run", tasks, limit=2)
+    waits = []
+
+    def wait() -> None:
+        """Continue the run, as another process would."""
+        waits.append(len(waits))
+        score(tmp_path / "run", tasks, limit=None if waits[1:] else 3)
+
+    groups = read_groups(tmp_path / "run", wait)
+    assert [group[0].trace.task_id for group in groups] == ["t0", "t1", "t2", "t3"]
+    assert len(waits) == 2
+
+
 def test_components_of_negative_weight_are_penalties(scored_folder: Path) -> None:
     assert penalty_components(scored_folder) == {"shaky"}
