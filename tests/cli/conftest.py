@@ -123,6 +123,12 @@ Command = Callable[..., CommandResult]
 
 
 @pytest.fixture
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the replies of models in a folder of the test's own."""
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
 def run() -> Command:
     """Run a command as the console script does."""
     return run_command

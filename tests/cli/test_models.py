@@ -21,11 +21,6 @@ KEY = "sk-canary-0123456789abcdef"
 TEXTS = {"ann": "Dear Ann,", "bob": "Dear Bob, hello", "cas": "Dear Cas, hello, and so on"}
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-
-
 def judge(body: dict[str, Any], number: int) -> Answer:
     return judge_reply(body)
 

@@ -36,7 +36,6 @@ each_of_reviewers = pytest.mark.parametrize("template", PREDICTED)
 @pytest.fixture
 def folder(tmp_path: Path, run: Command, template: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A new project, which is the current folder."""
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("jurygraph.agents.functions.REGISTERED", dict(REGISTERED))
     assert run("init", tmp_path / "jury", "--template", template).code == 0
     monkeypatch.chdir(tmp_path / "jury")

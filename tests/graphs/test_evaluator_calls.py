@@ -306,10 +306,15 @@ class Background(Awaited):
 
     async def answer(self, inputs: jg.EvaluatorInput) -> float:
         first, second = (inputs.client.chat_model.ainvoke(text, purpose=why) for text, why in self.calls(inputs))
-        RUNNING.append(asyncio.create_task(second))
+        RUNNING.append(asyncio.create_task(self.ignore_end(second)))
         await first
         await asyncio.sleep(0.2)
         return 1.0
+
+    async def ignore_end(self, call: Any) -> None:
+        """Await a call that the end of the jury cancels."""
+        with suppress(Exception):
+            await call
 
 
 class Caught(Awaited):
