@@ -84,6 +84,7 @@ def test_a_dry_run_counts_the_requests_that_are_answered_without_being_sent(proj
 
 
 KEPT = "finished groups are kept; run the same command again"
+MENDED = f"{KEPT} once that is mended; another model needs another --out"
 UNUSABLE = "such as 'Certainly.'; set calls.form (native or instructed), raise calls.max_tokens, or name another model"
 ENDS: dict[str, tuple[Script, tuple[str, ...], int, list[str]]] = {
     "calls": (
@@ -97,13 +98,13 @@ ENDS: dict[str, tuple[Script, tuple[str, ...], int, list[str]]] = {
         lambda body, number: status(401) if number > 2 else judge(body, number),
         (),
         3,
-        ["does not accept the key for model 'tiny': check JURYGRAPH_API_KEY; ", KEPT],
+        ["does not accept the key for model 'tiny': check JURYGRAPH_API_KEY; ", MENDED],
     ),
     "wrong model": (
         lambda body, number: status(404) if number > 2 else judge(body, number),
         (),
         3,
-        ["does not offer model 'tiny' to this key: check the name and JURYGRAPH_API_KEY; ", KEPT],
+        ["does not offer model 'tiny' to this key: check the name and JURYGRAPH_API_KEY; ", MENDED],
     ),
     "server away": (
         lambda body, number: status(503) if number > 2 else judge(body, number),
