@@ -125,7 +125,6 @@ def as_indices(name: str, values: ArrayLike, n: int, error: ErrorType = PlanErro
 
 
 def check_shape(name: str, a: NDArray[np.generic], *shapes: tuple[int, ...], error: ErrorType = PlanError) -> None:
-    """Refuse an array whose shape is not one of `shapes`."""
     if a.shape not in shapes:
         raise error(f"{name} has shape {a.shape} where {' or '.join(map(str, shapes))} is needed")
 

@@ -18,7 +18,7 @@ from pydantic_core import PydanticSerializationError
 
 from jurygraph.agents.graph_annotator import load_domain
 from jurygraph.agents.registry import check_judges, load_combiners, load_derivers, load_evaluators
-from jurygraph.agents.roles import Deriver, Evaluator
+from jurygraph.agents.roles import Evaluator
 from jurygraph.concurrency import LoopThread, gather_in_order
 from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
@@ -34,10 +34,10 @@ from jurygraph.graphs.state import (
     PlannedGroup,
     RunContext,
     call_within_limit,
+    fresh_context,
     may_take_long,
     plan_group,
     read_groups,
-    run_isolated_sync,
     split_into_batches,
     start_isolated,
 )
@@ -115,22 +115,19 @@ class Jury(Displayed):
         refuse_secrets_in_config(config)
         folder = None if code_folder is None else Path(code_folder)
         self.code_folder = folder if folder is not None and allow_modules_in_folder(config, folder=folder) else None
-        self.evaluators: Mapping[str, Evaluator]
-        self.derivers: Mapping[str, Deriver]
-        self.evaluators, self.derivers = run_isolated_sync(
-            lambda: (load_evaluators(config), load_derivers(config)), config.langsmith
+        self.evaluators, self.derivers = fresh_context(config.langsmith).run(
+            lambda: (load_evaluators(config), load_derivers(config))
         )
         records = {name: evaluator.record for name, evaluator in self.evaluators.items()}
         self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
         check_judges(config, self.evaluators)
         check_recipe(config, records)
         self.gateways = _choose_gateways(gateway, config, max_cost, max_calls)
-        self.gateway = self.gateways.default
+        self.gateway = self.gateways.get(None)
         calls = {name: config.calls_of(name) for name in self.gateways}  # a gateway of another jury has its own
         self._concurrent_calls = max((one.concurrency for one in calls.values()), default=MAX_CONCURRENT_GROUPS)
         judges = tuple(gateway.backend.model for gateway in self.gateways.values())
         self.purpose = permitted_purpose(config.purpose, judges)
-        secrets = self.gateways.secrets
         parameters = {name: call_settings.parameters for name, call_settings in calls.items()}
         self.context = RunContext(
             config,
@@ -139,7 +136,7 @@ class Jury(Displayed):
             self.combiners,
             parameters=parameters,
             judges=judges,
-            secrets=secrets,
+            secrets=self.gateways.secrets,
         )
         is_slow = any(may_take_long(one) for ones in (self.evaluators, self.derivers) for one in ones.values())
         self._largest_batch = SLOW_BATCH if is_slow else LARGEST_BATCH
@@ -455,7 +452,7 @@ class Jury(Displayed):
             log.warning("%s; it is left behind", error)
 
     def _call(self, evaluator: Evaluator, method: Callable[[], None]) -> None:
-        run_isolated_sync(partial(call_within_limit, evaluator, method), self.config.langsmith)
+        fresh_context(self.config.langsmith).run(call_within_limit, evaluator, method)
 
     async def aclose(self) -> None:
         """Close the jury in the event loop that awaited `ascore`, to which the gateway's connections belong."""
@@ -542,28 +539,26 @@ def _check_plan(plan: Plan, task: Task, context: RunContext) -> None:
     required += [("deriver", d.deriver, d.version, context.derivers) for d in plan.survey.derivations]
     required += [("combiner", s.combiner, s.version, context.combiners) for s in plan.decision.specs]
     for role, name, version, available in required:
-        version_here = available[name].version if name in available else "none"
+        version_here = available[name].version if name in available else None
         if version_here != version:
             problem = f"the plan was made with {role} {name!r} of version {version!r}"
-            raise InputError(f"{problem}; this jury has {version_here}: prepare it again")
+            raise InputError(f"{problem}; this jury has {version_here or 'none'}: prepare it again")
 
 
 def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
     """Check that other inputs of derivers and evaluators, such as files, have not changed since the plan was made."""
     for derivation in plan.survey.derivations:
-        if derivation.deriver in context.derivers:
-            deriver = context.derivers[derivation.deriver]
-            params = call_within_limit(deriver, deriver.params_for, plan.survey.views[derivation.view])
-            if digest_of(dict(params)) != digest_of(derivation.params):
-                changed = f"the input of deriver {derivation.deriver!r} (its params, or files) has changed"
-                raise InputError(
-                    f"the plan for task {plan.task_id!r} was made with other facts: {changed}; put that back as it "
-                    "was, or prepare the task again (a run: score into another --out, with --branch)"
-                )
+        deriver = context.derivers[derivation.deriver]
+        params = call_within_limit(deriver, deriver.params_for, plan.survey.views[derivation.view])
+        if digest_of(dict(params)) != digest_of(derivation.params):
+            changed = f"the input of deriver {derivation.deriver!r} (its params, or files) has changed"
+            raise InputError(
+                f"the plan for task {plan.task_id!r} was made with other facts: {changed}; put that back as it "
+                "was, or prepare the task again (a run: score into another --out, with --branch)"
+            )
     for question in plan.survey.questions:
-        if question.evaluator in context.evaluators:
-            evaluator = context.evaluators[question.evaluator]
-            call_within_limit(evaluator, evaluator.check, question)
+        evaluator = context.evaluators[question.evaluator]
+        call_within_limit(evaluator, evaluator.check, question)
 
 
 async def gather_as_finished(tasks: "Iterable[asyncio.Task[T]]", max_concurrent: int) -> AsyncGenerator[T, None]:

@@ -75,7 +75,6 @@ def describe_validation_error(error: ValidationError, model: type[BaseModel], va
 
 
 def first_validation_error(error: ValidationError) -> str:
-    """Return the first validation error in one line."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(step) for step in first["loc"])
     problem = first["msg"].removeprefix("Value error, ")

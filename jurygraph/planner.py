@@ -88,11 +88,10 @@ class Planner(Displayed):
         graph, which changes no question. Raises PlanError.
         """
         context = self._jury.context
-        part = (task, profiles)
-        plan, first = await self._dry_run(lambda gateways: _plan_task(*part, context, gateways), sink)
+        plan, first = await self._dry_run(lambda gateways: _plan_task(task, profiles, context, gateways), sink)
         if plan is None and self._config.annotation is not None:
             plain = replace(context, config=self._config.model_copy(update={"annotation": None}))
-            plan, _ = await self._dry_run(lambda gateways: _plan_task(*part, plain, gateways), sink)
+            plan, _ = await self._dry_run(lambda gateways: _plan_task(task, profiles, plain, gateways), sink)
         return plan, first
 
     async def aestimate_requests(

@@ -196,8 +196,8 @@ def test_the_criteria_are_writingbenchs_and_some_of_our_own_under_graphs_of_all_
             assert (edge.kind == "activation") == (role[edge.parent] == "applicability"), edge
             counts[edge.kind] += 1
             counts["penalty"] += role[edge.child] == "penalty" and edge.kind != "activation"
-        edges = [(edge.parent, edge.child, edge.kind) for edge in task.rubric.edges]
-        parents, children, _ = gear.edges([one.id for one in criteria], edges)
+        edges = [(edge.parent, edge.child) for edge in task.rubric.edges]
+        parents, children = gear.edges([one.id for one in criteria], edges)
         gear.compile(len(criteria), parents, children)
         counts["depth 2"] += bool(set(parents) & set(children))
         counts["two parents"] += len(set(children)) < len(children)

@@ -499,7 +499,7 @@ def test_the_script_ranks_the_agents_over_tasks(tmp_path: Path) -> None:
         ]
         rows.append({"id": f"t{number}", "query": "Write to Ann.", "responses": letters})
     score_letters(tmp_path, longest, rows)
-    long, short = bradley_terry([[0.0, 3.0], [1.0, 0.0]]).strength
+    long, short = bradley_terry([[0.0, 3.0], [1.0, 0.0]])
     assert run_block(RANKING, tmp_path) == [f"long: {long:.2f}", f"short: {short:.2f}"]
 
 

@@ -22,7 +22,7 @@ from pydantic import Field, create_model
 
 from jurygraph import aggregation
 from jurygraph.agents.maths import arithmetic
-from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
+from jurygraph.agents.maths.answer import final_answer, reference_answer
 from jurygraph.agents.maths.comparison import Reading, are_equal_numbers, compare_plainly, parse_answer
 from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
 from jurygraph.arrays import Bools, Floats
@@ -30,6 +30,7 @@ from jurygraph.concurrency import each_answered
 from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix, weighted_mean
 from jurygraph.errors import PlanError
 from jurygraph.prompts import load_prompt
+from jurygraph.safety.evidence import Passage
 from jurygraph.schema import ComponentInput, FrozenModel, Material, Question, Response, TaskView, Variant
 from jurygraph.schema.frozen_model import ParamsModel
 from jurygraph.schema.plan import SUBMITTED
@@ -112,7 +113,7 @@ def right_steps(text: str) -> list[arithmetic.CalculationStep]:
 class CorrectAnswer(NamedTuple):
     """A text's final answer that equals the reference's: its position, and the plain number."""
 
-    span: Span
+    span: Passage
     number: Reading
 
 

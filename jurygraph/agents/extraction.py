@@ -188,7 +188,7 @@ class IndexedText(SearchableText):
         self._passages_of: dict[str, Sequence[Passage]] = {}
 
     def find_passages(self, quotation: str) -> Sequence[Passage]:
-        """Return the first 100 passages that match a quotation with enough content (see `supports`)."""
+        """Return the first 100 passages that match a quotation with enough content (see `find_support`)."""
         first = self.find_support(quotation) if len(quotation) <= _MAX_QUOTATION else None
         if first is None or len(first.text) > MAX_PASSAGE:
             return ()

@@ -139,7 +139,6 @@ class EdgesReply(FrozenModel):
 
 @lru_cache(maxsize=256)
 def roles_reply_model(criteria: tuple[str, ...]) -> type[FrozenModel]:
-    """Return the schema of a reply about the roles of these criteria."""
     role_model = create_model("RoleStated", __base__=RoleReply, criterion=_one_of(criteria))
     return create_model("RolesReply", __base__=FrozenModel, roles=_list_of(role_model, len(criteria)))
 
@@ -346,7 +345,7 @@ def known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> K
     hand_written = {_ends(edge): edge for edge in (*rubric.edges, *source.edges) if not edge.model}
     by_hand = [hand_written[ends] for ends in sorted(hand_written) if present.issuperset(ends)]
     names = sorted(present)
-    gear.compile(len(names), *gear.edges(names, [(*_ends(edge), edge.kind) for edge in by_hand])[:2], names)
+    gear.compile(len(names), *gear.edges(names, list(map(_ends, by_hand))), names)
     rejected = source.annotation.rejected if source.annotation else ()
     cut_edges = (edge.model_dump(exclude={"stage", "why"}) for edge in rejected if edge.stage == "projection")
     annotated, projected_out = (
@@ -459,16 +458,14 @@ def _most_confident(answers: Sequence[EdgeReply]) -> EdgeReply:
 _KINDS = ("weak", "strong", "activation")  # in ascending rank: the first is removed first
 
 
-class Projection(NamedTuple):
-    """The kept edges, and the dropped ones, each with the cycle that it would close; all in id order."""
-
-    kept: tuple[Edge, ...]
-    dropped: tuple[tuple[Edge, tuple[str, ...]], ...]
+DroppedEdges = tuple[tuple[Edge, tuple[str, ...]], ...]
+"""Edges, each with the cycle that it would close."""
 
 
-def project(edges: Iterable[Edge], standing: Iterable[Edge] = ()) -> Projection:
-    """Return the edges without those that close a cycle with higher ones; edges in `standing` rank highest.
+def project(edges: Iterable[Edge], standing: Iterable[Edge] = ()) -> tuple[tuple[Edge, ...], DroppedEdges]:
+    """Return the edges without those that close a cycle with higher ones, and those, both in id order.
 
+    Edges in `standing` rank highest.
     Weak edges rank below strong ones, and these below activations; within a kind, less confident edges rank lower, and
     of equal ones those with smaller ids (our reading, since the paper leaves this open). So an edge on no cycle stays,
     a dropped edge would close a cycle in which it is the lowest, and none could be added back. `standing` has no cycle.
@@ -485,7 +482,7 @@ def project(edges: Iterable[Edge], standing: Iterable[Edge] = ()) -> Projection:
             kept.append(edge)
         else:
             dropped.append((edge, (edge.parent, *path)))
-    return Projection(tuple(sorted(kept, key=_ends)), tuple(sorted(dropped, key=lambda entry: _ends(entry[0]))))
+    return tuple(sorted(kept, key=_ends)), tuple(sorted(dropped, key=lambda entry: _ends(entry[0])))
 
 
 def _rank(edge: Edge) -> tuple[int, float, str, str]:
@@ -505,8 +502,8 @@ def _shortest_path(children: Mapping[str, Sequence[str]], start: str, end: str) 
     return paths.get(end)
 
 
-def projection_rejections(projected: Projection) -> Iterator[RejectedEdge]:
-    for edge, cycle in projected.dropped:
+def projection_rejections(dropped: DroppedEdges) -> Iterator[RejectedEdge]:
+    for edge, cycle in dropped:
         content = edge.model_dump(include={"parent", "child", "kind", "reason", "confidence", "model", "prompt"})
         why = f"it closes a cycle of edges that rank higher: {' -> '.join(cycle)}"
         yield RejectedEdge(**content, stage="projection", why=why)

@@ -334,7 +334,6 @@ async def ask_model(
 
 
 def failed_verdict(fault: Fault) -> Verdict:
-    """Return the verdict on a question without a usable reply."""
     return Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
 
 
@@ -486,7 +485,6 @@ def mark_unsupported(
 
 
 def explain_rejected_quote(quotation: str, text: SearchableText) -> str:
-    """Return why a single quotation supports no verdict."""
     if text.find(quotation) is None:
         return NOT_THERE
     return NO_CONTENT if text.has_nothing_but_filler(quotation) else TOO_WEAK

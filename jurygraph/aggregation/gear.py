@@ -72,39 +72,22 @@ def retention(kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float
     return np.array([float(table[kind]) ** kappa for kind in kinds])
 
 
-def edges(ids: Sequence[str], edges: Iterable[tuple[str, str, str]]) -> tuple[Ints, Ints, tuple[str, ...]]:
-    """Convert edges between ids to edges between indices.
+def edges(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[Ints, Ints]:
+    """Convert edges between ids, (parent's id, child's id) [E], to parents [E] and children [E], for `compile`.
 
-    Args:
-        ids: ids of the criteria [C], each once; an index is a position in this list.
-        edges: (parent's id, child's id, kind) [E].
-
-    Returns:
-        parents [E], children [E] and kinds [E], in the order of `edges`, for `compile` and `retention`.
-
-    Raises:
-        GraphError: a repeated id, or an edge with an unknown id or kind, from a criterion to itself, or between two
-            that already have an edge, of any kind; the message names the edge.
+    `ids` are those of the criteria [C], each once; an index is a position in this list. Raises `GraphError` that names
+    a repeated id, or an edge with an unknown one.
     """
     index_of = {name: index for index, name in enumerate(ids)}
     if len(index_of) < len(ids):
         raise GraphError(f"criterion {next(i for i in ids if list(ids).count(i) > 1)} is there twice")
-    kind_of_edge: dict[tuple[str, str], str] = {}
-    for parent, child, kind in edges:
-        shown = f"edge {parent} -> {child} ({kind})"
+    for parent, child in edges:
         for end in (parent, child):
             if end not in index_of:
-                raise GraphError(f"{shown}: there is no criterion {end}")
-        if kind not in BASE_RETENTION:
-            raise GraphError(f"{shown}: {kind!r} is not a kind of edge: {', '.join(BASE_RETENTION)} are")
-        if parent == child:
-            raise GraphError(f"{shown}: it leads from a criterion to itself")
-        if (parent, child) in kind_of_edge:
-            raise GraphError(f"{shown}: these two have an edge already ({kind_of_edge[parent, child]})")
-        kind_of_edge[parent, child] = kind
-    parents = np.array([index_of[parent] for parent, _ in kind_of_edge], dtype=np.intp)
-    children = np.array([index_of[child] for _, child in kind_of_edge], dtype=np.intp)
-    return parents, children, tuple(kind_of_edge.values())
+                raise GraphError(f"edge {parent} -> {child}: there is no criterion {end}")
+    parents = np.array([index_of[parent] for parent, _ in edges], dtype=np.intp)
+    children = np.array([index_of[child] for _, child in edges], dtype=np.intp)
+    return parents, children
 
 
 def marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike) -> Floats:
@@ -169,41 +152,30 @@ def hard(
 
 
 @np.errstate(over="ignore")
-def reward(q: ArrayLike, weights: ArrayLike, live: ArrayLike | None = None) -> np.float64 | Floats:
+def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | Floats:
     """Return R = Σ w q / Σ_{w>0} w: Eq. 14 of GEAR; of local scores p, the flat baseline (Eq. 2).
 
     Args:
         q: event scores in [0, 1], [C] or [R, C].
         weights: signed weights [C]; a penalty's is negative.
-        live: booleans [C] or [R, C]; a criterion that is not live is left out of numerator and denominator, and its
-            score is not read.
 
     Returns:
         A scalar for [C], [R] for [R, C]; at most 1; penalties make it unbounded below, and nothing is clipped.
 
     Raises:
-        GraphError: a score outside [0, 1] or NaN, a weight that is not finite, shapes that do not fit, or no (live)
-            criterion with a positive weight.
+        GraphError: a score outside [0, 1] or NaN, a weight that is not finite, shapes that do not fit, or no criterion
+            with a positive weight.
     """
     w = as_finite("weights", weights, GraphError)
     check_shape("weights", w, (w.size,), error=GraphError)
-    scores = as_floats("q", q, GraphError)
+    scores = as_unit_interval("q", q, GraphError)
     check_vector_or_matrix("q", scores, w.size, GraphError)
-    gains = np.maximum(w, 0.0)
-    if live is not None:
-        mask = as_booleans("live", live, GraphError)
-        check_shape("live", mask, w.shape, scores.shape, error=GraphError)
-        # Scores of criteria that are not live are not read, so NaN is allowed there.
-        scores = np.where(mask, scores, 0.0)
-        gains = np.where(mask, gains, 0.0)
-    earned = as_unit_interval("q", scores, GraphError) * w
-    denominator = total(gains)
-    if np.equal(denominator, 0.0).any():
-        where = f"is live for response {int(np.argmin(denominator))}" if np.ndim(denominator) else "is there"
-        raise GraphError(f"no criterion with a positive weight {where}: the reward has no denominator")
-    if np.isinf(denominator).any():
+    denominator = total(np.maximum(w, 0.0))
+    if denominator == 0.0:
+        raise GraphError("no criterion with a positive weight is there: the reward has no denominator")
+    if np.isinf(denominator):
         raise GraphError("the positive weights sum to infinity")
-    result: np.float64 | Floats = total(earned) / denominator
+    result: np.float64 | Floats = total(scores * w) / denominator
     if not np.isfinite(result).all():
         raise GraphError("the weights differ too much in size: the reward is not a finite number")
     return result
@@ -459,8 +431,6 @@ def compile(  # noqa: A001 - read as `gear.compile`; the builtin is not used her
     tails = as_indices("children", children, n, GraphError)
     if heads.size != tails.size:
         raise GraphError(f"{heads.size} parents but {tails.size} children: an edge has one of each")
-    if names is not None and len(names) != n:
-        raise GraphError(f"{len(names)} names for {n} criteria")
     pairs = list(zip(heads.tolist(), tails.tolist(), strict=True))
     _check_edges(pairs, names or list(map(str, range(n))))
     order = _topological_order(n, pairs, names)

@@ -5,8 +5,6 @@ value in between counts for the side that it is closer to. If the judge prefers 
 swapped, the order decided the comparison.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -40,16 +38,8 @@ def flips(first: ArrayLike, second: ArrayLike) -> Bools:
     return np.asarray(((first > _TIE) & (second < _TIE)) | ((first < _TIE) & (second > _TIE)))
 
 
-class Strengths(NamedTuple):
-    """Strength of each response, [n], of mean 1; the number of rounds; and whether one more would change none."""
-
-    strength: Floats
-    rounds: int
-    converged: bool
-
-
-def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Strengths:
-    """Return strengths p under which i beats j with probability p_i / (p_i + p_j) (Bradley & Terry 1952).
+def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Floats:
+    """Return strengths p [n] under which i beats j with probability p_i / (p_i + p_j) (Bradley & Terry 1952).
 
     Each p_i has a Gamma prior of shape 1 + a and rate a (Caron & Doucet 2012), so that the solution is unique also
     where a response won all or nothing, and where few pairs were compared. It is the mode of the posterior, at which
@@ -82,17 +72,14 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Strengths:
     compared = win_counts + win_counts.T
     wins_with_prior = np.asarray(total(win_counts)) + prior
     strength = np.ones(len(win_counts))
-    rounds = 0
-    settled = False
-    while rounds < MOST_ROUNDS and not settled:
+    for _ in range(MOST_ROUNDS):
         step = _newton_step(compared, wins_with_prior, strength, prior)
         largest_step = np.max(np.abs(step), initial=0.0)
-        rounds = rounds + 1
-        settled = bool(largest_step <= TOLERANCE)
-        if not settled:
-            half = step * min(0.5, 0.25 / largest_step)
-            strength = strength * ((1.0 + half) / (1.0 - half))  # e^step to the third order, exact where the step is 0
-    return Strengths(strength, rounds, settled)
+        if largest_step <= TOLERANCE:
+            break
+        half = step * min(0.5, 0.25 / largest_step)
+        strength = strength * ((1.0 + half) / (1.0 - half))  # e^step to the third order, exact where the step is 0
+    return strength
 
 
 def _newton_step(compared: Floats, wins_with_prior: Floats, strength: Floats, prior: float) -> Floats:

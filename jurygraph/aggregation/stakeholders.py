@@ -17,17 +17,15 @@ from jurygraph.errors import PlanError
 
 SUM_TOLERANCE = 1e-9
 
-Restrictiveness = Sequence[ArrayLike] | Floats
-
 
 def difficulty(
-    hard: Restrictiveness, soft: Restrictiveness, conflict: ArrayLike, gamma: float = 0.5, beta: float = 0.5
+    hard: Sequence[ArrayLike], soft: Sequence[ArrayLike], conflict: ArrayLike, gamma: float = 0.5, beta: float = 0.5
 ) -> Floats:
     """Return d_i = Σ_hard α + γ Σ_soft α + β s_i: Eq. 9 of DecompR.
 
     Args:
         hard: restrictiveness α >= 0 of each stakeholder's hard constraints: one list for each of the n stakeholders
-            (lengths may differ, none is 0.0), or the n sums.
+            (lengths may differ, none is 0.0).
         soft: the same for the soft constraints.
         conflict: summed pairwise tensions s_i >= 0 of each stakeholder, [n].
         gamma: discount of soft constraints, strictly between 0 and 1.
@@ -52,14 +50,11 @@ def difficulty(
     return hard_sum + gamma * soft_sum + beta * tension
 
 
-def _sum_restrictiveness(name: str, restrictiveness: Restrictiveness) -> Floats:
-    rows = list(restrictiveness)
-    if not rows or all(np.ndim(row) == 0 for row in rows):
-        return as_nonnegative(name, rows)
-    for i, row in enumerate(rows):
+def _sum_restrictiveness(name: str, restrictiveness: Sequence[ArrayLike]) -> Floats:
+    for i, row in enumerate(restrictiveness):
         if np.ndim(row) != 1:
-            raise PlanError(f"{name}[{i}] is not a list of α, but others have one: give lists or sums for all")
-    return np.array([total(as_nonnegative(f"{name}[{i}]", row)) for i, row in enumerate(rows)])
+            raise PlanError(f"{name}[{i}] is not a list of α: give each stakeholder one")
+    return np.array([total(as_nonnegative(f"{name}[{i}]", row)) for i, row in enumerate(restrictiveness)])
 
 
 def weights(d: ArrayLike, temperature: float = 5.0) -> Floats:

@@ -10,8 +10,6 @@ from jurygraph.safety.redaction import Redactor, process_redactor
 
 
 class ExitCode(IntEnum):
-    """The exit code of a command, and the reason for it."""
-
     DONE = 0
     SOME_FAILED = 1
     WRONG_INPUT = 2

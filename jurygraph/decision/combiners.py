@@ -285,7 +285,7 @@ class _Rubric(Combiner):
         names = list(inputs)
         given = settings.edges if self.uses_edges else ()
         edges = sorted(given, key=lambda edge: (edge.parent, edge.child))  # their order in a file has no effect
-        parents, children, _ = gear.edges(names, [(edge.parent, edge.child, edge.kind) for edge in edges])
+        parents, children = gear.edges(names, [(edge.parent, edge.child) for edge in edges])
         try:
             gear.compile(len(names), parents, children, names)
         except GraphCycleError as error:

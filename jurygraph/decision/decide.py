@@ -52,9 +52,8 @@ from jurygraph.schema import (
     RecordedVerdict,
     RepetitionControl,
     Reward,
-    RewardGate,
 )
-from jurygraph.schema.plan import SUBMITTED
+from jurygraph.schema.plan import SUBMITTED, RewardGate
 from jurygraph.schema.trace import group_verdicts_by_response
 from jurygraph.schema.verdict import GROUP_OF_ONE
 
@@ -229,7 +228,6 @@ class RewardRow(NamedTuple):
 
     @classmethod
     def from_reward(cls, reward: Reward) -> "RewardRow":
-        """Return a reward's row."""
         fields = {
             **vars(reward),
             "components": list(reward.components.values()),
@@ -240,7 +238,6 @@ class RewardRow(NamedTuple):
         return cls(**{name: fields[name] for name in cls._fields})
 
     def to_reward(self, decision: Decision) -> Reward:
-        """Return the reward, under its decision."""
         # Validation of one mapping is faster than `model_construct`, and refuses values that are not numbers.
         return Reward.model_validate(
             {
@@ -353,7 +350,6 @@ def _adjustments(fused: FusedRewards, rows: int) -> Iterable[Sequence[tuple[str,
 def _notes(
     decision: Decision, dropped: frozenset[str], coverage: float, is_failed: bool, is_open: bool, is_alone: bool
 ) -> list[str]:
-    """Return why a reward is degraded or failed."""
     notes = []
     if is_failed:
         penalty = "a penalty that was not judged, by no fault of the response,"
@@ -425,12 +421,14 @@ class PossibleRewards:
     """The least and the greatest reward that each plan allows, from groups that are added in any order.
 
     Tasks with the same questions and weights have one plan; so a table that is judged by one rubric has one entry, or
-    one for each set of questions that did not apply. With `most`, there are only the first so many plans.
+    one for each set of questions that did not apply. With `most`, there are only the first so many plans, and
+    `has_more` is True where there were others.
     """
 
     def __init__(self, combiners: Combiners, most: int | None = None) -> None:
         self._combiners = combiners
         self._most = most
+        self.has_more = False
         self._first: dict[PlanKey, tuple[int, GroupVerdicts]] = {}  # by plan: its first group, with the task's number
 
     def add(self, number: int, plan: PlanKey, read_group: Callable[[], GroupVerdicts]) -> None:
@@ -440,6 +438,7 @@ class PossibleRewards:
         self._first[plan] = number, read_group()
         if self._most is not None and len(self._first) > self._most:
             del self._first[self.plans[-1]]
+            self.has_more = True
 
     @property
     def plans(self) -> list[PlanKey]:
@@ -453,25 +452,12 @@ class PossibleRewards:
 
 
 def compute_rewards_of_each(
-    groups: Sequence[GroupVerdicts], combiners: Combiners
-) -> list[tuple[Reward, ...] | Exception]:
-    """Return the result of `compute_rewards` for each group, or its error; groups that allow it are decided together.
-
-    The bits are those of each group alone.
-    """
-    return _decide_each(groups, combiners, RewardRow.to_reward)
-
-
-def reward_rows_of_each(
-    groups: Sequence[GroupVerdicts], combiners: Combiners
-) -> list[tuple[RewardRow, ...] | Exception]:
-    """Return the rewards of `compute_rewards_of_each` as rows, which take less time to make."""
-    return _decide_each(groups, combiners, lambda row, decision: row)
-
-
-def _decide_each(
     groups: Sequence[GroupVerdicts], combiners: Combiners, build: Callable[[RewardRow, Decision], B]
 ) -> list[tuple[B, ...] | Exception]:
+    """Return for each group what `build` makes of the rows of its rewards, or its error.
+
+    Groups that allow it are decided together; the bits are those of `compute_rewards` for each group alone.
+    """
     together: dict[Any, list[int]] = defaultdict(list)
     for place, group in enumerate(groups):
         key = group.batch_key(combiners) if len(groups) > 1 else None
@@ -507,23 +493,9 @@ def _decide_together(
         by_response = group_verdicts_by_response(questions, of_group, group.verdicts)
         counts += [_count(by_response[name]) for name in of_group]
         is_alone += [any(v.gated_by == GROUP_OF_ONE for v in by_response[name]) for name in of_group]
-    rows = iter(decide_table(decision, table, counts, is_alone, combiners))
+    rows = iter(reward_rows(decision, _aggregate(decision, table, combiners), counts, is_alone))
     rewards = [{name: build(next(rows), decision) for name in of_group} for of_group in names]
     return [tuple(its[name] for name in group.responses) for its, group in zip(rewards, groups, strict=True)]
-
-
-def decide_table(
-    decision: Decision,
-    table: VerdictTable,
-    counts: Sequence[Counts],
-    is_alone: Sequence[bool],
-    combiners: Combiners,
-) -> list[RewardRow]:
-    """Return the rewards of all rows of a table, of one group, or of several if `can_be_decided_together`.
-
-    `counts` are those of a row's verdicts by status; `is_alone` marks rows with nothing to be compared with.
-    """
-    return reward_rows(decision, _aggregate(decision, table, combiners), counts, is_alone)
 
 
 def has_independent_rows(decision: Decision, questions: Sequence[Question], combiners: Combiners) -> bool:

@@ -23,12 +23,11 @@ from jurygraph.schema import (
     PrecisionShaping,
     Question,
     RepetitionControl,
-    RewardGate,
     SkippedRule,
     Survey,
     Task,
 )
-from jurygraph.schema.plan import SUBMITTED, Implementation, Reduction
+from jurygraph.schema.plan import SUBMITTED, Implementation, Reduction, RewardGate
 
 RUBRIC = "rubric"
 STAKEHOLDERS = "stakeholders"

@@ -17,9 +17,9 @@ from jurygraph import aggregation
 from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiners import ScoreMatrix
-from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, ScoreCalibration, Status
+from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, ScoreCalibration
 from jurygraph.schema.plan import SUBMITTED, VoteRule
-from jurygraph.schema.verdict import MET_THRESHOLD, NO_VARIANT, RESPONSE_GATES, Unsupported
+from jurygraph.schema.verdict import MET_THRESHOLD, NO_VARIANT, RESPONSE_GATES, Status, Unsupported
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE = range(6)
 NOT_APPLICABLE, STOPPED, NO_VARIANTS, EXCLUDED = range(6, 10)
@@ -61,13 +61,11 @@ class ScoreArrays(NamedTuple):
 
     @classmethod
     def absent(cls, *shape: int) -> "ScoreArrays":
-        """Return the arrays of cells without any verdict."""
         codes = np.zeros(shape, dtype=np.int8)
         nowhere = np.zeros(shape, dtype=np.bool_)
         return cls(np.zeros(shape), nowhere, codes, np.ones(shape), nowhere.copy())
 
     def fill(self, cell: tuple[int, int], verdict: RecordedVerdict) -> None:
-        """Set the entries of one cell to a verdict."""
         self.value[cell], self.met[cell], self.outcome[cell] = score_entry(verdict)
         self.confidence[cell] = 1.0 if verdict.confidence is None else verdict.confidence
         self.binary[cell] = verdict.is_binary

@@ -169,7 +169,7 @@ def _split_input(component: ExplainedTerm, name: str, value: float, share: float
     if len(questions) < 2:
         return [_Part(name, value, share, verdicts)]
     return [
-        _Part(question, mean, share * weight / total, [v for v in verdicts if v.verdict.question == question])
+        _Part(question, mean, share * weight / total, component.verdicts_of(name, question))
         for question, weight, mean in questions
     ]
 
@@ -274,8 +274,7 @@ def to_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iter
         return
     low, high = reward.range
     if low != high:
-        bounds = f"from {format_plain(low)} to {format_plain(high)}"
-        yield f"With the missing verdicts the reward would be at most {bounds}."
+        yield f"With the missing verdicts the reward would be between {format_plain(low)} and {format_plain(high)}."
     elif effects & {"unjudged", "discarded"}:
         yield "The missing verdicts cannot change the reward."
     elif "gated" not in effects:
@@ -337,7 +336,8 @@ def _describe_gate(gate: GateResult, terms: Mapping[str, ExplainedTerm]) -> str:
         return f"{name} not applicable: no effect."
     shown = f"{name} {format_plain(gate.value)}{' at worst (verdicts are missing)' if gate.is_worst_case else ''}"
     threshold = format_factor(gate.threshold)
-    if not gate.is_reached:
+    is_reached = gate.value < gate.threshold if gate.op == "<" else gate.value > gate.threshold
+    if not is_reached:
         return f"{shown} {'≤' if gate.op == '>' else '≥'} {threshold}: no effect."
     reason = describe_losses(terms[gate.component].verdicts)
     effect = f"reward {format_plain(gate.after)} (before: {format_plain(gate.before)})"

@@ -180,8 +180,10 @@ class ExplainedTerm:
         """Return True if no verdict of a part counts: of an input, or of all judges in a reviewer's panel."""
         return self.unjudged.issuperset(self.combiner.part_inputs(self.params).get(name, [name]))
 
-    def verdicts_of(self, name: str) -> list[ExplainedVerdict]:
-        return self._explained.of_questions(self.inputs[name].questions, self.inputs[name].judge)
+    def verdicts_of(self, name: str, question: str | None = None) -> list[ExplainedVerdict]:
+        """Return the verdicts of an input, or on one of its questions."""
+        use = self.inputs[name]
+        return self._explained.of_questions(use.questions if question is None else (question,), use.judge)
 
     def questions_of(self, name: str) -> Iterator[tuple[str, float, float]]:
         """Yield each question of an input that counts, its weight over all its verdicts, and the mean of its values."""

@@ -68,9 +68,8 @@ async def _project(state: AnnotateState, runtime: Runtime[RunContext]) -> Update
     rubric = _rubric(state)
     known = state["known_graph"]
     assigned = state["assigned_roles"]
-    projected = project(
-        [*state["proposed"], *known.annotated_edges, *known.projected_out_edges], known.hand_written_edges
-    )
+    edges = [*state["proposed"], *known.annotated_edges, *known.projected_out_edges]
+    kept, dropped = project(edges, known.hand_written_edges)
     if known.record is None or state["requested_pairs"] or assigned.roles or assigned.unassigned:
         domain = load_domain(_settings(runtime.context).domain).name
     else:  # nothing new was requested
@@ -81,10 +80,10 @@ async def _project(state: AnnotateState, runtime: Runtime[RunContext]) -> Update
         roles=assigned.roles,
         unassigned=assigned.unassigned,
         seen={},
-        rejected=(*state["rejected"], *projection_rejections(projected)),
+        rejected=(*state["rejected"], *projection_rejections(dropped)),
         unanswered=tuple(state["unanswered"]),
     )
-    return {"rubric": freeze_graph(state["task"], rubric, known, state["requested_pairs"], projected.kept, record)}
+    return {"rubric": freeze_graph(state["task"], rubric, known, state["requested_pairs"], kept, record)}
 
 
 def _rubric(state: AnnotateState) -> Rubric:

@@ -39,7 +39,6 @@ from jurygraph.schema import (
     EvaluatorUse,
     Plan,
     Question,
-    ResponseGate,
     Reviewer,
     Stakeholder,
     Survey,
@@ -50,7 +49,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.plan import SUBMITTED, with_planning_results
 from jurygraph.schema.task import ProfilesLine, is_text_only, sort_by_id, with_profiles
-from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT, RESPONSE_GATES
+from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT, RESPONSE_GATES, ResponseGate
 
 
 def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]:
@@ -358,9 +357,9 @@ def build() -> CompiledStateGraph[PrepareState, BatchContext, PrepareState, Prep
     graph = StateGraph(PrepareState, context_schema=BatchContext)
     graph.add_sequence(
         [
-            ("profiles", _node_that_asks(_has_unread_profiles, _read_profiles)),
+            ("profiles", _node(_read_profiles, _has_unread_profiles)),
             ("weigh", _node(_weigh)),
-            ("annotate", _node_that_asks(_lacks_graph, _annotate)),
+            ("annotate", _node(_annotate, _lacks_graph)),
             ("question", _node(_question)),
             ("freeze", _node(_freeze)),
         ]  # type: ignore[arg-type]
@@ -369,49 +368,29 @@ def build() -> CompiledStateGraph[PrepareState, BatchContext, PrepareState, Prep
     return graph.compile(name="prepare")
 
 
-def _node(take: Callable[[TaskPlanning, RunContext], Update]) -> Node:
-    """Return a node that takes a step with every task."""
-
-    async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> PrepareState:
-        tasks = list(state["tasks"])
-        for place, context in enumerate(runtime.context.groups):
-            if "error" in tasks[place]:
-                continue
-            try:
-                update = take(tasks[place], context)
-            except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this task's plan
-                update = {"error": error}
-            tasks[place] = _updated(tasks[place], update)
-        return {"tasks": tasks}
-
-    return node
-
-
-def _node_that_asks(
-    is_due: Callable[[TaskPlanning, RunContext], bool], ask: Callable[[TaskPlanning, RunContext], Awaitable[Update]]
+def _node(
+    take: Callable[[TaskPlanning, RunContext], Update | Awaitable[Update]],
+    is_due: Callable[[TaskPlanning, RunContext], bool] = lambda *_: True,
 ) -> Node:
-    """Return a node that may ask the model: about all tasks at once for which that `is_due`."""
+    """Return a node that takes a step with every task for which it `is_due`; those that ask a model do so at once."""
 
-    async def try_to_ask(planning: TaskPlanning, context: RunContext) -> Update:
+    async def try_to_take(planning: TaskPlanning, context: RunContext) -> Update:
         try:
-            return await ask(planning, context)
-        except Exception as error:  # noqa: BLE001 - as above
+            update = take(planning, context)
+            return await update if isinstance(update, Awaitable) else update
+        except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this task's plan
             return {"error": error}
 
     async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> PrepareState:
         tasks = list(state["tasks"])
         contexts = runtime.context.groups
         due = [place for place, task in enumerate(tasks) if "error" not in task and is_due(task, contexts[place])]
-        updates = await asyncio.gather(*(try_to_ask(tasks[place], contexts[place]) for place in due))
+        updates = await asyncio.gather(*(try_to_take(tasks[place], contexts[place]) for place in due))
         for place, update in zip(due, updates, strict=True):
-            tasks[place] = _updated(tasks[place], update)
+            tasks[place] = cast(TaskPlanning, {**tasks[place], **update})
         return {"tasks": tasks}
 
     return node
-
-
-def _updated(planning: TaskPlanning, update: Update) -> TaskPlanning:
-    return cast(TaskPlanning, {**planning, **update})
 
 
 def _has_unread_profiles(planning: TaskPlanning, context: RunContext) -> bool:
@@ -455,7 +434,6 @@ async def _annotate(planning: TaskPlanning, context: RunContext) -> Update:
 
 
 def _question(planning: TaskPlanning, context: RunContext) -> Update:
-    """List the questions, and decide how their answers count."""
     survey = _survey_of(planning, context)
     return {"survey": survey, "decision": _decision_of(planning, survey, context)}
 
@@ -493,7 +471,7 @@ def _decision_of(planning: TaskPlanning, survey: Survey, context: RunContext) ->
     weighed = planning["weights"], planning["difficulty"]
     key = decision_key(task, survey, *weighed)
     if (decision := context.decisions.get(key)) is None:
-        records = context.evaluator_records
+        records = {name: evaluator.record for name, evaluator in context.evaluators.items()}
         decision = build_decision(task, survey, context.config, records, context.combiners, *weighed)
         context.decisions.keep(key, decision)
     return decision

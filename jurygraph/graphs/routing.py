@@ -25,14 +25,13 @@ from jurygraph.schema import (
     Question,
     RecordedVerdict,
     Response,
-    Status,
     Survey,
     TaskView,
     Verdict,
 )
 from jurygraph.schema.plan import SUBMITTED, Escalation, question_identity
 from jurygraph.schema.task import query_text
-from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT, VerdictKey
+from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT, Status, VerdictKey
 
 DATA = "data"
 """Material of this name is used as the data of a response that has none, where an evaluator needs data."""
@@ -62,8 +61,6 @@ class EvaluatorTask:
 
 @dataclass(frozen=True, slots=True)
 class DerivationTask:
-    """One derivation for one response."""
-
     derivation: Derivation
     response: Response
     material: Materials
@@ -161,7 +158,6 @@ class _WorkCollector:
     gated: dict[tuple[str, str, str | None], TextGateResult | None] = field(default_factory=dict)
 
     def add(self, wave: int) -> None:
-        """Add the work of one wave."""
         names = set(self.survey.waves[wave].materials)
         ids = set(self.survey.waves[wave].questions)
         for derivation in self.survey.derivations:
@@ -377,7 +373,6 @@ class _WorkCollector:
 
 
 def required_material(question: Question) -> tuple[str, ...]:
-    """Return the names of the material that a question depends on."""
     return question.needs if question.material == SUBMITTED else (*question.needs, question.material)
 
 

@@ -31,7 +31,7 @@ from pydantic import ValidationError
 
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput, UndeclaredClient
 from jurygraph.agents.worker_pool import WorkFailed
-from jurygraph.decision.decide import GroupVerdicts, compute_rewards_of_each
+from jurygraph.decision.decide import GroupVerdicts, RewardRow, compute_rewards_of_each
 from jurygraph.errors import RUN_ENDING, InputError, JurygraphError, PlanError, TimeLimitExceeded
 from jurygraph.graphs.routing import (
     DerivationTask,
@@ -358,7 +358,14 @@ class Calls:
         return answers
 
     def _start_call(self, call_input: Any) -> Result:
-        result, is_awaitable = _start_call(self.function, call_input)
+        """Return the function's result or exception, and whether the result still has to be awaited."""
+
+        def start() -> Result:
+            result = self.function(call_input)
+            return result, inspect.isawaitable(result)
+
+        started = catch_errors(start)  # user code ends here: even its SystemExit is a failed verdict
+        result, is_awaitable = (started, False) if isinstance(started, BaseException) else started
         if not is_awaitable:
             _close_logs(call_input)
         return result, is_awaitable
@@ -556,24 +563,13 @@ def _close_logs(inputs: Any) -> None:
         client.close_logs()
 
 
-def _start_call(function: Callable[[Any], Any], evaluator_input: Any) -> tuple[Any, bool]:
-    """Return the function's result or exception, and whether the result still has to be awaited."""
-    try:
-        result = function(evaluator_input)
-        return result, inspect.isawaitable(result)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - user code ends here: even its SystemExit is a failed verdict
-        return error, False
-
-
 async def _await_result(result: Awaitable[Any]) -> Any:
     """Return the result or the exception; a stray cancellation is left to the gather in `_await_all`."""
     try:
         return await result
     except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
         raise
-    except BaseException as error:  # noqa: BLE001 - as above
+    except BaseException as error:  # noqa: BLE001 - as in `catch_errors`
         return error
 
 
@@ -628,7 +624,6 @@ def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunConte
 
 
 def _referenced_calls(calls: Mapping[str, Call], users: Iterable[RecordedVerdict | Material]) -> tuple[Call, ...]:
-    """Return the calls that were made for verdicts and material, sorted by id."""
     referenced = {use.id for user in users for use in user.calls}
     return tuple(calls[name] for name in sorted(referenced & calls.keys()))
 
@@ -728,7 +723,7 @@ async def _decide(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
     decided = [number for number in range(len(groups)) if number not in errors]
     verdicts = {number: mark_superseded(groups[number].plan.survey, state["verdicts"][number]) for number in decided}
     inputs = [_decision_input(groups[number], verdicts[number]) for number in decided]
-    rewards = compute_rewards_of_each(inputs, contexts[0].combiners)
+    rewards = compute_rewards_of_each(inputs, contexts[0].combiners, RewardRow.to_reward)
     outcomes: dict[int, list[Trace] | BaseException] = dict(errors)
     for number, its_rewards in zip(decided, rewards, strict=True):
         if isinstance(its_rewards, Exception):

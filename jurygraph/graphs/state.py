@@ -36,7 +36,6 @@ from jurygraph.schema import (
     Config,
     Decision,
     Edge,
-    EvaluatorRecord,
     Material,
     Plan,
     RecordedVerdict,
@@ -146,11 +145,6 @@ def start_isolated(function: Callable[[], Awaitable[T]], langsmith: bool) -> "as
         return await function()
 
     return asyncio.create_task(run(), context=fresh_context(langsmith))
-
-
-def run_isolated_sync(function: Callable[[], T], langsmith: bool) -> T:
-    """Run a synchronous function in a fresh context (see `start_isolated`) and return its result."""
-    return fresh_context(langsmith).run(function)
 
 
 def clients_of(inputs: Any) -> list["JudgeClient"]:
@@ -295,7 +289,6 @@ class SharedParts(dict[Hashable, T]):
     """Parts that the plans of many tasks share, by what they are made from. When it is full, it begins anew."""
 
     def keep(self, key: Hashable, part: T) -> None:
-        """Keep a part for later tasks."""
         if len(self) >= _MAX_SHARED:
             self.clear()
         self[key] = part
@@ -361,22 +354,12 @@ class RunContext(Displayed):
         """Return the redactor of the process for the current environment, which user code may have changed."""
         return process_redactor(self.secrets)
 
-    @property
-    def evaluator_records(self) -> dict[str, EvaluatorRecord]:
-        """Return the record of each evaluator that a run stores, by name."""
-        return {name: evaluator.record for name, evaluator in self.evaluators.items()}
-
 
 @dataclass(frozen=True, slots=True)
 class BatchContext:
     """The contexts of the groups of one graph run: equal but for their clients, each with its deadline and calls."""
 
     groups: Sequence[RunContext]
-
-    @property
-    def redactor(self) -> Redactor:
-        """Return the redactor of the process for the current environment, which is the same for all groups."""
-        return self.groups[0].redactor
 
 
 class TaskPlanning(TypedDict, total=False):
@@ -401,8 +384,6 @@ class TaskPlanning(TypedDict, total=False):
 
 
 class PrepareState(TypedDict):
-    """The prepare graph's state: a batch of tasks."""
-
     tasks: Sequence[TaskPlanning]
 
 
@@ -430,8 +411,6 @@ class AnnotateState(AnnotateInput, total=False):
 
 
 class AnnotateOutput(TypedDict):
-    """The output of the annotate graph: the rubric with its graph."""
-
     rubric: Rubric
 
 
@@ -470,8 +449,6 @@ class ScoreState(TypedDict, total=False):
 
 
 class ScoreOutput(TypedDict):
-    """The output of the score graph: each group's traces, or its error."""
-
     outcomes: list[list[Trace] | BaseException]
 
 
@@ -510,7 +487,6 @@ class Group(Displayed):
 
 
 def plan_group(group: Group, plan: Plan) -> PlannedGroup:
-    """Return the group with its plan, as the score graph takes it."""
     return PlannedGroup(plan, group.responses, sort_responses(group.responses), group.reused_results)
 
 

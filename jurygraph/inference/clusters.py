@@ -310,16 +310,13 @@ def lowest_value(estimate: Estimate, largest_loss: float, level: float = ONE_SID
     return float(estimate.value - t_quantile(count - 1, 1.0 - level) * error - unseen * largest_loss)
 
 
-def no_worse_p(estimate: Estimate, margin: float, largest_loss: float) -> float | None:
+def no_worse_p(estimate: Estimate, margin: float, largest_loss: float) -> float:
     """Return the one-sided p-value of "the true value is at or below -margin": small means no worse than by `margin`.
 
     It is the level at which `lowest_value` is -margin. If all clusters are equal, it is exact: the chance that none of
-    G shows a loss of which as many exist as make the margin. At least 1e-12. None with a single cluster.
+    G shows a loss of which as many exist as make the margin. At least 1e-12. Of two clusters or more.
     """
     from scipy import optimize
-
-    if estimate.clusters < 2:
-        return None
 
     def above_margin(level: float) -> float:
         return lowest_value(estimate, largest_loss, level) + margin

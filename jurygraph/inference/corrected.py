@@ -96,9 +96,8 @@ def rogan_gladen(sample: LabelledSample) -> Estimate | None:
     without = np.asarray(_true_rate(totals[:, None] - counts))
     if tasks < 2 or np.isnan(without).any():
         return Estimate(min(1.0, max(0.0, value)), None, None, None, tasks)
-    interval = jackknife_interval(value, without, freedom=tasks - 1)
-    ends = [None if end is None else min(1.0, max(0.0, end)) for end in (interval.low, interval.high)]
-    return Estimate(min(1.0, max(0.0, value)), ends[0], ends[1], interval.error, tasks)
+    interval = jackknife_interval(value, without, freedom=tasks - 1).within(0.0, 1.0)
+    return interval._replace(value=min(1.0, max(0.0, value)), clusters=tasks)
 
 
 def labels_needed(sample: LabelledSample, half_width: float) -> int | None:

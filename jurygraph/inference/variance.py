@@ -54,7 +54,7 @@ def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceSplit | Non
     0 or infinite without some of them, as for fewer than three tasks, or tasks whose values are all alike.
 
     Args:
-        values: finite numbers, [N].
+        values: finite numbers, [N], N > 0.
         levels: ids of the units to which the values belong, one list [N] a level; the outermost first, each nested in
             the one before it. The values themselves are the last level.
 
@@ -62,8 +62,6 @@ def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceSplit | Non
         PlanError: a value that is not finite, a list of another length, or a unit that is in several outer ones.
     """
     numbers = as_finite("values", values)
-    if not len(numbers):
-        return None
     places = _check_levels(numbers, levels)
     centered = numbers - numbers.mean()
     rounding = _ROUNDING * max(float(np.mean(centered**2)), _ROUNDING * float(np.mean(numbers**2)))

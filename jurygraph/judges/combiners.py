@@ -332,13 +332,13 @@ def _strengths(orders: BothOrders, prior: float) -> Floats:
     wins = orders.outcomes
     missing_wins = np.where(orders.compared, 1.0 - wins - wins.T, 0.0)
     agreed = wins + missing_wins / 2.0
-    shared = bradley_terry(agreed, prior).strength
+    shared = bradley_terry(agreed, prior)
     rows = []
     for index, missing in enumerate(missing_wins):
         worst_case = agreed.copy()
         worst_case[index] = wins[index]
         worst_case[:, index] = np.where(orders.compared[index], 1.0 - wins[index], 0.0)
-        rows.append(bradley_terry(worst_case, prior).strength if missing.any() else shared)
+        rows.append(bradley_terry(worst_case, prior) if missing.any() else shared)
     return np.stack(rows)
 
 

@@ -10,7 +10,6 @@ A pair is one text that holds two others, its first and its second, each on line
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
 from itertools import chain, islice
 from operator import attrgetter
@@ -427,14 +426,6 @@ class ShownExamples(NamedTuple):
         return ShownExamples(self.examples[:count], tuple(uses))
 
 
-class JudgedItem(NamedTuple):
-    """A judged item: names under which it may have been rated, its groups, and its texts."""
-
-    names: AbstractSet[str]
-    groups: AbstractSet[str]
-    texts: Sequence[str]
-
-
 def candidate_examples(examples: Iterable[Example], view: TaskView, history: ReviewerHistory) -> list[Example]:
     """Return the examples that neither are the task nor of its group; this is known before there is a response."""
     names = {view.id, *history.items_of(view.id)} | ({view.group} if view.group is not None else set())
@@ -442,7 +433,7 @@ def candidate_examples(examples: Iterable[Example], view: TaskView, history: Rev
     return [
         example
         for example in examples
-        if names.isdisjoint((example.key, example.item)) and groups.isdisjoint(_groups_of_example(example, history))
+        if names.isdisjoint(own := (example.key, example.item)) and groups.isdisjoint(history.groups_of(own))
     ]
 
 
@@ -455,13 +446,13 @@ def choose_examples(
     other_texts = history.texts_of({*names, view.id}) - {response.text}  # texts may be rated under the task's id too
     swapped = swap_response(response) if history.has_pairs else None
     shown_texts = (response.text,) if swapped is None else (response.text, swapped)
-    judged = JudgedItem(names, groups, (*shown_texts, *sorted(other_texts)))
+    texts = (*shown_texts, *sorted(other_texts))
     examples: list[Example] = []
     uses: list[ExampleUse] = []
     for candidate in candidates:
         if len(examples) == count:
             break
-        reason = _leak_reason(candidate, judged, history)
+        reason = _leak_reason(candidate, names, groups, texts, history)
         uses.append(example_use(candidate, reason))
         if reason is None:
             examples.append(candidate)
@@ -474,17 +465,16 @@ def example_use(example: Example, dropped: str | None = None) -> ExampleUse:
     )
 
 
-def _groups_of_example(example: Example, history: ReviewerHistory) -> set[str]:
-    return history.groups_of((example.key, example.item)) | ({example.group} if example.group is not None else set())
-
-
-def _leak_reason(example: Example, judged: JudgedItem, history: ReviewerHistory) -> str | None:
-    if example.key in judged.names or example.item in judged.names:
+def _leak_reason(
+    example: Example, names: set[str], groups: set[str], texts: Sequence[str], history: ReviewerHistory
+) -> str | None:
+    """Return why an example gives an item of these names, groups and texts away; None if it does not."""
+    if example.key in names or example.item in names:
         return "it is the judged item"
-    if not judged.groups.isdisjoint(_groups_of_example(example, history)):
+    if not groups.isdisjoint(history.groups_of((example.key, example.item))):
         return "it is of the judged item's group"
     for subject, content in (("it", example.text), ("its reason", example.reason)):
-        if content is not None and any(is_near_duplicate(content, text) for text in judged.texts):
+        if content is not None and any(is_near_duplicate(content, text) for text in texts):
             return f"{subject} says nearly the same as the judged item"
     return None
 

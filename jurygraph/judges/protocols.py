@@ -78,14 +78,12 @@ class ScoringProtocol(SingleCallEvaluator):
         return len(self.subjects(people))
 
     def prompt_variables(self, people: People) -> Mapping[str, Any]:
-        """Return additional prompt variables."""
         return {}
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, subject) for subject in self.subjects(view.people)]
 
     async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
-        """Return all verdicts of the protocol on a response, by subject."""
         client = inputs.client
         assert client is not None, "a model is required"
         people = rotate(inputs.task.people, inputs.sample if self.settings.rotate else 0)
@@ -109,7 +107,6 @@ _NAME = re.compile(r"\bperson_([1-9]\d{0,5})\b")
 
 
 def person_names(number: int) -> tuple[str, ...]:
-    """Return the generated names of this many people."""
     return tuple(f"person_{index}" for index in range(1, number + 1))
 
 
@@ -120,7 +117,6 @@ def named_people(people: People) -> list[dict[str, str]]:
 
 
 def restore_ids(reason: str, people: People) -> str:
-    """Return a reason with the generated names replaced by the people's ids."""
     return _NAME.sub(lambda match: people[int(match[1]) - 1].id if int(match[1]) <= len(people) else match[0], reason)
 
 

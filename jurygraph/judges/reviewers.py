@@ -96,7 +96,6 @@ class PredictionForm(Scale):
         )
 
     def is_valid_score(self, value: float) -> bool:
-        """Return True if a value is one of its scores."""
         steps = 0.0 if self.step is None else (value - self.low) / self.step
         return self.low <= value <= self.high and abs(steps - round(steps)) < 1e-9
 
@@ -161,7 +160,6 @@ class Dimension(FrozenModel):
 
     @property
     def form(self) -> PredictionForm:
-        """The form in which a judge predicts its scores."""
         return PredictionForm(*self.scale, self.step, self.not_applicable)
 
     def mirror(self, score: float) -> float:

@@ -73,7 +73,6 @@ class Backend(ABC):
         """Release connections; may be called more than once, and the backend may be used again afterwards."""
 
     def list_price(self) -> Price | None:
-        """Return the price of the model, if the backend knows it."""
         return None
 
     @property
@@ -104,7 +103,6 @@ class Backend(ABC):
         return restated
 
     def _access_advice(self, kind: str) -> str:
-        """Return what the server refuses, and the variable to check."""
         server = "the server" if self.endpoint == self.label else self.endpoint or "the provider"
         key = self.key_variable or "the key"
         if self.key_variable is not None and not os.environ.get(self.key_variable):

@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 
 from jurygraph.errors import InputError
 from jurygraph.models.request import CachedReply
-from jurygraph.sources.files import create_private_file
+from jurygraph.sources.files import close_on_error, create_private_file
 
 SCHEMA_VERSION = 1
 
@@ -107,7 +107,6 @@ class Cache:
             self._log_unstored(error)
 
     def drop(self, key: str) -> None:
-        """Delete a reply, if there is one."""
         try:
             self._rows.delete(key)
         except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
@@ -183,11 +182,8 @@ class _Disk(diskcache.Disk):  # type: ignore[misc]
 
 class _Rows(diskcache.Cache):  # type: ignore[misc]
     def __init__(self, folder: Path, timeout: float) -> None:
-        try:
+        with close_on_error(self.close):
             super().__init__(str(folder), timeout=timeout, disk=_Disk, **_SETTINGS)
-        except BaseException:
-            self.close()
-            raise
 
 
 def _prepare_folder(folder: Path) -> None:

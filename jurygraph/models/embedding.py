@@ -128,9 +128,8 @@ def _parse_spec(role: str, spec: str) -> tuple[str, str]:
 class CachingEmbedder:
     """An embedder with a cache of the most recent texts, such as the reference of a group."""
 
-    def __init__(self, embedder: Embedder, most: int = MAX_CACHED) -> None:
+    def __init__(self, embedder: Embedder) -> None:
         self.embedder = embedder
-        self._most = most
         self._cache: dict[str, Floats] = {}
         self._length: int | None = None
 
@@ -150,7 +149,7 @@ class CachingEmbedder:
             self._cache.pop(text, None)  # move it to the end
             if not isinstance(vector, Fault):
                 self._cache[text] = vector
-        for text in list(self._cache)[: max(0, len(self._cache) - self._most)]:
+        for text in list(self._cache)[: max(0, len(self._cache) - MAX_CACHED)]:
             del self._cache[text]
         return [vectors[text] for text in texts]
 
@@ -173,7 +172,6 @@ class CachingEmbedder:
         return [empty if lacks else row for row, lacks in zip(rows, is_empty, strict=True)]
 
     def close(self) -> None:
-        """Unload the model and clear the cache."""
         self._cache.clear()
         self._length = None
         self.embedder.close()

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
 
-from jurygraph.errors import UnusableRepliesError
+from jurygraph.errors import ModelAccessError, UnusableRepliesError
 from jurygraph.messages import shorten
 from jurygraph.models.backend import Backend
 from jurygraph.models.limits import (
@@ -105,6 +105,7 @@ class Gateway:
         self.redactor = process_redactor(backend.secrets) if redactor is None else redactor
         self.first_replies = FirstReplies()
         self._pending: dict[tuple[str, int], asyncio.Task[AnsweredCall]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._uncached: dict[str, CachedReply] = {}
         self._store_errors: WeakKeyDictionary[CallSink, Exception] = WeakKeyDictionary()
 
@@ -114,7 +115,6 @@ class Gateway:
         return self.backend.provider, self.backend.endpoint, self.backend.model
 
     def count_parameters_in(self, request: Request | Call) -> int:
-        """Return the number of the config's parameters that a request contains."""
         return sum(request.parameters.get(name) == value for name, value in self.parameters.items())
 
     async def ask(self, request: Request, until: float | None = None, sink: CallSink | None = None) -> AnsweredCall:
@@ -123,7 +123,11 @@ class Gateway:
         A reply is kept in `sink` before it is returned. Equal concurrent requests with the same sink are sent once.
         Once a sink could not keep a reply, as on a full disk, nothing more is sent for it, and that error is raised.
         `until` is a time of the running loop. The deadline of one caller does not end the equal request of another.
+
+        Raises ModelAccessError while requests of another event loop are under way: they cannot be waited for.
         """
+        if self._loop is not asyncio.get_running_loop():
+            self._enter(asyncio.get_running_loop())
         key = request.digest, id(sink)
         while (pending := self._pending.get(key)) is not None:
             async with deadline_at(until):  # outside of the `try`: the deadline of this caller does end it
@@ -134,13 +138,21 @@ class Gateway:
                         raise
 
         def forget(done: "asyncio.Task[AnsweredCall]") -> None:
-            del self._pending[key]
+            if self._pending.get(key) is done:  # else the loop was abandoned
+                del self._pending[key]
             if not done.cancelled():
                 done.exception()  # mark the error as retrieved: the callers may have been cancelled
 
         task = self._pending[key] = asyncio.create_task(self._resolve(request, until, sink))
         task.add_done_callback(forget)
         return await asyncio.shield(task)
+
+    def _enter(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._pending and self._loop is not None and self._loop.is_running():
+            problem = "this model is being asked from another event loop, which is still running"
+            raise ModelAccessError(f"{problem}; make one jury for each loop, or call `score` instead of `ascore`")
+        self._pending.clear()  # they ended with their loop
+        self._loop = loop
 
     def reply_source(self, request: Request, sink: CallSink | None = None) -> Literal["sink", "cache"] | None:
         """Return where the reply is stored, so that nothing is sent; None if the request would be sent."""
@@ -277,7 +289,6 @@ class Gateway:
         return reply.model_copy(update={**changed, "tokens": ()})
 
     def _has_secret_in(self, texts: Iterable[str]) -> bool:
-        """Return whether texts contain a secret, in one search."""
         return self.redactor.has_secrets and self.redactor.has_secret_in("\n".join(texts))
 
     async def _send(
@@ -385,7 +396,6 @@ class DryRunBackend(Backend):
 
 
 def call_for(request: Request, **fields: Any) -> Call:
-    """Return the call of a request, with these further fields."""
     return Call(
         id=request.digest,
         provider=request.provider,
@@ -430,11 +440,6 @@ class Gateways(dict[str | None, Gateway]):
     """
 
     @property
-    def default(self) -> Gateway | None:
-        """Return the gateway to the config's `model`; None with model none."""
-        return self.get(None)
-
-    @property
     def budget(self) -> Budget:
         """Return the budget of all. Raises StopIteration without any model."""
         return next(iter(self.values())).budget
@@ -446,7 +451,6 @@ class Gateways(dict[str | None, Gateway]):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Return the secrets of all backends."""
         return tuple(secret for gateway in self.values() for secret in gateway.backend.secrets)
 
     @property
@@ -467,17 +471,14 @@ class Gateways(dict[str | None, Gateway]):
         return max(same, key=lambda name: self[name].count_parameters_in(request), default=None)
 
     def for_dry_run(self, concurrency: int, sink: CallSink | None = None) -> "tuple[list[DryRunBackend], Gateways]":
-        """Return dry-run backends, and gateways to them, as `Gateway.for_dry_run` does."""
         pairs = {name: gateway.for_dry_run(concurrency, sink) for name, gateway in self.items()}
         return [backend for backend, _ in pairs.values()], Gateways({name: one for name, (_, one) in pairs.items()})
 
     def stop(self) -> None:
-        """Refuse all further calls; those in flight may end."""
         for gateway in self.values():
             gateway.budget.stop()
 
     async def wait_for_pending(self) -> None:
-        """Wait for requests under way: they are paid for, and their replies are kept."""
         for gateway in self.values():
             await gateway.wait_for_pending()
 

@@ -140,7 +140,7 @@ class Limiter:
         """
         if self._loop is not asyncio.get_running_loop():
             self._enter(asyncio.get_running_loop())
-        is_free = not self._line and self._is_due(tokens)
+        is_free = not self._line and self._time_for(tokens) - _now() <= _TICK
         turn = self._start(tokens) if is_free else await self._wait_in_line(tokens, until)
         try:
             yield turn
@@ -196,9 +196,6 @@ class Limiter:
                     return
             self._line.popleft()
 
-    def _is_due(self, tokens: int) -> bool:
-        return self._time_for(tokens) - _now() <= _TICK
-
     def _time_for(self, tokens: int) -> float:
         """Return the time from which a turn may start, infinity while as many run as may."""
         if len(self._running) >= self._window or (self._is_away and any(turn.is_probe for turn in self._running)):
@@ -212,7 +209,6 @@ class Limiter:
         self._grant_soon()
 
     def report_success(self, turn: LimiterTurn) -> None:
-        """Report a successful reply."""
         self._note_answer(turn)
         self._successes += turn.number >= self._first_counted
         if self._successes >= self._window < self._max_window:
@@ -280,7 +276,6 @@ class Limiter:
             self._plan_probe(fault)
 
     def _continue_outage(self, fault: Fault) -> None:
-        """Plan the next probe after a failed one."""
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
         self._plan_probe(fault)
         if self._has_given_up:
@@ -552,7 +547,6 @@ class Budget:
         return self._max_calls is not None and self.calls + self._in_flight >= self._max_calls
 
     def _refusal_reason(self, most: Fraction | None) -> str | None:
-        """Return the reason why a request may not be sent, None if it may."""
         if self._has_no_call_left():
             usage = f"{self.calls} sent, {self._in_flight} in flight"
             limit = "1 call" if self._max_calls == 1 else f"{self._max_calls} calls"

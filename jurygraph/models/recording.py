@@ -109,7 +109,6 @@ class Recorder:
             log.warning("%s: the last line was torn and is cut off; its call will be recorded again", path)
 
     def add(self, request: Request, reply: Reply, cost: float | None) -> None:
-        """Write a call, unless it is there already."""
         redacted: Any = self._redactor.redact_json([request.model_dump(mode="json"), reply.model_dump(mode="json")])
         request = Request.model_validate(redacted[0])
         reply = Reply.model_validate(redacted[1])

@@ -101,7 +101,6 @@ def kind_of_status(status: int) -> str:
 
 
 def deadline_fault() -> "Fault":
-    """Return the fault of a request after the deadline of its group."""
     return Fault("deadline", "the time for this group of responses is over; raise calls.deadline")
 
 
@@ -153,7 +152,6 @@ class Fault(ModelError):
 
     @property
     def failure(self) -> Failure:
-        """The fault in the form of a verdict's failure."""
         return Failure(cause=self.cause, kind=self.kind, message=str(self)[:_MAX_MESSAGE])
 
     def raise_if_run_ends(self) -> None:
@@ -187,7 +185,6 @@ def parse_error(content: bytes | bytearray) -> ServerError:
 
 
 def error_kind(status: int, error: ServerError) -> str:
-    """Return the kind of fault for a status and an error."""
     if error.codes & OUT_OF_FUNDS:
         return "unauthorised"
     if error.codes & _UNKNOWN_MODEL_CODES:
@@ -307,8 +304,6 @@ class Reply(FrozenModel):
 
 
 class AnsweredCall(NamedTuple):
-    """A reply, and its call."""
-
     reply: Reply
     call: Call
 

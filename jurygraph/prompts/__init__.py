@@ -94,20 +94,16 @@ class Prompt(FrozenModel):
         shared = () if base is None else (name for name in base.needs if name != _QUESTION)
         return (*shared, *self.variables)
 
-    @property
-    def undeclared(self) -> frozenset[str]:
-        """Return undeclared variables of the templates. Raises `jinja2.TemplateSyntaxError` if one is invalid."""
-        return frozenset(name for _, used in self._templates for name in used).difference(self.variables)
-
     def render(self, manner: RenderOptions = DEFAULT_OPTIONS, **variables: Any) -> RenderedPrompt:
         """Return the messages. Raises `jinja2.UndefinedError` if a variable is missing."""
         base = self.base
         if base is None:
             return self._render_sections(manner, variables)
         own = tuple((name, variables[name]) for name in self.variables if name in variables)
-        (question,), marks = (
-            _render_question(self, manner, own) if _is_hashable(own) else self._render_sections(manner, variables)
-        )
+        try:
+            (question,), marks = _render_question(self, manner, own)
+        except TypeError:  # a variable is not hashable, so that nothing can be cached
+            (question,), marks = self._render_sections(manner, variables)
         rendered = base.render(manner, **{**variables, _QUESTION: question.content.strip()})
         return RenderedPrompt(rendered.messages, tuple(dict.fromkeys((*marks, *rendered.marks))))
 
@@ -116,31 +112,17 @@ class Prompt(FrozenModel):
         filled = {**variables, "fence": manner.fence, "reminder": manner.reminder, _FENCE: fence}
         messages = tuple(
             Message(role=cast(Any, role), content=template.render(filled))
-            for (role, _), (template, _) in zip(self.sections, self._templates, strict=True)
+            for (role, _), template in zip(self.sections, self._templates, strict=True)
         )
         return RenderedPrompt(messages, tuple(fence.marks))
 
     @cached_property
-    def _templates(self) -> list[tuple[Any, set[str]]]:
-        """Return the template of each message, and the variables that it depends on."""
-        from jinja2.meta import find_undeclared_variables
-
-        environment = _environment()
-        templates = [environment.from_string(text) for _, text in self.sections]
+    def _templates(self) -> list[Any]:
+        """Return the template of each message. Raises `jinja2.TemplateSyntaxError` if one is invalid."""
+        templates = [_environment().from_string(text) for _, text in self.sections]
         for template in templates:
             template.globals = dict(template.globals)  # every rendering reads all of them, slowly from Jinja's ChainMap
-        variables = [
-            find_undeclared_variables(environment.parse(text)) - _MANNER_VARIABLES for _, text in self.sections
-        ]
-        return list(zip(templates, variables, strict=True))
-
-
-def _is_hashable(values: tuple[Any, ...]) -> bool:
-    try:
-        hash(values)
-    except TypeError:
-        return False
-    return True
+        return templates
 
 
 @lru_cache(maxsize=1024)
@@ -181,7 +163,6 @@ def _render_shot(shot: Shot) -> str:
 
 
 def prompt_names() -> tuple[str, ...]:
-    """Return the names of all prompts of this package."""
     names = (path.name for path in files("jurygraph.prompts").iterdir())
     return tuple(sorted(name.removesuffix(".md") for name in names if name.endswith(".md")))
 
@@ -254,14 +235,17 @@ def _check_templates(prompt: Prompt) -> None:
     """Raise now for a base without a place for a question, for errors that Jinja would raise while rendering, and for
     variables only the base prompt declares."""
     from jinja2 import TemplateSyntaxError
+    from jinja2.meta import find_undeclared_variables
 
     base = prompt.base
     if base is not None and _QUESTION not in base.variables:
         raise ValueError(f"{base.id!r} has no place for a question; extend `items` or `judge`")
     try:
-        unknown = sorted(prompt.undeclared)
+        templates = zip(prompt._templates, prompt.sections, strict=True)
+        used = [find_undeclared_variables(template.environment.parse(text)) for template, (_, text) in templates]
     except TemplateSyntaxError as error:
         raise ValueError(f"line {error.lineno} of its section: {error.message}") from error
+    unknown = sorted(set[str]().union(*used).difference(_MANNER_VARIABLES, prompt.variables))
     if unknown:
         declared = ", ".join((*prompt.variables, *unknown))
         raise ValueError(f"it uses {unknown[0]!r} and does not state it; write `variables: [{declared}]`")

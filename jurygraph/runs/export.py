@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from jurygraph.errors import InputError
 from jurygraph.messages import escape_hidden
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import ExportTable, own_verdicts, to_text
@@ -30,8 +31,9 @@ def export_votes(run: Run) -> Iterator[bytes]:
 
     An item is a question about a response, and its label the score: 1 or 0 where a judge says that something is met or
     not. A judge that abstained has no label. Comparisons are left out, and verdicts that failed, that lack the
-    quotation which they need, or that no judge gave.
+    quotation which they need, or that no judge gave. Raises `InputError` if none is left.
     """
+    has_votes = False
     for trace in run.traces():
         for verdict in own_verdicts(trace, superseded=True):
             is_of_response = verdict.responses == (trace.response_id,)
@@ -46,6 +48,9 @@ def export_votes(run: Run) -> Iterator[bytes]:
                 group=trace.task_id,
             )
             yield vote.model_dump_json(exclude_none=verdict.status == "ok").encode() + b"\n"
+            has_votes = True
+    if not has_votes:
+        raise InputError(f"{run.folder}: has no votes, since no judge answered a question about one response")
 
 
 def table_to_csv(table: ExportTable) -> Iterator[bytes]:

@@ -1,6 +1,5 @@
 """Read groups and traces without their texts: enough for a table or to recompute rewards, and much faster."""
 
-from array import array
 from collections.abc import Iterator, Sequence
 from functools import partial
 from sys import intern
@@ -105,10 +104,9 @@ def read_groups(run: Run) -> Iterator[StoredGroup]:
             decision = body["decision"] if own_decisions is None else own_decisions.get(record.key)
             if decision is not None:  # interned, because many tasks have the same digests
                 plans[record.key] = intern(body["survey"]), intern(decision)
-    # groups are stored in the order of their ends
-    for number in array("q", (number for number, _ in ledger.ordered_numbers("group", "task", last))):
-        body = _read_body(run, ledger.record_at(number))
-        record, *members = ledger.records(after=number - 1, up_to=number + body["size"])
+    for record in run.group_records():
+        body = _read_body(run, record)
+        members = ledger.records(after=record.seq, up_to=record.seq + body["size"])
         if record.key not in plans:
             raise TraceMismatch(f"{run.ledger.path}: has no task {record.key!r}; records of it are lost")
         survey, decision = plans.pop(record.key)

@@ -15,7 +15,7 @@ from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.messages import describe_value, did_you_mean, shorten
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.header import Header, Origin, read_header
-from jurygraph.runs.store.ledger import Ledger, Record, close_on_error
+from jurygraph.runs.store.ledger import Ledger, Record
 from jurygraph.runs.store.packing import (
     ERASED,
     Body,
@@ -35,7 +35,6 @@ from jurygraph.schema import (
     Decision,
     FrozenModel,
     Plan,
-    Purpose,
     Response,
     SurveyOutline,
     Task,
@@ -46,6 +45,7 @@ from jurygraph.schema.frozen_model import require_type
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.task import chat_text
 from jurygraph.schema.trace import group_verdicts_by_response, purpose_of
+from jurygraph.sources.files import close_on_error
 
 if TYPE_CHECKING:
     import pandas
@@ -134,17 +134,11 @@ class Run(Displayed):
 
     @property
     def id(self) -> str:
-        """Return the run's id."""
         return self.ledger.record_at(1).key
 
     @property
     def config(self) -> Config:
-        """Return the config of the run."""
         return self.header.config
-
-    def purpose(self, served: Iterable[str]) -> Purpose | None:
-        """Return the purpose of a reward whose judge replied under the `served` names; None for rewards to train on."""
-        return purpose_of(self.config.purpose, [model.model for model in self.header.identities], served)
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -230,12 +224,10 @@ class Run(Displayed):
 
     @property
     def tasks_scored(self) -> int:
-        """Return the number of scored tasks."""
         return self.source.ledger.count_records("group") if self.base is None else self.header.extent.tasks
 
     @property
     def tasks_planned(self) -> int:
-        """Return the number of tasks with a plan."""
         return self.ledger.count_records("task")
 
     @property
@@ -328,7 +320,7 @@ class Run(Displayed):
     def group_records(self) -> Iterator[Record]:
         """Yield the record of every group in the order of the tasks; groups are stored in the order of their ends."""
         ledger = self.source.ledger
-        numbers = array("q", (number for number, _ in ledger.ordered_numbers("group", "task", self.last_base_record)))
+        numbers = array("q", (number for number, _ in ledger.ordered_groups(self.last_base_record)))
         return map(ledger.record_at, numbers)
 
     def scored_responses(self) -> Iterator[ScoredResponse]:
@@ -381,9 +373,8 @@ class Run(Displayed):
             raise InputError(f"name: expected {expected}, got {describe_value(name)}")
         decisions = (self.decision(record.key) for record in self.ledger.records("decision"))
         components = dict.fromkeys(spec.name for decision in decisions for spec in decision.specs)
-        names = list(self.questions()) if questions or reasons else []
-        scores = names if questions else []
-        explained = names if reasons else []
+        scores = self.questions() if questions else []
+        explained = self.questions() if reasons else []
         rows = self._responses_with_tasks()
         has_judges = bool(self.config.models)
         return read_table(name, rows, list(components), texts, report, scores, explained, has_judges)
@@ -421,7 +412,6 @@ class Run(Displayed):
             raise TraceMismatch(f"{place}: {problem}; one of them has been changed") from error
 
     def group_of(self, task_id: str) -> list[ScoredResponse]:
-        """Return the traces of a task's group."""
         return self.group(self._task_record(self.source.ledger, task_id, "group"))
 
     def find_trace(self, response_id: str) -> Trace:
@@ -530,6 +520,8 @@ def _unpack_trace(
     calls = body.get("calls", ())
     own_record = record if run.base is None else run.ledger.require("trace", record.key)
     reward = body["reward"] if own_record is record else own_record.content["reward"]
+    judges = [model.model for model in run.header.identities]
+    served = [call["served"] for call in calls if call["served"] is not None]
     trace = Trace.model_validate(
         {
             **shared,
@@ -539,7 +531,7 @@ def _unpack_trace(
             "reward": unpack_reward(reward, decision),
             "material": [unpack_material(item, record.key, texts) for item in body.get("material", ())],
             "calls": calls,
-            "purpose": run.purpose(call["served"] for call in calls if call["served"] is not None),
+            "purpose": purpose_of(run.config.purpose, judges, served),
             "previous": run.ledger.record_at(own_record.seq - 1).link.hex(),
         }
     )

@@ -3,7 +3,6 @@
 import importlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from statistics import fmean
 from tempfile import SpooledTemporaryFile
 from typing import Any, Literal, NamedTuple
@@ -14,7 +13,7 @@ from jurygraph.display import ProgressCallback, format_line
 from jurygraph.errors import InputError
 from jurygraph.schema import RecordedVerdict, Response, Task, Trace
 from jurygraph.schema.task import chat_text
-from jurygraph.sources.files import require_temporary_space
+from jurygraph.sources.files import close_on_error, require_temporary_space
 
 TableName = Literal["rewards", "verdicts"]
 Kind = Literal["string", "int64", "double", "bool"]
@@ -124,8 +123,7 @@ def read_table(
     fields = [field for field in _VERDICT if has_judges or field not in ("judge", "superseded")]
     names = (*IDENTITY, *(rewards if name == "rewards" else fields), *(("prompt", "response") if texts else ()))
     table = ExportTable({column: (_KINDS | values).get(column, "string") for column in names})
-    with ExitStack() as on_error, require_temporary_space():
-        on_error.callback(table.close)
+    with close_on_error(table.close), require_temporary_space():
         for trace, response, task in scored:
             shared = _describe(trace, response, task, texts)
             if name == "rewards":
@@ -134,7 +132,6 @@ def read_table(
                 for verdict in own_verdicts(trace, superseded=True):
                     table.add(_verdict_row(verdict, fields) | shared)
             report(1)
-        on_error.pop_all()
     return table
 
 

@@ -7,7 +7,7 @@ separate ledger, so that a run that is stopped while planning does not repeat it
 
 import json
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -17,11 +17,11 @@ from jurygraph.models.request import AnsweredCall, Reply, Request, encode_json
 from jurygraph.runs.run import Run, open_ledger
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
-from jurygraph.runs.store.folder import LEDGER, PLANNING, discard_planning
 from jurygraph.runs.store.header import Header, header_draft, read_header
-from jurygraph.runs.store.ledger import Draft, Ledger, Writer, close_on_error
+from jurygraph.runs.store.ledger import Draft, Ledger, Writer
 from jurygraph.runs.store.packing import ERASED, Body, number_shared_lists, pack_reward, pack_trace, task_text
 from jurygraph.schema import Call, CallUse, Plan, RecordedVerdict, Response, SurveyOutline, Task, Trace
+from jurygraph.sources.files import close_on_error
 
 
 class CallStore:
@@ -94,11 +94,11 @@ class PlanningCalls(CallStore):
         self._run = run
         self._is_durable = is_durable
         self._file_ledger: Ledger | None = None
-        if (run.folder / PLANNING).exists():
+        if (run.folder / run_folder.PLANNING).exists():
             self._open_file()
 
     def _open_file(self) -> None:
-        self._file_ledger = Ledger.create(self._run.folder / PLANNING)
+        self._file_ledger = Ledger.create(self._run.folder / run_folder.PLANNING)
         self._file_writer = Writer(self._file_ledger)
         self._file_calls = CallStore(self._file_ledger, writer=self._file_writer)
 
@@ -134,7 +134,7 @@ class PlanningCalls(CallStore):
     def discard(self) -> None:
         """Remove the file: the run has everything that was needed from it."""
         self.close()
-        discard_planning(self._run.folder)
+        run_folder.discard_planning(self._run.folder)
 
 
 class RecordedCall(NamedTuple):
@@ -186,7 +186,7 @@ def _find_texts(run: Run, call: Call) -> tuple[Any, Any]:
     if run.header.branch is None:
         return (f"not recorded in {run.folder}",) * 2
     folder = run.folder_of(run.header.branch)
-    if not (folder / LEDGER).is_file():
+    if not (folder / run_folder.LEDGER).is_file():
         return (f"in the run {folder}, from which {run.folder} was branched, and which is not there",) * 2
     with Run.open(folder) as origin:
         return _find_texts(origin.source, call)
@@ -213,14 +213,11 @@ class WritableRun(Run):
             return None
         run_folder.refuse_links(folder)
         lock = run_folder.acquire_lock(folder / run_folder.LOCK)
-        try:
+        with close_on_error(partial(run_folder.release_lock, lock)):
             ledger = open_ledger(folder, write=True)
             if ledger is not None:
                 with close_on_error(ledger.close):
                     return cls(folder, ledger, read_header(ledger), lock)
-        except BaseException:
-            run_folder.release_lock(lock)
-            raise
         run_folder.release_lock(lock)  # stopped before its plans were committed
         return None
 
@@ -249,14 +246,11 @@ class WritableRun(Run):
             run_folder.release_lock(lock)
             raise
         run._created_folders = created
-        try:
+        with close_on_error(run.close):
             if run.ledger.count:
                 raise InputError(f"{folder}: another process made a run there first; start again to go on with it")
             write_atomically(folder / run_folder.CONFIG, text)
             run.ledger.append(header_draft(header, run_id))
-        except BaseException:
-            run.close()
-            raise
         return run
 
     def close(self) -> None:

@@ -109,7 +109,6 @@ _PLAIN_PUNCTUATION = str.maketrans("‘’ʼ“”‐‑‒–—―", "'''\"\"-
 _PLAIN_ASCII = re.compile(r"[!-~\s]*")
 _DOTS = re.compile(r"^(?:\.{3}|…)\s*|\s*(?:\.{3}|…)$")
 _SPACE = re.compile(r"\s+")
-_UNFOLDED_SPACE = re.compile(r"[^\S ]|  ")
 _WIDE_SPACE = re.compile(r"\s\s+")
 _WORD_BOUNDARY = "(?<![A-Za-z0-9](?=[A-Za-z0-9]))"
 """Matches unless an ASCII letter or digit is on both sides."""
@@ -118,7 +117,7 @@ _NEVER_FOLDED = ("<super>", "<sub>", "<fraction>", "<circle>")
 
 
 class Passage(NamedTuple):
-    """A passage of a text: its characters from `start` up to `end`, and its words."""
+    """A passage of a text: `original[start:end] == text`, with offsets in characters."""
 
     start: int
     end: int
@@ -269,7 +268,7 @@ def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
     """Return a text in compatible forms with folded white space, and the original place of each of its characters."""
     if not text.isascii():
         text = text.translate(_PLAIN_PUNCTUATION)
-    elif (line := text.replace("\n", " ")).isprintable() and "  " not in line:  # faster than the patterns
+    if text.isascii() and (line := text.replace("\n", " ")).isprintable() and "  " not in line:  # faster than patterns
         return line, range(len(line))
     if _PLAIN_ASCII.fullmatch(text):
         return _fold_spaces(text)
@@ -296,8 +295,6 @@ def _add(letters: list[str], starts: "array[int]", normalized: str, places: Sequ
 
 
 def _fold_spaces(text: str) -> tuple[str, Sequence[int]]:
-    if not _UNFOLDED_SPACE.search(text):
-        return text, range(len(text))
     folded_text = _SPACE.sub(" ", text)
     starts = array("I")
     done = 0

@@ -232,25 +232,6 @@ _Combination = tuple[frozenset[Sign], int]
 """Signs that count when they occur together, and the number of characters that the passage may have (0: no limit)."""
 
 
-class Address(NamedTuple):
-    """A passage that addresses the grader, folded, and where it is hidden if readers do not see it."""
-
-    passage: str
-    hiding_place: str
-
-
-def find_address(text: str, read: str, query: str, reference: str) -> Address | None:
-    """Return the first passage in which a text addresses its grader; None if there is none. `read` is the folded text.
-
-    Signs that the query or the reference shows or asks for do not count.
-    """
-    for view in find_views(text, read):
-        for signs, passage in _find_combinations(view):
-            if signs.isdisjoint(_allowed_signs(query, reference)):
-                return Address(passage, view.hidden)
-    return None
-
-
 def _find_combinations(view: View) -> Iterator[tuple[frozenset[Sign], str]]:
     """Yield combinations of signs with their passages, in one pass: only the last of each sign counts."""
     combinations = _HIDDEN_COMBINATIONS_BY_SIGN if view.hidden else _COMBINATIONS_BY_SIGN
@@ -441,10 +422,12 @@ def _check_copy(read: str, query: str, reference: str) -> str | None:
 
 
 def _check_address(text: str, read: str, query: str, reference: str) -> str | None:
-    address = find_address(text, read, query, reference)
-    if address is None:
-        return None
-    return f"it speaks to its grader{address.hiding_place and f', {address.hiding_place}'}: {quote(address.passage)}"
+    """Quote the first passage that speaks to a grader; signs that query or reference show or ask for do not count."""
+    for view in find_views(text, read):
+        for signs, passage in _find_combinations(view):
+            if signs.isdisjoint(_allowed_signs(query, reference)):
+                return f"it speaks to its grader{view.hidden and f', {view.hidden}'}: {quote(passage)}"
+    return None
 
 
 def _first_line(text: str) -> str:

@@ -1,6 +1,5 @@
 """The data model: all values that pass between the parts of jurygraph are instances of these frozen models."""
 
-from jurygraph.schema.config import Aggregation as Aggregation
 from jurygraph.schema.config import AnnotationConfig as AnnotationConfig
 from jurygraph.schema.config import CallsConfig as CallsConfig
 from jurygraph.schema.config import ComponentConfig as ComponentConfig
@@ -32,15 +31,12 @@ from jurygraph.schema.plan import FormatGate as FormatGate
 from jurygraph.schema.plan import Plan as Plan
 from jurygraph.schema.plan import PrecisionShaping as PrecisionShaping
 from jurygraph.schema.plan import Question as Question
-from jurygraph.schema.plan import Reduction as Reduction
 from jurygraph.schema.plan import RepetitionControl as RepetitionControl
-from jurygraph.schema.plan import RewardGate as RewardGate
 from jurygraph.schema.plan import Scope as Scope
 from jurygraph.schema.plan import SkippedRule as SkippedRule
 from jurygraph.schema.plan import Survey as Survey
 from jurygraph.schema.plan import SurveyOutline as SurveyOutline
 from jurygraph.schema.plan import Wave as Wave
-from jurygraph.schema.task import NO_TASK_DEFAULTS as NO_TASK_DEFAULTS
 from jurygraph.schema.task import Annotation as Annotation
 from jurygraph.schema.task import Audience as Audience
 from jurygraph.schema.task import Constraint as Constraint
@@ -72,7 +68,6 @@ from jurygraph.schema.trace import Purpose as Purpose
 from jurygraph.schema.trace import Reward as Reward
 from jurygraph.schema.trace import Term as Term
 from jurygraph.schema.trace import Trace as Trace
-from jurygraph.schema.verdict import RESPONSE_GATES as RESPONSE_GATES
 from jurygraph.schema.verdict import CalibrationMethod as CalibrationMethod
 from jurygraph.schema.verdict import Call as Call
 from jurygraph.schema.verdict import CallUse as CallUse
@@ -83,9 +78,7 @@ from jurygraph.schema.verdict import Failure as Failure
 from jurygraph.schema.verdict import Layer as Layer
 from jurygraph.schema.verdict import Material as Material
 from jurygraph.schema.verdict import RecordedVerdict as RecordedVerdict
-from jurygraph.schema.verdict import ResponseGate as ResponseGate
 from jurygraph.schema.verdict import ScoreCalibration as ScoreCalibration
-from jurygraph.schema.verdict import Status as Status
 from jurygraph.schema.verdict import Step as Step
 from jurygraph.schema.verdict import Swap as Swap
 from jurygraph.schema.verdict import Variant as Variant

@@ -84,10 +84,7 @@ class EvaluatorRecord(FrozenModel):
     depends_on: str = ""
 
 
-Fold = Literal["mean", "median", "majority"]
 Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
-Aggregation = Literal["flat", "gear", "hard-local", "hard-transitive"]
-"""Names of the combiners that aggregate a rubric's criteria by their signed weights."""
 ExactInference = Literal["auto", "never"]
 
 
@@ -178,7 +175,7 @@ class EvaluatorUse(_PluginUse):
     material: Id | None = None
     isolate: Literal["process"] | None = None
     judges: tuple[Id, ...] = ()
-    fold: Fold | None = None
+    fold: Literal["mean", "median", "majority"] | None = None
     escalate: Escalation | None = None
 
     @property
@@ -202,7 +199,6 @@ class EvaluatorUse(_PluginUse):
 
     @property
     def known_as(self) -> str:
-        """Return the name used in questions, verdicts and components."""
         name = super().known_as
         return name if self.material is None or self.name else f"{name}-of-{self.material}"
 
@@ -277,7 +273,7 @@ class RubricConfig(FrozenModel):
     With `exact: auto`, `gear` infers exactly if at most ten criteria of a rubric depend on another.
     """
 
-    aggregation: Aggregation = "gear"
+    aggregation: Literal["flat", "gear", "hard-local", "hard-transitive"] = "gear"
     kappa: NonNegative = 1.0
     exact: ExactInference = "auto"
     if_skipped: SkippedRule | None = None

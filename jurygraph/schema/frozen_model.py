@@ -130,7 +130,6 @@ class ConstantObject(dict[str, Any]):
 
     @cached_property
     def canonical(self) -> bytes:
-        """The canonical JSON."""
         return canonical_json(dict(self))
 
 

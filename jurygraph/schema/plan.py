@@ -18,8 +18,6 @@ SkippedRule = Literal["left-out", "zero"]
 Welfare = Literal["stakeholders", "egalitarian", "nash"]
 WELFARE: tuple[str, ...] = get_args(Welfare)
 """Names of the combiners that make one number of stakeholders' utilities."""
-CHECKED_LAYERS = ("fact", "check")
-"""Layers of questions that code decides."""
 VoteRule = Literal["discard-first", "all-seats"]
 """The seats of a majority vote: without those that discarded or abstaining votes leave, or all that were requested."""
 SUBMITTED = "submitted"
@@ -61,7 +59,6 @@ class Escalation(FrozenModel):
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """Return the names of all judges, sorted."""
         return tuple(sorted({*self.first, self.then}))
 
 
@@ -330,7 +327,6 @@ class Plan(FrozenModel):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of the plan."""
         content = self.model_dump(mode="json", exclude={"decision": True, "survey": {"views"}})
         content["decision"] = self.decision.constant  # part of many plans, like views: its JSON is computed once
         content["survey"]["views"] = {digest: view.constant for digest, view in self.survey.views.items()}
@@ -350,19 +346,14 @@ class Plan(FrozenModel):
         return checked / total if total else 0.0
 
     @property
-    def is_mostly_judged(self) -> bool:
-        """Return true if stakeholders' utilities count, and less than half of the reward depends on facts and checks.
+    def notes(self) -> tuple[str, ...]:
+        """Return what the user should know before responses are scored by this plan; one sentence each.
 
         DecompR (5.2) layers the signals of a utility by decreasing determinism, "thus most reward mass comes from
         deterministic or low-variance components".
         """
         has_utilities = any(spec.combiner in WELFARE and spec.weight for spec in self.decision.specs)
-        return has_utilities and self.checked_share < 0.5 - 1e-9  # sums of floats: exactly half is not less
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Return what the user should know before responses are scored by this plan; one sentence each."""
-        if not self.is_mostly_judged:
+        if not has_utilities or self.checked_share >= 0.5 - 1e-9:  # sums of floats: exactly half is enough
             return ()
         return (
             f"{100 * self.checked_share:.3g} % of the reward's absolute weight depends on facts and checks, the rest "
@@ -382,7 +373,7 @@ def _checked_weight(spec_input: ComponentInput, layers: Mapping[str, tuple[Layer
     for question, weight in zip(spec_input.questions, spec_input.weights, strict=True):
         layer, seats = layers[question]
         size = abs(weight) * (seats if spec_input.reduce is None else 1)  # a folded question counts once
-        checked += size if layer in CHECKED_LAYERS else 0.0
+        checked += size if layer in ("fact", "check") else 0.0
         total += size
     return checked, total
 

@@ -227,12 +227,6 @@ class Tension(FrozenModel):
             raise ValueError(f"`between` names {member} twice; name two stakeholders, or leave the tension out")
         return self
 
-    @property
-    def sorted_by_id(self) -> Self:
-        """Return the tension with its two stakeholders sorted by id."""
-        first, second = sorted(self.between)
-        return self.model_copy(update={"between": (first, second)})
-
 
 class Reviewer(FrozenModel):
     """A person who rates responses, identified by a pseudonym."""
@@ -248,18 +242,20 @@ def sort_by_id(things: Iterable[Named]) -> tuple[Named, ...]:
     return tuple(sorted(things, key=lambda thing: thing.id))
 
 
-def _check_people(
-    stakeholders: tuple[Stakeholder, ...], tensions: tuple[Tension, ...], reviewers: tuple[Id, ...]
-) -> None:
+HasPeople = TypeVar("HasPeople", "Task", "TaskDefaults")
+
+
+def _check_people(model: HasPeople) -> HasPeople:
     """Raise ValueError where an id is repeated, and for a tension that names an unknown stakeholder."""
-    require_unique("stakeholder", "stakeholders[{}].id", [s.id for s in stakeholders])
-    require_unique("reviewer", "reviewers[{}]", reviewers)
-    known = {s.id for s in stakeholders}
-    for place, tension in enumerate(tensions):
+    require_unique("stakeholder", "stakeholders[{}].id", [s.id for s in model.stakeholders])
+    require_unique("reviewer", "reviewers[{}]", model.reviewers)
+    known = {s.id for s in model.stakeholders}
+    for place, tension in enumerate(model.tensions):
         for end, member in enumerate(tension.between):
             if member not in known:
                 problem = f"`tensions[{place}].between[{end}]` names {quote(member)}"
                 raise ValueError(f"{problem}, which is not a stakeholder; {suggest_name(member, known)}")
+    return model
 
 
 class Task(FrozenModel):
@@ -279,10 +275,7 @@ class Task(FrozenModel):
     group: str | None = None
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
-    @model_validator(mode="after")
-    def _check_names(self) -> Self:
-        _check_people(self.stakeholders, self.tensions, self.reviewers)
-        return self
+    _check_names = model_validator(mode="after")(_check_people)
 
     @cached_property
     def content_digest(self) -> str:
@@ -316,10 +309,7 @@ class TaskDefaults(FrozenModel):
     reviewers: tuple[Id, ...] = ()
     facts: dict[str, JsonValue] | None = None
 
-    @model_validator(mode="after")
-    def _check_names(self) -> Self:
-        _check_people(self.stakeholders, self.tensions, self.reviewers)
-        return self
+    _check_names = model_validator(mode="after")(_check_people)
 
     def complete(self, task: Task) -> Task:
         """Return the task with the parts that it lacks; unchanged if it lacks none of these."""
@@ -415,7 +405,6 @@ class TaskLine(Task):
     responses: tuple[Response, ...] = ()
 
     def split(self) -> tuple[Task, tuple[Response, ...]]:
-        """Return the task, and the responses of its line."""
         values = {name: getattr(self, name) for name in Task.model_fields}
         return Task.model_construct(**values), self.responses  # the line has validated them
 
@@ -426,7 +415,6 @@ class ResponseLine(Response):
     task: Id
 
     def split(self) -> tuple[str, Response]:
-        """Return the task's id, and the response."""
         values = {name: getattr(self, name) for name in Response.model_fields}
         return self.task, Response.model_construct(**values)
 
@@ -491,7 +479,7 @@ class ProfilesLine(FrozenModel):
             item.model_copy(update={"profile": "", "constraints": sort_by_id(item.constraints)})
             for item in sort_by_id(self.stakeholders)
         )
-        tensions = (item.sorted_by_id for item in self.tensions or ())
+        tensions = (item.model_copy(update={"between": tuple(sorted(item.between))}) for item in self.tensions or ())
         return Profiles(
             stakeholders=people,
             by={item.id: READ_FROM_FILE for item in people},
@@ -501,7 +489,6 @@ class ProfilesLine(FrozenModel):
 
 
 def is_text_only(person: Stakeholder) -> bool:
-    """Return whether a stakeholder has a profile in text and no constraints."""
     return bool(person.profile) and not person.constraints
 
 

@@ -63,13 +63,6 @@ class GateResult(FrozenModel):
     after: Number
     is_worst_case: Flag = False
 
-    @property
-    def is_reached(self) -> bool:
-        """Return True if the value is beyond the threshold, so that the gate acts."""
-        if self.value is None:
-            return False
-        return self.value < self.threshold if self.op == "<" else self.value > self.threshold
-
 
 class Reward(FrozenModel):
     """The reward of a response: a pure function of the decision and the group's verdicts.

@@ -38,6 +38,16 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)  # ENOENT: no
 
 
 @contextmanager
+def close_on_error(close: Callable[[], object]) -> Iterator[None]:
+    """Call `close` if the block raises: an open file cannot be erased, nor written by others."""
+    try:
+        yield
+    except BaseException:
+        close()
+        raise
+
+
+@contextmanager
 def require_temporary_space() -> Iterator[None]:
     """Raise `InputError` if there is no space for temporary files, including SQLite's."""
     try:
@@ -101,7 +111,7 @@ class TextFile:
         """
         self.name = name or ("standard input" if str(path) == "-" else Path(path).name)
         self._file = _open(path)
-        try:
+        with close_on_error(self.close):
             self._state = file_state(self._file)
             digest = hashlib.sha256()
             for chunk in _chunks(self._file):
@@ -109,9 +119,6 @@ class TextFile:
             self.file_digest = FileDigest(name=self.name, sha256=digest.hexdigest())
             if os.pread(self._file.fileno(), len(GZIP), 0) == GZIP:
                 self._unpack()
-        except BaseException:
-            self.close()
-            raise
 
     def close(self) -> None:
         self._file.close()
@@ -133,7 +140,8 @@ class TextFile:
         while content := self._file.readline(LONGEST_LINE + 1):
             number += 1
             if len(content) > LONGEST_LINE:
-                self._refuse(number, f"is longer than {LONGEST_LINE >> 20} MB; write one object a line, ended with LF")
+                problem = f"is longer than {LONGEST_LINE >> 20} MB"
+                raise_line_error(self.name, number, Problem((), problem, "write one object a line, ended with LF"))
             mark = len(UTF8_MARK) if number == 1 and content.startswith(UTF8_MARK) else 0
             text = self._decode(content[mark:], number)
             yield TextLine(number, text, ByteRange(offset + mark, len(content) - mark))
@@ -153,9 +161,6 @@ class TextFile:
         if len(content) > largest:
             raise InputError(f"{self.name}: is larger than {largest >> 20} MB; {remedy}")
         return content.removeprefix(UTF8_MARK)
-
-    def _refuse(self, number: int, problem: str) -> NoReturn:
-        raise InputError(f"{self.name}, line {number}: {problem}")
 
     def refuse_changed(self) -> None:
         """Raise `InputError` if the file has changed since it was opened."""
@@ -178,7 +183,7 @@ class TextFile:
             return content.decode()
         except UnicodeDecodeError as error:
             problem = f"byte {error.start + 1} (0x{content[error.start]:02x}) is not UTF-8"
-            self._refuse(number, f"{problem}; save the file as UTF-8, gzipped or not")
+            raise_line_error(self.name, number, Problem((), problem, "save the file as UTF-8, gzipped or not"))
 
 
 def _open(path: str | Path) -> IO[bytes]:
@@ -309,7 +314,7 @@ class TaskKeyedFile(Generic[N]):
         self._model = model
         self._key = key
         self._lines: dict[str, tuple[int, ByteRange]] = {}
-        try:
+        with close_on_error(self.close):
             for line, entry in read_lines(self._file, model):
                 task_id = getattr(entry, key)
                 if task_id in self._lines:
@@ -319,9 +324,6 @@ class TaskKeyedFile(Generic[N]):
                 self._check(line.number, entry)
             if empty_hint is not None and not self._lines:
                 raise InputError(f"{self._file.name}: the file is empty; {empty_hint}")
-        except BaseException:
-            self.close()
-            raise
 
     def _check(self, number: int, entry: N) -> None:
         """Check a line beyond its model."""

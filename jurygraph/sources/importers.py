@@ -497,15 +497,11 @@ def _entries(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 class Answer(ImportedRow):
-    """A worker's answer about a sentence."""
-
     worker_id: Key
     response: Literal["yes", "no"]
 
 
 class Sentence(ImportedRow):
-    """A sentence of a summary, and the answers about it."""
-
     sentence: str
     responses: tuple[Answer, ...]
 

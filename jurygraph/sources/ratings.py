@@ -285,15 +285,13 @@ def _refuse(location: str, problem: Problem) -> NoReturn:
     raise InputError(f"{location}, field {problem.field}: {problem}")
 
 
-_BREAKS = r"\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029;"
-"""Characters that a reader may take for the end of a cell: line breaks, tabs and semicolons."""
-
 QUOTED_CHARACTERS = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"
-"""The same as characters: a cell that contains one has to be quoted."""
+"""Characters that a reader may take for the end of a cell, which has to be quoted: line breaks, tabs and semicolons."""
 
+_BREAKS = f"[{QUOTED_CHARACTERS}]"
 _SIGNS = "=+\\-@＝＋－＠"
-_FORMULA = re.compile(rf"^[ \0]*'*(?=[{_BREAKS}])|(?:^|[{_BREAKS}])[ \0]*'*(?=[{_SIGNS}])")
-_NEUTRALISED = re.compile(rf"((?:^|[{_BREAKS}])[ \0]*'*)'(?=[{_SIGNS}])|(^[ \0]*'*)'(?=[{_BREAKS}])")
+_FORMULA = re.compile(rf"^[ \0]*'*(?={_BREAKS})|(?:^|{_BREAKS})[ \0]*'*(?=[{_SIGNS}])")
+_NEUTRALISED = re.compile(rf"((?:^|{_BREAKS})[ \0]*'*)'(?=[{_SIGNS}])|(^[ \0]*'*)'(?={_BREAKS})")
 
 
 def escape_formulas(text: str) -> str:
@@ -319,7 +317,7 @@ def confusions_to_json(confusions: Confusions) -> bytes:
 
 def read_confusions(path: str | Path) -> Confusions:
     """Read what `confusions_to_json` wrote. Raises `InputError` with file and field for any other file."""
-    content = _read_object(path, "confusions are", _REWRITE_HINT)
+    content = read_json_object(path, "confusions are", _REWRITE_HINT)
     digest = content.pop("digest", None)
     if digest is None:
         raise InputError(f"{path}, field digest: is missing; {_REWRITE_HINT}")
@@ -339,10 +337,11 @@ def calibrations_to_json(calibrations: Mapping[str, ScoreCalibration]) -> bytes:
 
 def read_calibrations(path: str | Path) -> dict[str, Any]:
     """Return the object that `calibrations_to_json` wrote, unchecked. Raises `InputError` if the file has none."""
-    return _read_object(path, "calibrations are", "have `jurygraph rescore --calibrate --artifact` write it again")
+    return read_json_object(path, "calibrations are", "have `jurygraph rescore --calibrate --artifact` write it again")
 
 
-def _read_object(path: str | Path, subject: str, hint: str) -> dict[str, Any]:
+def read_json_object(path: str | Path, subject: str, hint: str) -> dict[str, Any]:
+    """Return the object in a JSON file. An `InputError` says `subject`, with its verb, and `hint` if there is none."""
     with closing(TextFile(path, str(path))) as file:
         try:
             content = from_json(file.read_whole(_MAX_BYTES, hint), allow_inf_nan=False)

@@ -8,19 +8,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, did_you_mean, quote
-from jurygraph.schema import NO_TASK_DEFAULTS, Response, ResponseLine, Rubric, Task, TaskDefaults, TaskLine
-from jurygraph.schema.task import Profiles, ProfilesLine
+from jurygraph.schema import Response, ResponseLine, Rubric, Task, TaskDefaults, TaskLine
+from jurygraph.schema.task import NO_TASK_DEFAULTS, Profiles, ProfilesLine
 from jurygraph.sources.files import (
     ByteRange,
     FileDigest,
     TaskKeyedFile,
     TextFile,
     TextLine,
+    close_on_error,
     raise_line_error,
     read_lines,
     require_temporary_space,
@@ -139,7 +140,7 @@ Pair = tuple[Task, tuple[Response, ...]]
 _EMPTY_HINT = "write one task per line, each a JSON object"
 
 
-class TaskSource:
+class TaskSource(AbstractContextManager["TaskSource"]):
     """Tasks with their responses, in the order of the tasks file.
 
     `tasks_file`, `responses_file` and `edges_file` are the digests of the source files, which stay open until `close`;
@@ -277,9 +278,6 @@ class TaskSource:
     def close(self) -> None:
         self._resources.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -393,14 +391,9 @@ class ProfilesFile(TaskKeyedFile[ProfilesLine]):
     """
 
     def __init__(self, path: str | Path, source: TaskSource) -> None:
-        self._source = source
         super().__init__(path, ProfilesLine, "task", "keep one of the two")
-
-    def _check(self, number: int, entry: ProfilesLine) -> None:
-        if self._source.place(entry.task) is None:
-            problem = f"there is no task {quote(entry.task)}"
-            hint = f"name a task of {self._source.tasks_file.name}, or leave the line out"
-            self._refuse(number, ("task",), problem, hint)
+        with close_on_error(self.close):
+            self.refuse_unknown(source.place, (), f"name a task of {source.tasks_file.name}, or leave the line out")
 
     def line_of(self, task: Task) -> ProfilesLine | None:
         """Return the line of a task; None if there is none. Raises `InputError` if it does not fit the task."""

@@ -15,6 +15,7 @@ from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import format_number
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel, jaccard_above_median, jaccard_by_chance
+from jurygraph.messages import join_names
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable
@@ -27,7 +28,6 @@ TENTATIVE = 0.667
 """Below this alpha, not even tentative conclusions are drawn (Krippendorff 2004, 11.4.2)."""
 _FEW_ITEMS = 30
 _FEW_CODES = 3
-_MOST_NAMED = 5
 _MAX_REVIEWERS = 40
 _MAX_PARTS = 40
 _MAX_BARS = 12
@@ -247,9 +247,7 @@ def _notes(matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: Al
         yield "classes have no order, so there is no Jaccard, strictness or spread"
     for reason, concerned in reasons.items():
         if concerned:
-            names = ", ".join(_part_name(figures) for figures in concerned[:_MOST_NAMED])
-            others = f" and {len(concerned) - _MOST_NAMED} more" if len(concerned) > _MOST_NAMED else ""
-            yield f"{reason}: {names}{others}"
+            yield f"{reason}: {join_names(list(map(_part_name, concerned)))}"
     for matrix in matrices:
         if matrix.domain is None and level != "nominal":
             scores = matrix.scores[~np.isnan(matrix.scores)]

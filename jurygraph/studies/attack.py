@@ -14,7 +14,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING, ConfigError, InputError
 from jurygraph.graphs.prepare_graph import build_survey, list_derivations, list_questions, view_task
 from jurygraph.graphs.routing import required_material
-from jurygraph.graphs.state import Group, run_isolated_sync
+from jurygraph.graphs.state import Group, fresh_context
 from jurygraph.inference.clusters import share_interval
 from jurygraph.jury import Jury
 from jurygraph.models.request import AnsweredCall, Request
@@ -22,7 +22,6 @@ from jurygraph.planner import Planner
 from jurygraph.runs.reports.summary import CallEstimate, Estimator
 from jurygraph.safety.attacks import Attack, attack_text
 from jurygraph.schema import (
-    RESPONSE_GATES,
     Call,
     ComponentInput,
     ComponentSpec,
@@ -37,7 +36,7 @@ from jurygraph.schema import (
     Survey,
     Task,
 )
-from jurygraph.schema.verdict import GATED_LAYERS, MET_THRESHOLD
+from jurygraph.schema.verdict import GATED_LAYERS, MET_THRESHOLD, RESPONSE_GATES
 from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable
 
 _MAX_ATTACKS = 20
@@ -182,13 +181,11 @@ class AttackStudy:
                 report(len(traces))
         finally:
             for evaluator in jury.evaluators.values():  # not the jury itself: the other arms still use its gateway
-                run_isolated_sync(evaluator.close, jury.config.langsmith)
+                fresh_context(jury.config.langsmith).run(evaluator.close)
         return report_arm(safety, judged)
 
 
 class _InMemorySink:
-    """Stores calls as long as the study lasts."""
-
     def __init__(self) -> None:
         self._calls: dict[str, AnsweredCall] = {}
 
@@ -243,7 +240,7 @@ def attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
     Raises ConfigError if the config has no evaluator to attack or no model for it, PlanError if a task cannot be
     planned, InputError if no task has a question.
     """
-    surveys = run_isolated_sync(lambda: [_attacked_survey(jury, task) for task in tasks], jury.config.langsmith)
+    surveys = fresh_context(jury.config.langsmith).run(lambda: [_attacked_survey(jury, task) for task in tasks])
     if not any(survey.questions for survey in surveys):
         layers = " or ".join(GATED_LAYERS)
         if not any(one.layer in GATED_LAYERS and one.scope == "response" for one in jury.evaluators.values()):

@@ -37,12 +37,11 @@ _MEASURES = {
 
 
 class CertifiedFigure(NamedTuple):
-    """A figure with the ends of its 95 % interval, what it is of, how many there are, and the command that gives it.
+    """A figure with the ends of its 95 % interval, the number of cases behind it, and the command that gives it.
 
     Without a value, `why` says why it was not measured, and the command would measure it.
     """
 
-    subject: str
     name: str
     command: str
     value: float | None = None
@@ -58,19 +57,13 @@ ReadPresentations = Callable[[], Presentations]
 
 
 def _figure(
-    subject: str,
-    name: str,
-    cell: object,
-    n: int,
-    command: str,
-    why: str = "not defined for these scores",
-    remedy: str | None = None,
+    name: str, cell: object, n: int, command: str, why: str = "not defined for these scores", remedy: str | None = None
 ) -> CertifiedFigure:
     """Return the figure that a command gives; without a value, the `remedy` (or the command) would measure it."""
     estimate = as_interval(cell)
     if estimate is None or estimate.value is None:
-        return CertifiedFigure(subject, name, remedy or command, why=why)
-    return CertifiedFigure(subject, name, command, *estimate, n)
+        return CertifiedFigure(name, remedy or command, why=why)
+    return CertifiedFigure(name, command, *estimate, n)
 
 
 def certify(runs: Sequence[Path], read: ReadRuns, labels: str | None = None, attacks: Path | None = None) -> Report:
@@ -101,7 +94,7 @@ def certify(runs: Sequence[Path], read: ReadRuns, labels: str | None = None, att
         except InputError as error:
             if subject in given:
                 raise
-            certified = [CertifiedFigure(subject, subject, command, why=str(error))]
+            certified = [CertifiedFigure(subject, command, why=str(error))]
         figures += certified
         measured = [figure for figure in certified if figure.value is not None]
         if measured:
@@ -128,7 +121,7 @@ def _by_run(runs: Sequence[Path], read: ReadRuns, measure: MeasureRun, subject: 
             for figures in read([folder], lambda run, advance: list(measure(run, advance))):
                 yield from figures
         except InputError as error:
-            yield CertifiedFigure(subject, f"{subject}, {folder.name}", command, why=str(error))
+            yield CertifiedFigure(f"{subject}, {folder.name}", command, why=str(error))
 
 
 def _wording(presentations: ReadPresentations, named: str) -> CertifiedFigures:
@@ -141,19 +134,19 @@ def _wording(presentations: ReadPresentations, named: str) -> CertifiedFigures:
         for measure, (symbol, why) in _MEASURES.items():
             if measure in row:
                 n = row[measure].clusters if row[measure] else 0
-                yield _figure("wording", f"{symbol} of {label}", row[measure], n, command, why, _NEW_RUNS)
+                yield _figure(f"{symbol} of {label}", row[measure], n, command, why, _NEW_RUNS)
     for row in report["drift"]:
         label = f"share of drifting weights in σ²_Sem of {row['protocol']}, {row['stakeholders']} stakeholders"
-        yield _figure("drift", label, row["explained"], row["variants"], command)
+        yield _figure(label, row["explained"], row["variants"], command)
     if not report["drift"]:
         remedy = "use protocols.decomposed-adaptive in the config"
-        yield CertifiedFigure("drift", "drift of weights", remedy, why="the judge gives no weights")
+        yield CertifiedFigure("drift of weights", remedy, why="the judge gives no weights")
 
 
 def _signs(presentations: ReadPresentations, named: str) -> CertifiedFigures:
     report = measure_signal(presentations()).figures
     label = f"share of groups with P(correct sign) below {report['correct']:g}, of {report['protocol']}"
-    yield _figure("signs", label, report["below"], len(report["groups"]), f"jurygraph study signal {named}")
+    yield _figure(label, report["below"], len(report["groups"]), f"jurygraph study signal {named}")
 
 
 def _credit(run: Run, advance: ProgressCallback) -> CertifiedFigures:
@@ -161,9 +154,7 @@ def _credit(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     for rule in ("flat", "gear"):
         leakage = report["methods"][rule]["leakage"]
         name = f"unearned credit by {rule}, {run.folder.name}"
-        yield _figure(
-            "false credit", name, leakage, leakage["cases"], f"jurygraph study credit {shell_quote(run.folder)}"
-        )
+        yield _figure(name, leakage, leakage["cases"], f"jurygraph study credit {shell_quote(run.folder)}")
 
 
 def _attacks(file: Path | None) -> CertifiedFigures:
@@ -175,7 +166,7 @@ def _attacks(file: Path | None) -> CertifiedFigures:
         for level, name in (("attacks", "attacks that got credit"), ("honest", "honest responses that got credit")):
             share = arm[level]["responses"]
             ends = {"value": share["rate"], "low": share["low"], "high": share["high"]}
-            yield _figure("attacks", name, ends, share["n"], f"jurygraph attack --json > {shell_quote(file)}")
+            yield _figure(name, ends, share["n"], f"jurygraph attack --json > {shell_quote(file)}")
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{file}: is not what `jurygraph attack --json` prints") from None
 
@@ -189,7 +180,7 @@ def _people(runs: Sequence[Path], read: ReadRuns, named: str, labels: str | None
     for judge in report["judges"]:
         for name in ("accuracy", "kappa", "rank_correlation", "corrected"):
             label = "corrected mean label" if name == "corrected" else name.replace("_", " ")
-            yield _figure("people", f"{label} of {judge['judge']}", judge[name], judge["n"], command)
+            yield _figure(f"{label} of {judge['judge']}", judge[name], judge["n"], command)
 
 
 def _coverage(run: Run, advance: ProgressCallback) -> CertifiedFigures:
@@ -199,17 +190,15 @@ def _coverage(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     share = ratio_interval([sum(values) for values in by_task.values()], [len(values) for values in by_task.values()])
     number = sum(len(values) for values in by_task.values())
     name = f"judged share of the weight, {run.folder.name}"
-    yield _figure("coverage", name, share, number, f"jurygraph show {shell_quote(run.folder)}")
+    yield _figure(name, share, number, f"jurygraph show {shell_quote(run.folder)}")
 
 
 def _votes(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     report = reliability.report(reliability.read_scores(run, advance)).figures
     if "judges" not in report:
         name = f"votes of a jury, {run.folder.name}"
-        yield CertifiedFigure("votes", name, _JURY, why="one judge alone gave scores")
+        yield CertifiedFigure(name, _JURY, why="one judge alone gave scores")
         return
     for row in report["judges"]:
         name = f"α of the judges on {row['name']}, {run.folder.name}"
-        yield _figure(
-            "votes", name, row["alpha"], row["responses"], f"jurygraph study reliability {shell_quote(run.folder)}"
-        )
+        yield _figure(name, row["alpha"], row["responses"], f"jurygraph study reliability {shell_quote(run.folder)}")

@@ -148,8 +148,7 @@ def compare(
     rewards = np.array([(in_a.reward, in_b.reward) for in_a, in_b in pairs]).T
     failed = np.isnan(rewards)
     has_both = ~failed.any(axis=0)
-    numbers: dict[str, int] = {}
-    tasks = np.array([numbers.setdefault(in_a.task, len(numbers)) for in_a, _ in pairs], dtype=np.intp)
+    tasks = np.unique([in_a.task for in_a, _ in pairs], return_inverse=True)[1]
     both = rewards[:, has_both]
     tasks_of_both = tasks[has_both]
     overall, estimate = _difference(both[0], both[1], tasks_of_both)
@@ -336,7 +335,7 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
         return tested | {"p": None, "lowest": None, "needed_tasks": None}
     p = no_worse_p(estimate, margin, largest_loss)
     return tested | {
-        "holds": p is not None and p < ONE_SIDED,
+        "holds": p < ONE_SIDED,
         "p": p,
         "lowest": lowest_value(estimate, largest_loss),
         "needed_tasks": needed_clusters(estimate, margin, largest_loss),
@@ -358,7 +357,7 @@ def evidence_messages(figures: Mapping[str, Any], missed: Iterable[Threshold], l
         if not margin["holds"] and margin["lowest"] is None:
             yield f"{missing} show nothing of others; compare runs of several tasks"
         elif not margin["holds"]:
-            unseen = f"since they cannot show rare losses of up to {margin['largest_loss']:g}"
+            unseen = f"as a rare task may lose {margin['largest_loss']:g}"
             possible = f"a mean difference of {format_number(margin['lowest'])} possible (p = {_format_p(margin['p'])})"
             needed = f"about {margin['needed_tasks']}" if margin["needed_tasks"] else "no number of"
             yield f"{missing} leave {possible}, {unseen}; {needed} tasks like these would do"

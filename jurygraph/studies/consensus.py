@@ -347,9 +347,7 @@ def report(fitted: FittedConsensus, advance: ProgressCallback = lambda estimates
     for which several classes lead. `stability` is under subsets of the annotators, each on a resample of the items or
     prompts, which is left out by preset `paper`. `limits` say what was not measured, and why.
 
-    Args:
-        fitted: as `fit_consensus` returns it.
-        advance: called with 1 after each of the `estimates`.
+    `advance` is called with 1 after each of the `estimates`.
     """
     stability = _measure_stability(fitted, advance)
     refits = _refit(fitted, advance)

@@ -20,14 +20,7 @@ from jurygraph.aggregation.agreement import Weights, kappa_interval
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import (
-    Estimate,
-    Share,
-    jackknife_interval,
-    jackknife_parts,
-    ratio_interval,
-    share_interval,
-)
+from jurygraph.inference.clusters import jackknife_interval, jackknife_parts, ratio_interval, share_interval
 from jurygraph.inference.corrected import LabelledSample, labels_needed, ppi_mean, ppi_weight, rogan_gladen
 from jurygraph.inference.sign_flips import holm, sign_flip_p
 from jurygraph.messages import did_you_mean, quote
@@ -37,7 +30,7 @@ from jurygraph.schema import RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows, read_judged_labels
-from jurygraph.studies.report import Figures, Report, ReportTable, omission_notes
+from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable, as_interval, omission_notes
 
 _UNIT = (0.0, 1.0)
 _LABEL_COLUMN = "label."
@@ -99,7 +92,6 @@ class JudgeStudy:
     """A judge beside people.
 
     Attributes:
-        judge: who judged.
         is_binary: whether targets are 0 or 1 and predictions the judge's decisions; else both are on a scale.
         rows: labelled and judged responses.
         others: task, and prediction, of judged responses without a label.
@@ -449,11 +441,10 @@ def _prediction(judgement: Judgement, is_binary: bool) -> float:
 
 COUNTS = ("n", "missing", "failed", "abstained")
 RATES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
-_PAIRED = ("flips",)
 GATE_NAMES = (
     *COUNTS,
     *("brier", "ece"),
-    *(f"{name}{end}" for name in (*RATES, *_PAIRED) for end in ("", "_low", "_high")),
+    *(f"{name}{end}" for name in (*RATES, "flips") for end in ("", "_low", "_high")),
 )
 """Statistics that a CI threshold can name."""
 _BINS = 10
@@ -471,20 +462,13 @@ def report(studies: Sequence[JudgeStudy], need: float | None = None) -> Report:
     judge, for each; the `ceiling`, how often two people agree where several labelled a response, or how often one is
     right by their consensus; the paired `differences` of judges, and the `disagreements`, worst first.
 
-    Args:
-        studies: as `join_labels` returns them.
-        need: half-width of an interval of the mean label, to say how many labels would give it.
+    `need` is the half-width of an interval of the mean label, to say how many labels would give it.
     """
     judges = [_measure(study, need) for study in studies]
-    labels = [(study.is_binary, [(row.response, row.task, row.target) for row in study.rows]) for study in studies]
-    first = [labels.index(own) for own in labels]  # judges of the same labels share constant and length
-    constant = {place: _constant(studies[place]) for place in set(first)}
-    length = {place: _length(studies[place]) for place in set(first)}
-    questions = [{"question": study.judge.question} for study in studies]
     figures = {
         "judges": judges,
-        "constant": [constant[place] | question for place, question in zip(first, questions, strict=True)],
-        "length": [length[place] | question for place, question in zip(first, questions, strict=True)],
+        "constant": [_constant(study) for study in studies],
+        "length": [_length(study) for study in studies],
         "ceiling": [_ceiling(study) for study in studies],
         "differences": _differences(studies),
         "disagreements": _disagreements(studies),
@@ -495,9 +479,9 @@ def report(studies: Sequence[JudgeStudy], need: float | None = None) -> Report:
 def gate_values(judge: Figures) -> dict[str, float | None]:
     """Return the statistics of one of the `judges` by the names of `GATE_NAMES`."""
     values = {name: judge[name] for name in (*COUNTS, "brier", "ece")}
-    for name in (*RATES, *_PAIRED):
-        cell = judge[name] or {"value": None, "low": None, "high": None}
-        values |= {name: cell["value"], f"{name}_low": cell["low"], f"{name}_high": cell["high"]}
+    for name in (*RATES, "flips"):
+        value, low, high = judge[name] or (None, None, None)
+        values |= {name: value, f"{name}_low": low, f"{name}_high": high}
     return values
 
 
@@ -527,28 +511,25 @@ def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
     positive = targets == 1.0
     levels = len(np.unique(np.concatenate([targets, predictions])))
     weights: Weights = "equal" if is_binary else "quadratic"
+    kappa = kappa_interval(targets, predictions, weights, tasks=tasks) if levels <= _MAX_LEVELS else None
     errors = np.bincount(tasks, predictions - targets)
     return {
         "base_rates": {"people": float(targets.mean()), "judge": float(predictions.mean())},
         "accuracy": _share(hits, tasks),
         "tpr": _share(hits[positive], tasks[positive]) if is_binary else None,
         "tnr": _share(hits[~positive], tasks[~positive]) if is_binary else None,
-        "kappa": _cell(kappa_interval(targets, predictions, weights, tasks=tasks)) if levels <= _MAX_LEVELS else None,
+        "kappa": as_interval(kappa),
         "rank_correlation": _rank_correlation(targets, ranks, tasks),
-        "pairwise": _pairwise(rows, ranks),
-        "bias": _cell(ratio_interval(errors, np.bincount(tasks))),
+        "pairwise": _pairwise(targets, ranks, tasks),
+        "bias": as_interval(ratio_interval(errors, np.bincount(tasks))),
     }
 
 
-def _share(hits: Bools, tasks: Ints) -> Figures | None:
-    return _cell(share_interval(np.bincount(tasks, hits), np.bincount(tasks))) if len(hits) else None
+def _share(hits: Bools, tasks: Ints) -> IntervalCell | None:
+    return as_interval(share_interval(np.bincount(tasks, hits), np.bincount(tasks))) if len(hits) else None
 
 
-def _cell(estimate: Estimate | Share | None) -> Figures | None:
-    return None if estimate is None else {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-
-
-def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> Figures | None:
+def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | None:
     """Return Spearman's coefficient with the jackknife interval over tasks, or over a hundred groups of them."""
     levels = [np.unique(values, return_inverse=True)[1] for values in (targets, ranks)]
 
@@ -566,14 +547,12 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> Figures | 
         return None
     without = np.array([correlate(kept) for kept in jackknife_parts(tasks)])
     if len(without) < 2 or np.isnan(without).any():
-        return {"value": value, "low": None, "high": None}
-    return _cell(jackknife_interval(value, without).within(-1.0, 1.0))
+        return IntervalCell(value, None, None)
+    return as_interval(jackknife_interval(value, without).within(-1.0, 1.0))
 
 
-def _pairwise(rows: Sequence[JudgedRow], ranks: Floats) -> Figures | None:
+def _pairwise(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | None:
     """Return the share of pairs of a task, with different labels, that the judge orders alike; a tie is half."""
-    targets = np.array([row.target for row in rows])
-    tasks = np.unique([row.task for row in rows], return_inverse=True)[1]
     counts = np.bincount(tasks)
     order = np.argsort(tasks, kind="stable")
     hits = []
@@ -585,7 +564,7 @@ def _pairwise(rows: Sequence[JudgedRow], ranks: Floats) -> Figures | None:
         differ = better > 0.0  # each pair once, from the side of the better one
         hits += (((alike + 1.0) / 2.0) * differ).sum(axis=(1, 2)).tolist()
         sizes += differ.sum(axis=(1, 2)).tolist()
-    return _cell(share_interval(hits, sizes))
+    return as_interval(share_interval(hits, sizes))
 
 
 def _calibration(study: JudgeStudy) -> Figures:
@@ -623,9 +602,9 @@ def _mean_label(study: JudgeStudy, need: float | None) -> Figures:
     sample = LabelledSample(labels, predictions, tasks[:n], others, tasks[n:])
     return {
         "uncorrected": float(np.concatenate([predictions, others]).mean()),
-        "corrected": _cell(ppi_mean(sample)),
+        "corrected": as_interval(ppi_mean(sample)),
         "weight": ppi_weight(sample),
-        "rogan_gladen": _cell(rogan_gladen(sample)) if study.is_binary else None,
+        "rogan_gladen": as_interval(rogan_gladen(sample)) if study.is_binary else None,
         "labels_needed": None if need is None else labels_needed(sample, need),
     }
 
@@ -668,8 +647,8 @@ def _ceiling(study: JudgeStudy) -> Figures | None:
     for task, given in study.votes:
         hits[task] += sum(first == second for first, second in combinations(given, 2))
         pairs[task] += len(given) * (len(given) - 1) // 2
-    share = _cell(share_interval([hits[task] for task in pairs], list(pairs.values())))
-    return None if share is None else {"question": study.judge.question} | share
+    share = as_interval(share_interval([hits[task] for task in pairs], list(pairs.values())))
+    return None if share is None else {"question": study.judge.question} | share._asdict()
 
 
 def _differences(studies: Sequence[JudgeStudy]) -> list[Figures]:
@@ -693,7 +672,7 @@ def _differences(studies: Sequence[JudgeStudy]) -> list[Figures]:
         sums = np.bincount(own_tasks, of_first[3][left] - of_second[3][right])
         pair = {"first": shown[first], "second": shown[second]}
         estimate = ratio_interval(sums, np.bincount(own_tasks))
-        rows.append(pair | {"n": len(common), "difference": _cell(estimate), "p": sign_flip_p(sums)})
+        rows.append(pair | {"n": len(common), "difference": as_interval(estimate), "p": sign_flip_p(sums)})
     for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p"] = adjusted
     return rows
@@ -757,7 +736,7 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     rows = [[judge["judge"], judge["flips"]] for judge in judges if judge["flips"] is not None]
     yield ReportTable(("pairs that flip with the order", "share (95 %)"), rows)
     rows = [[row["first"], row["second"], row["n"], row["difference"], row["p"]] for row in figures["differences"]]
-    header = ("farther from people", "than", "n", "difference (95 %)", "p (Holm)")
+    header = ("judge", "other", "n", "farther from people by (95 %)", "p (Holm)")
     yield ReportTable(header, rows, left=2, most=_MAX_PAIRS)
     rows = [[row["show"], row["judge"], row["people"]] for row in figures["disagreements"]]
     yield ReportTable(("disagreement", "judge", "people"), rows, digits=2, most=_MAX_DISAGREEMENTS)

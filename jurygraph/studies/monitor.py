@@ -18,8 +18,6 @@ from jurygraph.schema import Trace
 from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
 
 Group = list[ScoredResponse]
-Wait = Callable[[], None]
-"""A function that returns when the run should be read again."""
 _FIGURES = ("mean", "sd", "min", "max", "last")
 _MIN_PAIRS = 50
 _HARMLESS = 0.1
@@ -93,10 +91,11 @@ def _plots(analyzer: Analyzer) -> list[Plot]:
     return plots
 
 
-def read_groups(folder: Path, wait: Wait | None = None) -> Generator[Group, None, None]:
+def read_groups(folder: Path, wait: Callable[[], None] | None = None) -> Generator[Group, None, None]:
     """Yield the groups of a run in the order of its tasks; with `wait`, also those added until the run is closed.
 
-    The run is reopened for every pass and closed before `wait` is called, so that its writer is not blocked.
+    The run is reopened for every pass and closed before `wait`, which returns when to read it again, so that its
+    writer is not blocked.
     """
     last_task = 0
     closed = False

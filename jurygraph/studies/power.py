@@ -17,7 +17,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel, alpha_estimate
 from jurygraph.inference.clusters import t_quantile
 from jurygraph.studies.agreement import ScoredPart
-from jurygraph.studies.report import Figures, Report, ReportTable
+from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
 from jurygraph.studies.reviewers import predict
 
 _LEAST_ITEMS = 30  # with fewer the interval is too narrow, and with it the answer
@@ -59,14 +59,19 @@ class PowerStudy:
         """
         alphas: list[Figures] = []
         gaps: list[Figures] = []
+        notes: list[str] = []
         for part in parts:
             alphas += self._plan_alpha(part)
             advance(1)
             if self.difference is not None:
-                gaps.append(self._plan_difference(part, self.difference))
+                if len(np.unique(part.reviewer)) > 1:
+                    gaps.append(self._plan_difference(part, self.difference))
+                else:
+                    notes.append(f"{part.dimension or 'all'}: has one reviewer; a difference needs ratings of several")
                 advance(1)
         figures = {"width": self.width, "level": self.level, "seed": self.seed, "alpha": alphas, "differences": gaps}
-        return Report(figures, list(self._sections(alphas, gaps)), list(_notes(parts, alphas, gaps)))
+        notes += _notes(parts, alphas, gaps)
+        return Report(figures, list(self._sections(alphas, gaps)), notes, list(self._plots(alphas)))
 
     def _plan_alpha(self, part: ScoredPart) -> Iterator[Figures]:
         levels, codes = np.unique(part.score, return_inverse=True)
@@ -130,6 +135,20 @@ class PowerStudy:
         rows = [[row["dimension"] or "all", " - ".join(row["judges"]), *(row[name] for name in names)] for row in gaps]
         header = ("dimension", "MAE of", "to find", "reviewers", "ratings of each", "power")
         yield ReportTable((*header, f"reviewers for power {self.power:g}"), rows, left=2, digits=2)
+
+    def _plots(self, alphas: Sequence[Figures]) -> Iterator[Plot]:
+        for dimension in dict.fromkeys(row["dimension"] for row in alphas):
+            series = [
+                PlotSeries(
+                    f"{row['per_item']} ratings of an item",
+                    [point["half_width"] for point in row["curve"]],
+                    [point["items"] for point in row["curve"]],
+                )
+                for row in alphas
+                if row["dimension"] == dimension
+            ]
+            title = f"Krippendorff's alpha, {self.level}: {dimension or 'all'}"
+            yield Plot(title, "line", series, "items", "half-width of the 95 % interval")
 
 
 def _notes(parts: Sequence[ScoredPart], alphas: Sequence[Figures], gaps: Sequence[Figures]) -> Iterator[str]:

@@ -25,7 +25,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, PlanError
 from jurygraph.messages import quote, shorten
 from jurygraph.runs.run import Run
-from jurygraph.schema import Config, FrozenModel, Question, Response, Reward, Task, TaskLine, Trace, WeightsConfig
+from jurygraph.schema import Config, FrozenModel, Response, Reward, Task, TaskLine, Trace, WeightsConfig
 from jurygraph.schema.frozen_model import Count, Id, LongId, Number, Unit
 from jurygraph.sources.ratings import read_models
 from jurygraph.sources.user_modules import allow_modules_in_folder
@@ -216,27 +216,22 @@ def _scores_of(reward: Reward, people: Sequence[str]) -> Iterator[tuple[str, dic
 def _rewards_by_repeat(run: Run, traces: Sequence[Trace], combiners: Combiners) -> Iterator[Sequence[Reward]]:
     """Yield the rewards of a group by each exact repeat alone; those of the run itself where nothing is repeated."""
     outline = run.survey_outline_of(traces[0].task_id)
-    repeats = max((q.samples for q in outline.questions if is_repeated(q)), default=1)
-    if repeats == 1:
+    # samples that are answers to the identical input
+    samples = {q.id: q.samples for q in outline.questions if q.samples > 1 and q.params.get("rotate") is False}
+    if not samples:
         yield [trace.reward for trace in traces]
         return
-    once = [q.model_copy(update={"samples": 1}) if is_repeated(q) else q for q in outline.questions]
-    samples = {q.id: q.samples for q in outline.questions if is_repeated(q)}
+    once = [q.model_copy(update={"samples": 1}) if q.id in samples else q for q in outline.questions]
     verdicts = {verdict.key: verdict for trace in traces for verdict in trace.verdicts}  # a pair's is in two traces
     names = [trace.response_id for trace in traces]
     decision = run.decision_of(traces[0].task_id)
-    for repeat in range(repeats):
+    for repeat in range(max(samples.values())):
         chosen = [  # of a question with fewer samples, the last one again
             verdict.model_copy(update={"sample": 0}) if verdict.question in samples else verdict
             for verdict in verdicts.values()
             if verdict.question not in samples or verdict.sample == min(repeat, samples[verdict.question] - 1)
         ]
         yield compute_rewards(decision, once, names, chosen, combiners)
-
-
-def is_repeated(question: Question) -> bool:
-    """Return whether the samples of a question are answers to the identical input."""
-    return question.samples > 1 and question.params.get("rotate") is False
 
 
 TEMPERATURES = (3.0, 5.0, 8.0)

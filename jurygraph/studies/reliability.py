@@ -38,7 +38,6 @@ class Scores:
     responses: list[str] = field(default_factory=list)
 
     def add(self, value: float, trace: Trace) -> None:
-        """Add a value of a trace's response."""
         self.values.append(value)
         self.tasks.append(trace.task_id)
         self.responses.append(trace.response_id)

@@ -38,8 +38,6 @@ class IntervalCell(NamedTuple):
 
 Figures = dict[str, Any]
 """Figures of a study by their names, as `--json` prints them."""
-Row = Sequence[object]
-"""The cells of a row: numbers, texts, estimates (see `as_interval`), and None for what is unknown."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +46,14 @@ class ReportTable:
 
     Attributes:
         header: a name for each column, with its unit where it has one; the first names what the rows are.
-        rows: a cell for each column.
+        rows: a cell for each column: a number, a text, an estimate (see `as_interval`), or None for what is unknown.
         left: number of columns of text, which come first.
         digits: decimals of floats.
         most: number of rows that a person is shown; None for all.
     """
 
     header: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[Sequence[object]]
     left: int = 1
     digits: int = 4
     most: int | None = None
@@ -70,9 +68,10 @@ class ReportTable:
         return [[format_cell(cell, self.digits) for cell in row] for row in self.rows[: self.most]]
 
     @property
-    def omitted(self) -> int:
-        """Return the number of rows that a person is not shown."""
-        return len(self.rows) - len(self.rows[: self.most])
+    def omission(self) -> list[str]:
+        """Return a line that counts the rows that a person is not shown, if there are any."""
+        omitted = len(self.rows) - len(self.rows[: self.most])
+        return [f"... and {omitted} more (--json)"] if omitted else []
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,6 @@ class Report:
         return [section for section in self.sections if isinstance(section, ReportTable)]
 
     def to_json(self) -> dict[str, Any]:
-        """Return all figures as a JSON value."""
         return {name: _to_json_value(value) for name, value in self.figures.items()}
 
     def to_markdown(self, command: str = "") -> str:
@@ -211,8 +209,7 @@ def _table_lines(table: ReportTable) -> Iterator[str]:
     yield _table_row("---" if place < table.left else "---:" for place in range(len(table.header)))
     for row in table.cells():
         yield _table_row(map(_escape, row))
-    if table.omitted:
-        yield f"\n... and {table.omitted} more (--json)"
+    yield from (f"\n{line}" for line in table.omission)
 
 
 def _table_row(cells: Iterable[str]) -> str:

@@ -185,7 +185,6 @@ class Predictions:
     """Predictions of a judge with a number of examples: `values` [S, n] for S seeds, NaN without a prediction.
 
     Attributes:
-        judge: its name.
         shots: examples that it was shown; None for all that there are, or where it has none.
         left_out: number of ratings without a prediction, by reason.
         calls, cost: of the model, US dollars; None for the cost if a price is unknown.
@@ -231,7 +230,7 @@ def predict(
         drawn = [_from_own(part, counts, _draws(seed)) for seed in range(seeds)] if counts else []
         for place, count in enumerate(counts):
             yield Predictions("own-history", count, np.stack([of_seed[place] for of_seed in drawn]))
-        yield Predictions("own-history", None, _mean_of_others(part.score, _pool(part), _keyed(part, part.group))[None])
+        yield Predictions("own-history", None, _mean_of_others(part.score, _pool(part), _keyed(part))[None])
     if "neighbours" in judges and counts:
         similar = _from_own(part, counts, _Similarity(part, texts, vectorize))
         for place, count in enumerate(counts):
@@ -240,7 +239,7 @@ def predict(
     if "item-mean" in judges:
         yield Predictions("item-mean", None, by_peers[None])
     if "rater-offset" in judges:
-        offset = _mean_of_others(part.score - by_peers, _pool(part), _keyed(part, part.group))
+        offset = _mean_of_others(part.score - by_peers, _pool(part), _keyed(part))
         yield Predictions("rater-offset", None, (by_peers + offset)[None])
 
 
@@ -249,9 +248,9 @@ def _pool(part: ScoredPart) -> Ints:
     return part.reviewer * len(part.domains) + part.domain
 
 
-def _keyed(part: ScoredPart, group: Ints) -> Ints:
+def _keyed(part: ScoredPart) -> Ints:
     """Return a number for each pool and group, [n]."""
-    return np.asarray(np.unique(np.stack([_pool(part), group]), axis=1, return_inverse=True)[1]).ravel()
+    return np.asarray(np.unique(np.stack([_pool(part), part.group]), axis=1, return_inverse=True)[1]).ravel()
 
 
 def _mean_of_others(values: Floats, pool: Ints, subgroup: Ints) -> Floats:

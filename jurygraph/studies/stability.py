@@ -11,7 +11,7 @@ and 10, and `measure_signal` SNR, signs of advantages, and decisions at a thresh
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from statistics import fmean
+from statistics import NormalDist, fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -204,9 +204,7 @@ def exchangeable_aggregation(utilities: Floats, drift_variance: float) -> float:
 
 def sign_correctness(snr: float, group: int) -> float:
     """Return P(correct sign) = Φ(√SNR / √(1 - 1/G)) of a response one standard deviation off the mean (Prop. 2)."""
-    from scipy import special
-
-    return float(special.ndtr(math.sqrt(snr / (1.0 - 1.0 / group))))
+    return NormalDist().cdf(math.sqrt(snr / (1.0 - 1.0 / group)))
 
 
 def needed_snr(probability: float, group: float = math.inf) -> float:
@@ -214,9 +212,7 @@ def needed_snr(probability: float, group: float = math.inf) -> float:
 
     With an infinite group, the mean that a reward is compared with has no noise, as a fixed threshold has none.
     """
-    from scipy import special
-
-    return float(special.ndtri(probability)) ** 2 * (1.0 - 1.0 / group)
+    return NormalDist().inv_cdf(probability) ** 2 * (1.0 - 1.0 / group)
 
 
 def observed_snr(rewards: Floats, noise: float) -> float:
@@ -310,7 +306,6 @@ def measure_stability(
     `weightings` (σ²_Sem by number of stakeholders, and Growth), `drift`, and the `worst` shift by weights.
 
     Args:
-        presentations: scores of variants and repeats.
         qualities: quality bands that count; all if empty. The paper's Tables 2, 5 and 10 have medium and high alone.
         own_weights: weights of a file, for Table 5.
         ddof: divisor V - ddof of every variance.
@@ -556,7 +551,6 @@ class GroupSignal(NamedTuple):
 
     task: str
     group: int
-    signal_and_noise: float
     noise: float
     has_own_noise: bool
     snr: float
@@ -573,7 +567,6 @@ def measure_signal(
     stakeholders where the judge gives weights and utilities, and the `flips` of decisions.
 
     Args:
-        presentations: scores of variants.
         protocol: component, or `reward`; by default the reward, or the first protocol.
         correct: the wanted probability of a correct sign, above .5 and below 1.
         cut: threshold of a decision, on the scale from 1 to 10; None for no decisions.
@@ -634,7 +627,7 @@ def _groups(units: Sequence[SeedUnit], pooled: float, correct: float) -> Iterato
         snr = observed_snr(rewards, noise)
         variants = max(1, math.ceil(needed_snr(correct, size) / snr)) if snr > 0.0 else None
         sign = sign_correctness(snr, size)
-        yield GroupSignal(task, size, float(np.var(rewards)), noise, bool(known), snr, sign, variants)
+        yield GroupSignal(task, size, noise, bool(known), snr, sign, variants)
 
 
 def _shown_score(unit: SeedUnit) -> float:

@@ -25,6 +25,7 @@ SHORT, LONG = Response(id="s", text="ab"), Response(id="l", text="abcdef")
 @pytest.fixture(autouse=True)
 def _restore_registry() -> Iterator[None]:
     before = dict(REGISTERED)
+    REGISTERED.clear()
     yield
     REGISTERED.clear()
     REGISTERED.update(before)

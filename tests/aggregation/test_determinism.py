@@ -47,7 +47,6 @@ def all_results(p: np.ndarray, weights: np.ndarray, parents: np.ndarray, childre
         graph.hard_gating(p),
         graph.hard_gating(p, mode="transitive"),
         gear.reward(q, weights),
-        gear.reward(p, weights, p > 0.01),
         stakeholders.reward(np.full(p.shape[1], 1 / p.shape[1]), p),
         stakeholders.group_utility(p),
         stakeholders.minimum(p),

@@ -49,7 +49,7 @@ class TestDifficulty:
             ([[1]], [[1]], [0], {"beta": np.nan}, "beta is nan"),
             ([[-1]], [[1]], [0], {}, r"hard\[0\]\[0\] is -1.0: at least 0"),
             ([[1]], [[1, np.nan]], [0], {}, r"soft\[0\]\[1\] is nan"),
-            ([1, -2], [1, 1], [0, 0], {}, r"hard\[1\] is -2.0"),
+            ([1, 2], [[1], [1]], [0, 0], {}, r"hard\[0\] is not a list of α"),
             ([[1]], [[1]], [-1], {}, r"conflict\[0\] is -1.0"),
             ([[1]], [[1]], 0.0, {}, r"conflict has shape \(\)"),
             ([[1], [1]], [[1]], [0, 0], {}, r"soft has shape \(1,\) where \(2,\)"),

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from jurygraph.decision.combiners import weighted_mean
 from jurygraph.decision.decide import SPREAD, PossibleRewards, possible_rewards
-from jurygraph.schema import GateResult, Plan, PrecisionShaping, RecordedVerdict, Reward, RewardGate, Verdict
+from jurygraph.schema import GateResult, Plan, PrecisionShaping, RecordedVerdict, Reward, Verdict
+from jurygraph.schema.plan import RewardGate
 from tests.examples import at_most
 from tests.graphs.scenes import NAMES, Scene, bits, places, scenes
 from tests.graphs.scripted import (

@@ -64,7 +64,7 @@ def test_groups_of_a_batch_get_the_rewards_that_each_gets_alone(data: st.DataObj
     drawn = [data.draw(independent_scenes()), data.draw(independent_scenes() | scenes())]
     sizes = st.lists(st.sampled_from(NAMES), min_size=1, unique=True)
     groups = [scene.group(names) for scene, names in data.draw(members(drawn, sizes))]
-    for group, rewards in zip(groups, compute_rewards_of_each(groups, COMBINERS), strict=True):
+    for group, rewards in zip(groups, compute_rewards_of_each(groups, COMBINERS, RewardRow.to_reward), strict=True):
         assert not isinstance(rewards, Exception)
         assert [one.model_dump_json() for one in rewards] == [
             one.model_dump_json() for one in compute_rewards(*group, COMBINERS)
@@ -77,14 +77,14 @@ def members(drawn: Sequence[Scene], names: st.SearchStrategy[list[str]]) -> st.S
 
 def test_groups_with_equal_decisions_are_decided_together(monkeypatch: pytest.MonkeyPatch) -> None:
     tables: list[int] = []
-    decide_table = decide.decide_table
-    monkeypatch.setattr(decide, "decide_table", lambda *given: tables.append(given[1].rows) or decide_table(*given))
+    reward_rows = decide.reward_rows
+    monkeypatch.setattr(decide, "reward_rows", lambda *given: tables.append(len(given[2])) or reward_rows(*given))
     plans = [make_plan({"evaluators": [evaluator_use("x", samples=2)]}, task(id=name)) for name in "mn"]
     verdicts = {("x", "r", (), 0): SCREENED_OUT, ("x", "s", ("s",), 1): RecordedVerdict(score=0.5)}
     groups = [Scene({}, task(), plan, verdicts).group(["s", "r"]) for plan in plans]
     counts = [
         [(one.counts.judged, one.counts.not_applicable) for one in rewards]
-        for rewards in compute_rewards_of_each(groups, COMBINERS)
+        for rewards in compute_rewards_of_each(groups, COMBINERS, RewardRow.to_reward)
         if isinstance(rewards, tuple)
     ]
     assert counts == [[(1, 0), (0, 1)]] * 2
@@ -111,7 +111,7 @@ def test_a_combiner_of_the_user_sees_one_group_and_fails_it_alone() -> None:
         )
         for names, score in scores
     ]
-    first, second, third = compute_rewards_of_each(groups, {"mean": SeenRows()})
+    first, second, third = compute_rewards_of_each(groups, {"mean": SeenRows()}, RewardRow.to_reward)
     assert isinstance(second, PlanError)
     assert [[one.value for one in rewards] for rewards in (first, third) if isinstance(rewards, tuple)] == [
         [1],
@@ -126,7 +126,7 @@ def test_an_overflowing_reward_is_the_error_of_its_group_alone() -> None:
         Scene({}, about, plan, {(f"met@{n}", "r", ("r",), 0): RecordedVerdict(score=s) for n, s in scores}).group(["r"])
         for scores in ([("gain", 1.0), ("harm", 0.0)], [("gain", 0.0), ("harm", 1.0)], [("gain", 0.0), ("harm", 0.0)])
     ]
-    first, second, third = compute_rewards_of_each(groups, COMBINERS)
+    first, second, third = compute_rewards_of_each(groups, COMBINERS, RewardRow.to_reward)
     assert isinstance(second, PlanError)
     assert "overflows" in str(second)
     assert [[one.value for one in rewards] for rewards in (first, third) if isinstance(rewards, tuple)] == [

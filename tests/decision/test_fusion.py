@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from jurygraph.decision.combiners import Component
 from jurygraph.decision.decide import fuse, fuse_bounds
-from jurygraph.schema import ComponentSpec, Decision, FormatGate, PrecisionShaping, RepetitionControl, RewardGate
+from jurygraph.schema import ComponentSpec, Decision, FormatGate, PrecisionShaping, RepetitionControl
+from jurygraph.schema.plan import RewardGate
 from tests.examples import at_most
 
 NAMES = ("format", "accuracy", "repetition")

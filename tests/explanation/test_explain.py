@@ -40,6 +40,20 @@ def test_a_trace_explains_itself() -> None:
     assert repr(explanation) == f"Explanation(response='kind', reward={trace.reward.value:.4g}, terms=3)"
 
 
+def test_an_explanation_as_a_json_value_has_its_points_gates_sentences_and_changes() -> None:
+    trace = score(gates=[{"kind": "format", "component": "format", "below": 0.5}])["blunt\x1b[2J"]
+    explanation = trace.explain()
+    found = explanation.to_dict()
+    assert (found["task_id"], found["response_id"], found["reward"]) == ("sum", trace.response_id, trace.reward.value)
+    assert [line["component"] for line in found["lines"]] == [line.component for line in explanation.lines]
+    assert [gate["kind"] for gate in found["gates"]] == ["format"]
+    assert found["sentences"] == explanation.sentences()
+    changes = [(change.name, change.gain) for change in explanation.what_if()]
+    found = explanation.to_dict(what_if=True)
+    assert [(change["name"], change["gain"]) for change in found["what_if"]] == changes
+    assert found["sentences"] == explanation.sentences(what_if=True)
+
+
 def test_text_of_a_response_cannot_control_the_terminal() -> None:
     explanation = score()["blunt\x1b[2J"].explain()
     assert "\x1b" not in str(explanation) + repr(explanation)

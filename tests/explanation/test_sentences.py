@@ -12,7 +12,6 @@ from jurygraph.explanation import Explanation
 from jurygraph.explanation.points import Change, change_sentences
 from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.schema import (
-    RESPONSE_GATES,
     ComponentInput,
     ComponentSpec,
     Counts,
@@ -31,7 +30,7 @@ from jurygraph.schema import (
     Term,
     Trace,
 )
-from jurygraph.schema.verdict import ScoreCalibration
+from jurygraph.schema.verdict import RESPONSE_GATES, ScoreCalibration
 from tests.rows import all_rows
 
 
@@ -402,7 +401,7 @@ def test_missing_verdicts_are_listed_with_the_range_that_they_leave_open():
         "Not judged, failed (infrastructure): facts (e).",
         "Not applicable: depth (e): because of facts.",
         "Verdicts: 4 requested; 1 judged, 1 abstained, 1 failed, 1 not applicable.",
-        "With the missing verdicts the reward would be at most from 0.25 to 1.",
+        "With the missing verdicts the reward would be between 0.25 and 1.",
     ]
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.graphs.routing import ReusedResults, make_stamp, next_work
-from jurygraph.schema import RESPONSE_GATES, RecordedVerdict, Response, Stakeholder, Survey, Trace, Verdict
-from jurygraph.schema.verdict import VerdictKey
+from jurygraph.schema import RecordedVerdict, Response, Stakeholder, Survey, Trace, Verdict
+from jurygraph.schema.verdict import RESPONSE_GATES, VerdictKey
 from tests.examples import at_most, one_in
 from tests.graphs.scenes import SIGNED, WEIGHTS, Place, Scene, judgements, places, plan_of, rubrics
 from tests.graphs.scripted import (

@@ -100,7 +100,6 @@ def test_an_estimate_below_0_is_reported_as_0_with_its_raw_value() -> None:
 def test_what_cannot_be_split_has_no_components_or_no_interval() -> None:
     assert split_variance([1.0, 2.0], np.array([0, 0])) is None, "one task"
     assert split_variance([1.0, 2.0], np.array([0, 1])) is None, "one response for each task"
-    assert split_variance([], np.array([], dtype=int)) is None
     constant = split_variance([0.7] * 6, np.repeat(range(3), 2))
     assert (constant.raw, constant.correlations, constant.shares) == ((0.0, 0.0), (None,), None)
     alike = split_variance([0.1, 0.1, 0.7, 0.7, 0.4, 0.4], np.repeat(range(3), 2))

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from jurygraph.errors import ModelAccessError
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.cache import Cache
 from jurygraph.models.gateway import FIRST_REPLIES, Gateway, RequestLimits, call_for
@@ -313,6 +314,42 @@ class TestWhoeverLeaves:
             ended = with_gateway(server.url, close, concurrency=2, budget=budget)
         assert [type(one) for one in ended] == [asyncio.CancelledError] * 3
         assert budget.calls == 2
+
+
+class TestTwoLoops:
+    def test_a_second_loop_is_refused_while_requests_of_the_first_are_under_way(self) -> None:
+        async def use_twice(gateway: Gateway) -> AnsweredCall:
+            first = asyncio.create_task(gateway.ask(make_request()))
+            await server.wait_for(1)
+            for text in ("Is 7 a prime?", "another request"):
+                with pytest.raises(ModelAccessError, match=r"another event loop.* one jury for each loop"):
+                    await asyncio.to_thread(asyncio.run, gateway.ask(make_request(text)))
+            server.release()
+            await first
+            return await asyncio.to_thread(asyncio.run, ask_and_close(gateway))
+
+        async def ask_and_close(gateway: Gateway) -> AnsweredCall:
+            answered = await gateway.ask(make_request())
+            await gateway.close()
+            return answered
+
+        with run_server(yes, together=math.inf) as server:
+            answered = with_gateway(server.url, use_twice)
+        assert (answered.reply.text, server.count) == ("yes", 2)
+
+    def test_requests_of_an_abandoned_loop_are_forgotten(self) -> None:
+        async def leave(gateway: Gateway) -> "asyncio.Task[AnsweredCall]":
+            left = asyncio.create_task(gateway.ask(make_request()))
+            await asyncio.sleep(0)
+            return left
+
+        gateway = Gateway(Bills(1, 1), Limiter(1), RequestLimits(LONG))  # type: ignore[arg-type]
+        loop = asyncio.new_event_loop()
+        loop.set_exception_handler(lambda _, context: None)  # it tells of the task that never ends
+        left = loop.run_until_complete(leave(gateway))
+        loop.close()
+        assert not left.done()
+        assert asyncio.run(gateway.ask(make_request())).reply.text == "yes"
 
 
 def envelope(tokens_out: int) -> str:

@@ -227,14 +227,14 @@ def test_a_key_invalid_in_a_header_is_refused_without_repeating_it(key: str) -> 
 
 
 def test_the_user_agent_is_jurygraph() -> None:
-    backend = OpenAICompatible(" http://127.0.0.1:8000/v1/ ", "tiny", KEY, form="instructed", logprobs=False)
+    backend = OpenAICompatible(" http://127.0.0.1:8000/v1/ ", "tiny", KEY, form="instructed")
     assert (backend.provider, backend.endpoint, backend.model) == (
         "openai-compatible",
         "http://127.0.0.1:8000/v1",
         "tiny",
     )
     assert tuple(backend.secrets) == (KEY,)
-    assert backend.capabilities == Capabilities("instructed", False)
+    assert backend.capabilities == Capabilities("instructed", True)
     assert OpenAICompatible(CLOSED, "tiny").capabilities == Capabilities("native", True)
     assert tuple(OpenAICompatible(CLOSED, "tiny").secrets) == ()
     assert KEY not in repr(backend)

@@ -127,7 +127,7 @@ def write_tasks(folder: Path, content: Sequence[Mapping[str, Any]], name: str = 
 def score(
     folder: Path,
     tasks: Path,
-    config: Mapping[str, Any] = SIMPLE_CONFIG,
+    config: Mapping[str, Any] | Path = SIMPLE_CONFIG,
     limit: int | None = None,
     branch: Path | None = None,
     stop_after: int | None = None,
@@ -149,7 +149,7 @@ def score(
 def scored_session(
     folder: Path,
     tasks: Path,
-    config: Mapping[str, Any],
+    config: Mapping[str, Any] | Path,
     branch: Path | None = None,
     limit: int | None = None,
     profiles: Path | None = None,

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.runs.export import export_jsonl, table_to_csv, write_parquet
+from jurygraph.errors import InputError
+from jurygraph.runs.export import export_jsonl, export_votes, table_to_csv, write_parquet
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import TableName
 from jurygraph.sources.ratings import escape_formulas, unescape_formulas
@@ -31,6 +32,11 @@ def test_jsonl_escapes_invisible_characters(tmp_path: Path) -> None:
     (line,) = export_jsonl(Run.open(tmp_path / "run"))
     assert "\u202e".encode() not in line
     assert b"a\\u202eb\\u2028c" in line
+
+
+def test_a_run_without_votes_of_judges_is_refused(plain: Path) -> None:
+    with closing(Run.open(plain)) as run, pytest.raises(InputError, match="has no votes, since no judge"):
+        list(export_votes(run))
 
 
 def test_csv_has_one_row_per_response(plain: Path) -> None:

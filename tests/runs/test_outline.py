@@ -141,3 +141,4 @@ def test_of_too_many_plans_the_first_in_the_order_of_the_tasks_are_kept(order: l
         plan = "survey", f"decision {number % 3}", frozenset[frozenset[int]]()
         possible.add(number, plan, partial(GroupVerdicts, Decision(specs=()), (), (), ()))
     assert [plan for _, plan, _ in possible.plans] == ["decision 0", "decision 1"]
+    assert possible.has_more

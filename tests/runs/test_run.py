@@ -87,16 +87,6 @@ def test_a_run_explains_as_its_traces_do(rich: Path, tasks: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "state"), [("nothing", "does not exist"), ("empty", "contains no run"), ("file", "is not a folder")]
-)
-def test_a_folder_without_a_run_is_refused(tmp_path: Path, name: str, state: str) -> None:
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=rf"{name}: {state}; name the folder that `jurygraph score --out` made"):
-        Run.open(tmp_path / name)
-
-
-@pytest.mark.parametrize(
     "change",
     [
         *("body = body || ' ' WHERE key = 't1/r1'", "key = key || ' ' WHERE key = 't1/r1'"),
@@ -108,6 +98,12 @@ def test_records_are_checked_when_read(plain: Path, change: str) -> None:
     execute_sql(plain / "run.sqlite", f"UPDATE records SET {change}")
     with pytest.raises(TraceMismatch, match=r"record \d+"):
         list(Run.open(plain).traces())
+
+
+def test_an_emptied_file_is_damage_and_no_run_that_was_never_made(plain: Path) -> None:
+    (plain / "run.sqlite").write_bytes(b"")
+    with pytest.raises(TraceMismatch, match=r"run\.sqlite: is empty, but config\.yaml shows that there was a run"):
+        Run.open(plain)
 
 
 def test_a_lost_trace_is_not_reported_as_unknown(plain: Path) -> None:

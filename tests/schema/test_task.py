@@ -156,7 +156,8 @@ def test_the_digest_of_a_task_is_that_of_the_task_with_its_parts_in_order(task: 
     people = [
         one.model_copy(update={"constraints": sort_by_id(one.constraints)}) for one in sort_by_id(task.stakeholders)
     ]
-    tensions = sorted((one.sorted_by_id for one in task.tensions), key=lambda one: (one.between, one.strength))
+    tensions = [one.model_copy(update={"between": tuple(sorted(one.between))}) for one in task.tensions]
+    tensions.sort(key=lambda one: (one.between, one.strength))
     rubric = task.rubric
     if rubric is not None:
         edges = sorted(rubric.edges, key=lambda edge: (edge.parent, edge.child))

@@ -13,7 +13,7 @@ import pytest
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.ratings import Ratings, escape_formulas, read_ratings, read_texts
+from jurygraph.sources.ratings import Ratings, escape_formulas, read_judged_labels, read_ratings, read_texts
 from jurygraph.sources.task_tables import read_rows
 from tests.agents.facts.examples import SUFFIXES, write_table
 from tests.rows import all_rows
@@ -202,6 +202,20 @@ def test_an_error_is_reported_with_its_line_and_field(
     place, _, why = refusal(path).removeprefix(path.name).partition(" ")
     assert place in (",", ":")
     assert why.startswith(message)
+
+
+@all_rows(
+    "content, message",
+    [
+        ("id,target\na,good\n", "line 2, field target: is the text 'good'; write true or false"),
+        ("id,target\na,1\na,0\n", "line 3, field id: 'a' has a label in line 2 already; keep one"),
+    ],
+)
+def test_a_label_of_a_judged_response_is_a_target_and_given_once(content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(content)
+    with pytest.raises(InputError) as refused:
+        read_judged_labels(tmp_path / "people.csv")
+    assert message in str(refused.value)
 
 
 @every_form

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from jurygraph.errors import InputError
 from jurygraph.sources import open_tasks, read_tasks
+from jurygraph.sources.tasks import open_profiles
 
 EGGS = {"id": "eggs", "query": "How many?", "reference": "9", "responses": [{"id": "e1", "text": "9", "agent": "a"}]}
 TRAIN = {"id": "train", "query": "How far?", "responses": [{"id": "t1", "text": "1"}, {"id": "t2", "text": ""}]}
@@ -73,6 +75,15 @@ def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch):
     with open_tasks("-") as work:
         assert ids(work.pairs()) == [("eggs", ["e1"])]
         assert work.tasks_file.name == "standard input"
+
+
+def test_tasks_and_profiles_cannot_share_standard_input(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines(EGGS).encode())))
+    shared = pytest.raises(
+        InputError, match="tasks, responses and profiles cannot share standard input; put all but one"
+    )
+    with open_tasks("-") as tasks, shared, open_profiles("-", tasks):
+        pass
 
 
 def test_a_pipe_is_spooled_first(tmp_path: Path):

@@ -8,10 +8,10 @@ from jurygraph.cli.render.report import read_runs
 from jurygraph.studies.presentations import read_sources
 from jurygraph.studies.stability import measure_stability
 from tests.cli.commands.test_judge import write_labels
-from tests.cli.commands.test_stability import labelled_run
 from tests.cli.conftest import project, run_command, scored_folder, scored_once
 from tests.studies.credit.test_runs import score_run, task_line
 from tests.studies.figures import figures_of
+from tests.studies.stability.made import labelled_run
 
 __all__ = ["project", "scored_folder", "scored_once"]
 

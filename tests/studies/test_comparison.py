@@ -298,7 +298,7 @@ def test_no_margin_holds_for_lack_of_evidence():
     assert list(evidence_messages(found, missed, 1.0)) == [
         "10 tasks that all changed alike have no interval; no_worse_than=0.02 holds from 183 such tasks on",
         "threshold missed: no_worse_than = 0.02, but 10 tasks leave a mean difference of -0.3085 possible "
-        "(p = 0.8171), since they cannot show rare losses of up to 1; about 183 tasks like these would do",
+        "(p = 0.8171), as a rare task may lose 1; about 183 tasks like these would do",
     ]
     single = compare_deltas([0.5], margins=[0.5])
     assert single["margins"][0]["holds"] is False

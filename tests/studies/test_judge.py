@@ -6,12 +6,15 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from jurygraph.errors import InputError
+from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.sources.ratings import FileRows
@@ -27,9 +30,12 @@ from jurygraph.studies.judge import (
     _summarize_pair,
     join_labels,
     pair_name,
+    read_judgements,
+    read_labels,
     report,
 )
 from tests.rows import all_rows
+from tests.runs.sample_runs import evaluator_config, make_tasks, score, write_tasks
 from tests.studies.figures import Figures, figures_of
 
 DATA = Path(__file__).parents[1] / "data"
@@ -51,18 +57,18 @@ def measure(*studies: JudgeStudy) -> Figures:
 def judgements(scores: dict[str, float | str], scale: tuple[float, float] | None = None) -> RunJudgements:
     """A run of one judge, with a score or a status for each response, each of a task of its own."""
     given = {}
-    for name, score in scores.items():
-        if isinstance(score, str):
-            given[name] = Judgement(f"task of {name}", score)
+    for name, value in scores.items():
+        if isinstance(value, str):
+            given[name] = Judgement(f"task of {name}", value)
         else:
-            native = None if scale is None else scale[0] + score * (scale[1] - scale[0])
-            given[name] = Judgement(f"task of {name}", "judged", score, float(score >= 0.5), native, scale)
+            native = None if scale is None else scale[0] + value * (scale[1] - scale[0])
+            given[name] = Judgement(f"task of {name}", "judged", value, float(value >= 0.5), native, scale)
     return RunJudgements("run", {Judge("run", "q", "q"): given}, dict.fromkeys(scores, 10), {})
 
 
 def labels(*rows: JudgedLabel) -> FileRows[JudgedLabel]:
     placed = tuple((f"line {place}", row) for place, row in enumerate(rows, start=2))
-    return FileRows("people.csv", placed, {"id": "id", "target": "target", "question": "question"})
+    return FileRows("people.csv", placed, {one: one for one in ("id", "other", "target", "question")})
 
 
 # Figures
@@ -139,7 +145,7 @@ def test_intervals_of_a_known_judge_cover(size: int, seed: int) -> None:
             studies.append(JudgeStudy(Judge("run", question, "e"), True, rows, others))
         found = _measure(studies[0], None)
         for name, value in true.items():
-            covered[name] += found[name]["low"] <= value <= found[name]["high"]
+            covered[name] += found[name].low <= value <= found[name].high
         if draw < 200:
             differ += _differences(studies)[0]["p"] < 0.05
     bound = 2.576 * np.sqrt(0.95 * 0.05 / 300)
@@ -217,11 +223,60 @@ def test_a_response_that_one_of_two_runs_lacks_is_missing_there() -> None:
         (JudgedLabel(id="z", target=True), "people.csv, line 2, field id: there is no response 'z'"),
         (JudgedLabel(id="a", target=True, question="r"), "people.csv, line 2, field question: there is no question"),
         (JudgedLabel(id="a", target=7.0), "people.csv, line 2, field target: is 7; 'q' goes from 0 to 1"),
+        (JudgedLabel(id="a", other="z", target=1.0), "people.csv, line 2, field other: there is no response 'z'"),
+        (
+            JudgedLabel(id="a", other="b", target=1.0),
+            "no judge is of a reviewer who gave a label; name the",
+        ),
     ],
 )
 def test_labels_that_fit_nothing_are_refused(label: JudgedLabel, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
-        join_labels([judgements({"a": 1.0})], labels(label))
+        join_labels([judgements({"a": 1.0, "b": 1.0})], labels(label))
+
+
+def test_responses_and_pairs_of_a_task_or_group_are_one_cluster(tmp_path: Path) -> None:
+    """Labels name responses alone: the run knows which of them belong together."""
+    tasks = make_tasks(tasks=4)
+    for task in tasks[2:]:
+        task["group"] = "g"
+    evaluators = [evaluator_config("same"), evaluator_config("rank", scope="pair", pairs="unordered")]
+    config = {"evaluators": evaluators, "reward": {"same": 1.0, "rank": 1.0}}
+    score(tmp_path / "run", write_tasks(tmp_path, tasks), config)
+    with closing(Run.open(tmp_path / "run")) as run:
+        read = read_judgements(run)
+    ids = [response["id"] for task in tasks for response in task["responses"]]
+    single = [JudgedLabel(id=one, target=True, question="same") for one in ids]
+    pairs = [
+        JudgedLabel(id=f"t{task}/r0", other=f"t{task}/r{n}", target=0.5, question="rank")
+        for task in range(4)
+        for n in (1, 2)
+    ]
+    found = measure(*join_labels([read], labels(*single, *pairs))).judges
+    assert {one.question: (one.n, one.tasks) for one in found} == {"rank": (8, 3), "same": (12, 3)}
+
+
+def labelled_run(name: str, **targets: object) -> RunJudgements:
+    """A run whose responses have a label `gold`."""
+    return replace(judgements({}), run=name, labels={one: {"gold": target} for one, target in targets.items()})
+
+
+def test_labels_of_the_responses_themselves_are_read_from_the_runs() -> None:
+    found = read_labels("label.gold", [labelled_run("one", a=True, b=None), labelled_run("two", a=True, c=3)])
+    assert [row for _, row in found.rows] == [JudgedLabel(id="a", target=True), JudgedLabel(id="c", target=3.0)]
+
+
+@all_rows(
+    "source, targets, message",
+    [
+        ("label.gld", [True, True], "one, two: no response has the label 'gld'; did you mean gold?"),
+        ("label.gold", ["good", True], "one: label 'gold' of response 'a' is 'good'; a target is a number, true or f"),
+        ("label.gold", [True, False], "two: label 'gold' of response 'a' is 'False', and another run has True"),
+    ],
+)
+def test_labels_of_responses_that_give_no_target_are_refused(source: str, targets: list[object], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_labels(source, [labelled_run(name, a=one) for name, one in zip(("one", "two"), targets, strict=True)])
 
 
 # Published verdicts

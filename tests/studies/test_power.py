@@ -9,7 +9,7 @@ from jurygraph.studies.agreement import read_parts
 from jurygraph.studies.power import PowerStudy, _least, power_of, without_noise
 from tests.rows import all_rows
 from tests.studies.figures import figures_of
-from tests.studies.reviewers.test_baselines import to_ratings
+from tests.studies.reviewers.test_baselines import random_rows, to_ratings
 
 
 @all_rows("correlation", [0.3, 0.6])
@@ -44,3 +44,15 @@ def test_reviewers_for_a_difference_are_those_of_student_s_test() -> None:
     needed = _least(lambda number: power_of(by_reviewer, 0.6, number, 4, 0) >= 0.8, 1000)
     assert needed == pytest.approx(TTestPower().solve_power(0.6 / np.sqrt(2.0), None, 0.05, 0.8), abs=3)
     assert _least(lambda number: power_of(by_reviewer, 0.01, 12, number, 0) >= 0.8, 64) is None
+
+
+def test_one_reviewer_is_said_and_curves_are_drawn() -> None:
+    alone = [row for row in random_rows(1, items=40) if row["reviewer"] == "r1"]
+    report = PowerStudy(difference=0.1).report(read_parts([to_ratings(alone)]))
+    assert (figures_of(report).differences, report.plots) == ([], [])
+    assert report.notes[0] == "all: has one reviewer; a difference needs ratings of several"
+    report = PowerStudy(0.2).report(read_parts([to_ratings(random_rows(3, items=80))]))
+    (plot,) = report.plots
+    assert [line.label for line in plot.series] == ["2 ratings of an item", "3 ratings of an item"]
+    for line, row in zip(plot.series, figures_of(report).alpha, strict=True):
+        assert (list(line.x)[-1], list(line.y)[-1]) == (row.curve[-1]["items"], row.curve[-1].half_width)

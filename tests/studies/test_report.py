@@ -96,6 +96,12 @@ def test_a_plot_has_its_titles_and_labels_and_dollar_signs_are_not_mathematics(t
     assert "mathdefault" not in drawn
 
 
+def test_a_place_without_a_panel_is_empty(tmp_path: Path) -> None:
+    for plots, has_axis in ((PLOTS, True), (PLOTS[:3], False)):
+        draw_plots(plots, tmp_path / "a.svg", ".svg")
+        assert ("matplotlib.axis_7" in (tmp_path / "a.svg").read_text()) == has_axis
+
+
 def test_impossible_forms_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="--json and --markdown: one result has one form"):
         ReportOutput(json=True, markdown=True)

@@ -17,7 +17,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue
 
 from jurygraph.agents import notation
 from jurygraph.agents.checks.spec import Check, Column, Scalar, TermSpec, Tests, find_contradictions
@@ -45,7 +45,7 @@ from jurygraph.agents.facts.tables import (
 from jurygraph.agents.functions import source_version
 from jurygraph.agents.roles import Answer, CodeEvaluator, Evaluator, EvaluatorInput
 from jurygraph.errors import PlanError
-from jurygraph.messages import describe_validation_error, did_you_mean, quote, shorten
+from jurygraph.messages import Problem, did_you_mean, quote, shorten, validate
 from jurygraph.schema import Constraint, Evidence, Question, Response, Stakeholder, TaskView, Verdict
 from jurygraph.schema.frozen_model import ParamsModel
 
@@ -485,9 +485,7 @@ class Constraints(Evaluator):
         package.module.function: a task is data, so it cannot name code by itself."""
 
     name = "checks.constraints"
-    version = "1"
     audience = "stakeholder"
-    layer = "check"
     reads_data = True
     needs = (CLAIMS,)
     bounds_its_time = True
@@ -566,13 +564,11 @@ class Constraints(Evaluator):
 @lru_cache(maxsize=4096)
 def _parse_check(where: str, text: str) -> Check:
     """Return the check of a constraint from canonical JSON. Raises PlanError naming the field."""
-    check = json.loads(text)
-    try:
-        return Check.model_validate(check)
-    except ValidationError as error:
-        problem = describe_validation_error(error, Check, check)
-        field = f"check.{problem.field}" if problem.path else "check"
-        raise PlanError(f"{where}, field {field}: {problem}") from error
+    check = validate(Check, json.loads(text))
+    if isinstance(check, Problem):
+        field = f"check.{check.field}" if check.path else "check"
+        raise PlanError(f"{where}, field {field}: {check}")
+    return check
 
 
 def _check_sources(where: str, facts: Facts, check: Check) -> None:
@@ -655,7 +651,6 @@ class Collected(CodeEvaluator):
 
     name = "checks.collected"
     audience = "stakeholder"
-    layer = "check"
     reads_data = True
     shares = MappingProxyType({COLLECTED: 0.0})
 

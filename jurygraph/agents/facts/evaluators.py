@@ -7,7 +7,7 @@ from operator import getitem
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from jurygraph.agents import notation
 from jurygraph.agents.facts.tables import (
@@ -26,7 +26,7 @@ from jurygraph.agents.facts.tables import (
 )
 from jurygraph.agents.roles import CodeEvaluator, Deriver, DeriverInput, EvaluatorInput
 from jurygraph.errors import InputError, PlanError, name_part
-from jurygraph.messages import describe_validation_error, did_you_mean, quote, shorten
+from jurygraph.messages import Problem, did_you_mean, quote, shorten, validate
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict, digest_of
 from jurygraph.schema.frozen_model import ParamsModel, PlainParams
 
@@ -95,12 +95,10 @@ def _open_cached(cache: dict[Any, Cached], key: Any, open_entry: Callable[[], Ca
 
 
 def _open_facts(view: TaskView) -> Facts:
-    try:
-        facts = FactsSpec.model_validate(view.facts)
-    except ValidationError as error:
-        problem = describe_validation_error(error, FactsSpec, view.facts)
-        field = f"facts.{problem.field}" if problem.path else "facts"
-        raise PlanError(f"task {view.id!r}: {field}: {problem}") from error
+    facts = validate(FactsSpec, view.facts)
+    if isinstance(facts, Problem):
+        field = f"facts.{facts.field}" if facts.path else "facts"
+        raise PlanError(f"task {view.id!r}: {field}: {facts}")
     try:
         tables = {name: _open_table(name, table) for name, table in sorted(facts.tables.items())}
     except PlanError as error:

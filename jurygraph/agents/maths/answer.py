@@ -6,9 +6,10 @@ match the same text in two ways, and braces are matched in one pass with a stack
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
+
+from jurygraph.safety.evidence import Passage
 
 TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 _THINK_OPEN, _THINK_CLOSE, _ANSWER_OPEN, _ANSWER_CLOSE = TAGS
@@ -36,16 +37,7 @@ _REFERENCE_LIMIT = 200
 _MAX_CACHED = 10_000  # characters of the longest text whose answer is cached
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A passage of a text: `original[start:end] == text`, offsets in characters, `0 <= start <= end`."""
-
-    text: str
-    start: int
-    end: int
-
-
-def final_answer(text: str) -> Span | None:
+def final_answer(text: str) -> Passage | None:
     r"""Find the last occurrence of the most explicit form of final answer in `text`.
 
     Forms, the most explicit first: `<answer>…</answer>` (a form found inside it narrows it), `\boxed{…}` with balanced
@@ -56,15 +48,15 @@ def final_answer(text: str) -> Span | None:
     return _find_answer_cached(text) if len(text) <= _MAX_CACHED else _find_answer(text)
 
 
-def _find_answer(text: str) -> Span | None:
+def _find_answer(text: str) -> Passage | None:
     close = text.rfind(_ANSWER_CLOSE)
     opened = text.rfind(_ANSWER_OPEN, 0, max(close, 0))
     tagged = None if opened < 0 else _trim(text, opened + len(_ANSWER_OPEN), close)
     if tagged is None:
         return _find_untagged(text)
     start, end = tagged
-    span = _find_untagged(text[start:end]) or Span(text[start:end], 0, end - start)
-    return Span(span.text, start + span.start, start + span.end)
+    answer = _find_untagged(text[start:end]) or Passage(0, end - start, text[start:end])
+    return Passage(start + answer.start, start + answer.end, answer.text)
 
 
 _find_answer_cached = lru_cache(maxsize=256)(_find_answer)
@@ -82,7 +74,7 @@ def reference_answer(text: str) -> str | None:
     return stripped if stripped and "\n" not in stripped and len(stripped) <= _REFERENCE_LIMIT else None
 
 
-def answer_line_start(text: str, answer: Span) -> int:
+def answer_line_start(text: str, answer: Passage) -> int:
     """Return the start of the line with `answer`, or of the label above it if the answer is alone on its line."""
     line = text.rfind("\n", 0, answer.start) + 1
     if text[line : answer.start].strip(_ORNAMENT):
@@ -100,9 +92,9 @@ def sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
             yield place
 
 
-def _find_untagged(text: str) -> Span | None:
+def _find_untagged(text: str) -> Passage | None:
     span = _find_boxed(text) or _find_after_hashes(text) or _find_labelled(text)
-    return Span(text[span[0] : span[1]], *span) if span else None
+    return Passage(*span, text[span[0] : span[1]]) if span else None
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:

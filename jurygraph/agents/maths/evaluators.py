@@ -9,11 +9,12 @@ from math import cos, pi
 from typing import Any
 
 from jurygraph.agents.maths import arithmetic
-from jurygraph.agents.maths.answer import TAGS, Span, final_answer, is_in_order, ordered_steps, reference_answer
+from jurygraph.agents.maths.answer import TAGS, final_answer, is_in_order, ordered_steps, reference_answer
 from jurygraph.agents.maths.comparison import TEXT_LIMIT, Status, compare_numbers, comparison_pool, required_unit
 from jurygraph.agents.roles import CodeEvaluator, Evaluator, EvaluatorInput
 from jurygraph.agents.worker_pool import WorkerDied, WorkFailed
 from jurygraph.messages import quote
+from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Verdict
 from jurygraph.schema.frozen_model import ParamsModel, Positive, PositiveInt
 from jurygraph.schema.task import query_text
@@ -36,7 +37,6 @@ class Accuracy(Evaluator):
         """The number of parallel processes."""
 
     name = "maths.accuracy"
-    version = "1"
     bounds_its_time = True
 
     settings: Params
@@ -76,7 +76,7 @@ class Accuracy(Evaluator):
         return _build_verdict(status, answer, reference)
 
 
-def _build_verdict(status: Status, answer: Span, reference: str) -> Verdict:
+def _build_verdict(status: Status, answer: Passage, reference: str) -> Verdict:
     if status == "unparsed-reference":
         return Verdict.abstain(f"the reference {quote(reference)} cannot be read as mathematics")
     is_equal = status == "equal"

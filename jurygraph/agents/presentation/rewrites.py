@@ -33,11 +33,10 @@ from jurygraph.schema import FrozenModel, Material, Response, Variant
 from jurygraph.schema.frozen_model import ParamsModel
 
 if TYPE_CHECKING:
-    from jurygraph.models.judge_client import JudgeClient
+    from jurygraph.models.judge_client import JudgeClient, ParsedReply
 
 
 Invariant = Literal["statements", "times", "prices", "numbers", "stakeholders", "names", "status", "strength"]
-INVARIANTS: tuple[Invariant, ...] = get_args(Invariant)
 
 
 class Statement(NamedTuple):
@@ -51,13 +50,6 @@ class Statement(NamedTuple):
     verbatim: tuple[str, ...]
     people: frozenset[str]
     status: str = ""
-
-
-class WrittenPassage(NamedTuple):
-    """A passage of a variant, and the name of the statement that it makes."""
-
-    statement: str
-    text: str
 
 
 _TIME = re.compile(
@@ -143,7 +135,7 @@ def _mentioned(text: str, people: Iterable[str]) -> frozenset[str]:
     return frozenset(person for person in people if _contains(text, person))
 
 
-def broken_invariant(statements: Mapping[str, Statement], passages: Sequence[WrittenPassage]) -> Invariant | None:
+def broken_invariant(statements: Mapping[str, Statement], passages: "Sequence[PassageReply]") -> Invariant | None:
     if sorted(passage.statement for passage in passages) != sorted(statements):
         return "statements"
     people = {person for statement in statements.values() for person in statement.people}
@@ -331,13 +323,11 @@ async def _write(
     size = 2 * sum(len(statement.text) for statement in statements.values())
     request = client.request(load_prompt(PROMPT), PassagesReply, variables, sample=number, max_reply_tokens=size)
 
-    def read(reply: PassagesReply) -> tuple[str, str | None]:
-        passages = [WrittenPassage(passage.statement, passage.text) for passage in reply.passages]
+    def read(reply: "ParsedReply[PassagesReply]") -> tuple[str, str | None]:
+        passages = reply.value.passages
         return "\n\n".join(passage.text for passage in passages), broken_invariant(statements, passages)
 
-    return await ask_model(
-        client, request, PassagesReply, read=lambda reply: read(reply.value), fail=lambda fault: ("", NO_REPLY)
-    )
+    return await ask_model(client, request, PassagesReply, read=read, fail=lambda fault: ("", NO_REPLY))
 
 
 PRESENTATIONS = "presentations"

@@ -220,7 +220,6 @@ class AnnotatorPanel(NamedTuple):
 
 
 def panel(votes: Votes) -> AnnotatorPanel:
-    """Return the largest part and the depth of a panel."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

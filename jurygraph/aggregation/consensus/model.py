@@ -127,16 +127,12 @@ def _column(name: str, values: Any) -> list[Any]:
     return list(column.tolist())
 
 
-def code_column(name: str, values: ArrayLike) -> tuple[Ints, Sequence[Key]]:
-    """Return the codes of a column, in the order of first appearance, and their values. PlanError if one is empty."""
-    return _encode_values(name, _column(name, values))
-
-
 def _are_missing(values: Sequence[Any]) -> Bools:
     return np.array([x is None or x in ("", b"") or x != x for x in values], dtype=np.bool_)  # NaN is not itself
 
 
 def _encode_values(name: str, values: Sequence[Any]) -> tuple[Ints, list[Any]]:
+    """Return the codes of a column, in the order of first appearance, and their values. PlanError if one is empty."""
     is_missing = _are_missing(values)
     if is_missing.any():
         raise PlanError(f"{name}[{int(np.argmax(is_missing))}] is empty; name it")
@@ -644,7 +640,7 @@ def grouped_by_agent(votes: Votes, agent: ArrayLike, prompt: ArrayLike | None = 
 
 
 def _codes_of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[Ints, Sequence[Key]]:
-    codes, names = code_column(name, column)
+    codes, names = _encode_values(name, _column(name, column))
     if len(codes) != len(votes.item_of_row):
         raise PlanError(
             f"{name} has {len(codes)} rows where the labels have {len(votes.item_of_row)}; give one for each"

@@ -10,13 +10,12 @@ from jurygraph.cli.options import AsJson, argument, option
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
 from jurygraph.cli.render.text import print_message, print_report, print_result
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, shell_quote
+from jurygraph.messages import did_you_mean, join_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.sources.importers import READERS, VOTE_READERS, Imported, read_rated_table
 
 RATINGS = "ratings"
 FORMATS = (*READERS, *VOTE_READERS, RATINGS)
-_MAX_EXAMPLES = 5
 Selection = Literal["tasks", "answered"]
 
 Only = Annotated[
@@ -130,6 +129,8 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
         raise InputError(f"{target}: RATINGS are written as JSONL; name the file {Path(name).with_suffix('.jsonl')}")
     read = list(VOTE_READERS[form](files))
     votes = [vote for vote in read if vote.label is not None]
+    if not votes:
+        raise InputError(f"{files[-1]}: no row has a label; fill in at least one")
     _write(target, _json_lines(votes))
     counts = {
         "votes": len(votes),
@@ -139,6 +140,8 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
     }
     print_report(json and target != "-", {"ratings_file": target, **counts}, ())
     print_message(_format_counts(counts))
+    if len(votes) < len(read):
+        print_message("omitted rows have no label")
     if target != "-":
         print_message(f"next: jurygraph consensus {shell_quote(target)}")
 
@@ -151,8 +154,7 @@ def _import_tasks(form: str, file: str, target: str, only: Selection | None, jso
     print_report(json and target != "-", {"tasks_file": target, **counts, "notes": noted}, ())
     print_message(_format_counts(counts))
     for what, places in notes.items():
-        more = ", …" * (len(places) > _MAX_EXAMPLES)
-        print_message(f"{what}: {len(places)} ({', '.join(places[:_MAX_EXAMPLES])}{more})")
+        print_message(f"{what}: {len(places)} ({join_names(places)})")
     if 0 < counts["tasks_with_responses"] < counts["tasks"]:
         advice = "import with --only answered, or with --only tasks to score your own responses"
         print_message(f"some tasks have no response, and `score` needs one for each: {advice}")

@@ -1,8 +1,6 @@
 """`jurygraph prompts`: list, print and render the prompts that models get."""
 
-from contextlib import closing
-from json import loads
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,7 +13,7 @@ from jurygraph.prompts import Prompt, RenderOptions, Shot, load_prompt, prompt_n
 from jurygraph.safety.gates import project_key
 from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import Message
-from jurygraph.sources.files import TextFile
+from jurygraph.sources.ratings import read_json_object
 
 prompts = typer.Typer(
     name="prompts", help="List, show or render the prompts of models.", no_args_is_help=True, rich_markup_mode=None
@@ -85,8 +83,8 @@ def _render(prompt: Prompt, file: str) -> tuple[Message, ...]:
     """Render a prompt with the variables in a file. Raises `InputError` if they do not fit."""
     from jinja2 import TemplateError
 
-    variables = _load_object(file)
     needed = f"prompt {prompt.id!r} needs {', '.join(prompt.needs)} (null if there is none)"
+    variables = read_json_object(file, "the variables are", needed)
     if missing := [name for name in prompt.needs if name not in variables]:
         raise InputError(f"{file}: missing variable {missing[0]!r}; {needed}")
     for name in variables:
@@ -107,14 +105,3 @@ def _render(prompt: Prompt, file: str) -> tuple[Message, ...]:
         raise InputError(
             f"{file}: prompt {prompt.id!r} cannot be rendered with these variables: {why}; {hint}"
         ) from None
-
-
-def _load_object(file: str) -> dict[str, Any]:
-    try:
-        with closing(TextFile(file)) as source:
-            content = loads("\n".join(line.text for line in source.lines()))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file}: is not valid JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{file}: expected a JSON object with the prompt's variables")
-    return content

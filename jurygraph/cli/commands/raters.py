@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -51,18 +51,14 @@ Seed = Annotated[
 ]
 
 
-def _column(*names: str) -> Any:
-    return option("C", f"Column for `{names[0][2:]}`.", *names)
-
-
 @report_command
 def consensus(
     ratings: Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")],
     item: ItemColumn = None,
-    annotator: Annotated[str | None, _column("--annotator", "--reviewer")] = None,
-    label: Annotated[str | None, _column("--label", "--score")] = None,
+    annotator: Annotated[str | None, option("C", "Column for `annotator`.", "--annotator", "--reviewer")] = None,
+    label: Annotated[str | None, option("C", "Column for `label`.", "--label", "--score")] = None,
     agent: AgentColumn = None,
-    group: Annotated[str | None, _column("--group")] = None,
+    group: Annotated[str | None, option("C", "Column for `group`.")] = None,
     dimension: Annotated[str | None, option("D", "Use this dimension only.")] = None,
     classes: Classes = None,
     values: Annotated[str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")] = None,
@@ -230,10 +226,14 @@ def assign(
     figures = {"least_items": int(loads.min()), "most_items": int(loads.max()), "seed": seed}
     report = {**counts, **figures, "least_shared": min(shared), "most_shared": max(shared)}
     few = sum(count < LEAST_SHARED for count in shared)
+
+    def span(least: int, most: int) -> str:
+        return f"{least} to {most}" if least < most else str(most)
+
     messages = [
         f"{report['items']} items for {len(names)} reviewers, each item {per_item} times; "
-        f"{report['least_items']} to {report['most_items']} for each, and {len(common)} gold items for everybody",
-        f"two reviewers share {min(shared)} to {max(shared)} items; pairs with fewer than {LEAST_SHARED}: {few}",
+        f"{span(report['least_items'], report['most_items'])} for each, and {len(common)} gold items for everybody",
+        f"two reviewers share {span(min(shared), max(shared))} items; pairs with fewer than {LEAST_SHARED}: {few}",
         f"next: send the sheets in {out / 'sheets'}, not the key; then jurygraph import sheets "
         f"{shell_quote(out / 'key.jsonl')} SHEET... --out ratings.jsonl",
     ]

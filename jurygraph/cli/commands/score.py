@@ -144,7 +144,7 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
     if options.dry_run:
         print_forecast(forecast, session.tasks_needing_model, as_json)
         return ExitCode.DONE
-    possible = possible_reward_line(session.possible_rewards.limits())
+    possible = possible_reward_line(session.possible_rewards.limits(), session.possible_rewards.has_more)
     _print_result(options, summary, requests, task_count, possible, as_json)
     code = _exit_code(options, summary, session.jury)
     if thresholds and code in (ExitCode.DONE, ExitCode.SOME_FAILED):

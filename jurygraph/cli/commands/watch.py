@@ -71,7 +71,7 @@ def watch(
         is_complete = False
     report = monitor.report(analyzer)
     if is_complete:
-        _refuse_untested(run, report, "score more" if step_label is not None else "choose smaller steps with --every N")
+        _refuse_untested(run, report, can_split=step_label is None and every != 1)
     for note in report.notes:
         print_message(note)
     lines = report_lines(report.sections)
@@ -83,11 +83,12 @@ def watch(
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _refuse_untested(run: "Path", report: "Report", advice: str) -> None:
+def _refuse_untested(run: "Path", report: "Report", can_split: bool) -> None:
     from jurygraph.agents.data_analyzer import MIN_STEPS
 
     steps = report.figures["steps"]
     if steps < MIN_STEPS:
+        advice = "choose smaller steps with --every N" if can_split else "score more"
         raise InputError(f"{run}: steps: {steps}; the tests need at least {MIN_STEPS}; {advice}")
     if not any(row["series"] == "reward" and row["steps"] for row in report.figures["series"]):
         raise InputError(f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`")

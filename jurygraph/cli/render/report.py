@@ -19,7 +19,6 @@ from jurygraph.cli.render.text import (
     command_line,
     escape_line,
     format_table,
-    omission_line,
     print_message,
     print_report,
     print_result,
@@ -117,7 +116,7 @@ def report_lines(sections: Iterable[str | ReportTable]) -> Iterator[str]:
             yield ""
         if isinstance(section, ReportTable):
             yield from format_table(section.header, section.cells(), section.left)
-            yield from omission_line(len(section.rows), section.most)
+            yield from section.omission
         else:
             yield escape_line(section)
         previous = section

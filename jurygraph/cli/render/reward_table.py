@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class _Column(NamedTuple):
-    """A column of the table: its value, of a component with whether it is filled in; texts are on the left."""
+    """A column of the table: its value, of a component as judged and as counted; texts are on the left."""
 
     value: Callable[[TraceOutline], Any]
     is_text: bool = False
@@ -31,7 +31,7 @@ class _Column(NamedTuple):
     def cell(self, outline: TraceOutline) -> str:
         value = self.value(outline)
         if isinstance(value, tuple):
-            return format_component(*value)
+            return format_component(value[1], is_filled_in(*value))
         if not self.is_text or value is None:
             return format_number(value)
         return '"-"' if value == "-" else to_text(value)  # a dash is no value
@@ -39,7 +39,7 @@ class _Column(NamedTuple):
     def sort_key(self, outline: TraceOutline) -> tuple[bool, Any] | None:
         """Return the key of a response, numbers before texts; None without a value."""
         value = self.value(outline)
-        key = value[0] if isinstance(value, tuple) else value
+        key = value[1] if isinstance(value, tuple) else value
         is_number = isinstance(key, int | float)
         return None if key is None else (not is_number, key if is_number else to_text(key))
 
@@ -108,7 +108,7 @@ def _find_column(run: Run, option: str, name: str) -> _Column:
     components = _name_components(run)
     if name in components:
         component = components[name]
-        return _Column(lambda outline: _component_value(*outline.component(component)))
+        return _Column(lambda outline: outline.component(component))
     read = trace_reader(run)
     questions = run.questions()
     question = full_question(name.removeprefix("question."), questions)
@@ -120,10 +120,6 @@ def _find_column(run: Run, option: str, name: str) -> _Column:
     known = [*_FIXED, *_CHOSEN, *components, *labels]
     hint = did_you_mean(name, [*known, *questions]) or f"known: {', '.join(known)}, and each question"
     raise InputError(f"{option}: there is no column {name!r}; {hint}")
-
-
-def _component_value(judged: float | None, counted: float | None) -> tuple[float | None, bool]:
-    return counted, is_filled_in(judged, counted)
 
 
 def full_question(name: str, known: Iterable[str]) -> str:
@@ -168,5 +164,9 @@ def print_reward_table(run: Run, selection: Selection, chosen: str | None) -> No
     if scored:
         mean = format_number(fsum(scored) / len(scored))
         print_message(f"mean reward of {len(scored)} response{'s' * (len(scored) > 1)}: {mean}{left_out}")
+    elif rows:
+        print_message(f"no mean reward: all {len(rows)} failed")
+    else:
+        print_message("no response matches")
     if None in values:
         print_left_out(parts.failed)

@@ -58,14 +58,15 @@ def _format_bill(bill: "Bill") -> str:
 LEGEND = "coverage: judged share of the weight; degraded: some is not judged; failed: no reward, left out of the mean"
 
 
-def possible_reward_line(limits: Sequence[tuple[float, float]]) -> str | None:
-    """Return a line with the highest and lowest possible reward, by the limits of each plan."""
+def possible_reward_line(limits: Sequence[tuple[float, float]], has_more: bool) -> str | None:
+    """Return a line with the highest and lowest possible reward, by the limits of each plan, or of the first."""
     if not limits:
         return None
     highest = sorted(high for _, high in limits)
     by_task = f", by task from {format_number(highest[0])}" if highest[0] < highest[-1] else ""
     least = format_number(min(low for low, _ in limits))
-    return f"highest possible reward: {format_number(highest[-1])}{by_task}; lowest: {least}"
+    scope = f" in the first {len(limits)} plans" if has_more else ""
+    return f"highest possible reward{scope}: {format_number(highest[-1])}{by_task}; lowest: {least}"
 
 
 def _format_mean(row: "AgentRow") -> float | str | None:
@@ -95,6 +96,8 @@ def _format_cost(tally: "CallCosts", template: str) -> str:
     """Format a cost in US dollars by a template; replies of unknown cost are counted separately."""
     if tally.unpriced == tally.number:
         return "cost unknown"
+    if tally.unpriced and not tally.cost:
+        return f"{tally.unpriced} of unknown cost"
     dollars = template.format("under $0.0001" if 0 < tally.cost < 0.0001 else f"${tally.cost:.4f}")
     return f"{dollars}, and {tally.unpriced} of unknown cost" if tally.unpriced else dollars
 

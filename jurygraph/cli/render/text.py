@@ -107,15 +107,14 @@ def format_counts(judged: int, gated: Mapping[str, int], abstained: int, failed:
     return f"{judged} judged{by_gate} + {abstained} abstained + {failed} failed + {not_applicable} not applicable"
 
 
-def format_table(header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1, digits: int = 4) -> list[str]:
+def format_table(header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1) -> list[str]:
     """Return aligned lines; the first `left` columns are left-aligned, the others, numbers, right-aligned.
 
-    Floats have `digits` decimals, and None is a dash. Columns that do not fit on the terminal follow below, after the
+    Floats have four decimals, and None is a dash. Columns that do not fit on the terminal follow below, after the
     first `left` columns once more.
     """
     shown = [
-        [format_number(cell, digits) if cell is None or isinstance(cell, float) else str(cell) for cell in row]
-        for row in rows
+        [format_number(cell) if cell is None or isinstance(cell, float) else str(cell) for cell in row] for row in rows
     ]
     return list(_table_lines([list(map(escape_line, column)) for column in zip(header, *shown, strict=True)], left))
 
@@ -139,11 +138,6 @@ def _table_lines(columns: Sequence[Sequence[str]], left: int) -> Iterator[str]:
 def terminal_width() -> int | None:
     """Return the number of cells in a line of the terminal, 100 if it has no size; None for a file or a pipe."""
     return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
-
-
-def omission_line(total: int, most: int | None) -> list[str]:
-    """Return a line that counts the entries after the first `most`, if there are more."""
-    return [f"... and {total - most} more (--json)"] if most is not None and total > most else []
 
 
 _MIN_SHARE = 0.1

@@ -128,7 +128,6 @@ class Gguf(Backend):
 
 
 def available_cores() -> int:
-    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -162,14 +162,12 @@ class _Session(httpx.AsyncClient):
         self._displaced: Any = None
 
     def lend(self) -> None:
-        """Give it to litellm."""
         litellm = library()
         if litellm.aclient_session is not self:
             self._displaced = litellm.aclient_session
             litellm.aclient_session = self
 
     def take_back(self) -> None:
-        """Let litellm have the client that it had before."""
         litellm = library()
         if litellm.aclient_session is self:
             litellm.aclient_session = self._displaced

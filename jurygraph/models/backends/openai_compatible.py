@@ -161,7 +161,6 @@ class OpenAICompatible(Backend):
         model: str,
         key: str | None = None,
         form: SchemaMode = "native",
-        logprobs: bool = True,
         connections: int = 64,
         key_variable: str | None = None,
     ) -> None:
@@ -171,7 +170,7 @@ class OpenAICompatible(Backend):
         self.model = model
         self.key_variable = key_variable
         self.secrets = () if key is None else (key,)
-        self.capabilities = Capabilities(form, logprobs)
+        self.capabilities = Capabilities(form, logprobs=True)
         headers = {"Content-Type": "application/json", "User-Agent": "jurygraph"}
         if key is not None:
             headers["Authorization"] = f"Bearer {key}"

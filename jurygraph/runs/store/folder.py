@@ -111,7 +111,6 @@ def discard_planning(folder: Path) -> None:
 
 
 def config_text(config: Config) -> bytes:
-    """Return the content of config.yaml."""
     return (_CONFIG_COMMENT + to_yaml(config.model_dump(mode="json"))).encode()
 
 
@@ -166,7 +165,6 @@ def _is_at(path: Path, file: IO[str]) -> bool:
 
 
 def release_lock(file: IO[str]) -> None:
-    """Release the lock, so that another process can write."""
     file.truncate(0)
     file.close()
 

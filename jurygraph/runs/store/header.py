@@ -19,8 +19,6 @@ from jurygraph.sources import FileDigest, TableColumns
 
 
 class Extent(FrozenModel):
-    """The number of tasks and of responses."""
-
     tasks: int = 0
     responses: int = 0
 
@@ -48,7 +46,6 @@ class ModelIdentity(FrozenModel):
 
     @classmethod
     def of(cls, backend: Backend) -> "ModelIdentity":
-        """Return the identity of the model that a backend reaches."""
         capabilities = backend.capabilities
         return cls(
             provider=backend.provider,
@@ -66,8 +63,7 @@ class Header(FrozenModel):
     rubrics. `columns` are those of a table that gave tasks and responses. `base` is the run whose verdicts a re-scored
     run refers to, `branch` the run from which verdicts were carried over. `config_file` is the SHA-256 of config.yaml.
     `model` identifies the model behind the config's: None with model none; `models` those behind the config's `models`.
-    `domain` is the domain that an annotator's
-    prompt describes, with the version of its text.
+    `domain` is the domain that an annotator's prompt describes, with the version of its text.
     """
 
     jurygraph: str = Field(default_factory=lambda: version("jurygraph"))
@@ -91,7 +87,6 @@ class Header(FrozenModel):
 
     @property
     def identities(self) -> list[ModelIdentity]:
-        """Return the identities of all models."""
         return [*(() if self.model is None else (self.model,)), *self.models.values()]
 
     def identity_of(self, judge: str | None) -> ModelIdentity | None:
@@ -220,7 +215,6 @@ def changes(there: Any, here: Any, path: str = "") -> Iterator[tuple[str, Any, A
 
 
 def format_value(value: Any) -> str:
-    """Return a value as it is written in messages."""
     return "none" if value is _MISSING else shorten(json.dumps(value, ensure_ascii=False), 100)
 
 

@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from json.encoder import encode_basestring_ascii
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.schema.frozen_model import ascii_json
-from jurygraph.sources.files import create_private_file
+from jurygraph.sources.files import close_on_error, create_private_file
 
 FIRST_LINK = bytes(32)
 MAX_TEXTS = 1 << 20
@@ -47,21 +47,17 @@ class Record(NamedTuple):
 
     @property
     def content(self) -> dict[str, Any]:
-        """Return the parsed JSON of the body."""
         content: dict[str, Any] = json.loads(self.body)
         return content
 
 
 class Text(NamedTuple):
-    """A stored text."""
-
     id: int
     salt: bytes
     content: bytes
 
 
 def record_label(record: Record) -> str:
-    """Return the name of a record for messages."""
     return f"record {record.seq} ({record.kind}{f' {record.key!r}' if record.key else ''})"
 
 
@@ -102,10 +98,10 @@ _SELECT_LAST = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? OR
 _SELECT_LAST_LINKED = _SELECT_LAST.replace(
     "*", "*, (SELECT link FROM records AS before WHERE before.seq = records.seq - 1)", 1
 )
-_SELECT_ORDERED = """
-    SELECT seq, (SELECT max(leading.seq) FROM records AS leading
-                 WHERE leading.kind = ? AND leading.key = records.key AND leading.seq <= records.seq) AS place
-    FROM records WHERE kind = ? AND seq <= ? ORDER BY place, seq"""
+_SELECT_GROUPS = """
+    SELECT seq, (SELECT max(task.seq) FROM records AS task
+                 WHERE task.kind = 'task' AND task.key = records.key AND task.seq <= records.seq) AS place
+    FROM records WHERE kind = 'group' AND seq <= ? ORDER BY place, seq"""
 _MIN_FREE_BYTES = 1 << 20
 _PAGE_ROWS = 500
 BUSY_TIMEOUT = 5.0
@@ -262,21 +258,11 @@ class Ledger:
                 return
             after = rows[-1][0]
 
-    def numbers(self, kind: str, up_to: int | None = None) -> Iterator[int]:
-        """Yield the numbers of the records of a kind, ascending."""
-        query = "SELECT seq FROM records WHERE kind = ? AND seq <= ? ORDER BY seq"
+    def ordered_groups(self, up_to: int | None = None) -> Iterator[tuple[int, int | None]]:
+        """Yield the numbers of groups and of their tasks, in the order of the tasks; first those without a task."""
         last = self.count if up_to is None else up_to
         with _translate_errors(self.path):
-            yield from (number for (number,) in self._connection.execute(query, (kind, last)))
-
-    def ordered_numbers(self, kind: str, leading: str, up_to: int | None = None) -> Iterator[tuple[int, int | None]]:
-        """Yield the numbers of the records of a kind in the order of the `leading` records with the same keys.
-
-        Each comes with the number of that record, which precedes it; first come those that have none.
-        """
-        last = self.count if up_to is None else up_to
-        with _translate_errors(self.path):
-            yield from self._connection.execute(_SELECT_ORDERED, (leading, kind, last))
+            yield from self._connection.execute(_SELECT_GROUPS, (last,))
 
     def verified_records(self, first: int, last: int) -> Iterator[Record]:
         """Yield the records from the first to the last.
@@ -316,7 +302,6 @@ class Ledger:
         return next(iter(self._rows(query, kind, key, self.count)), None)
 
     def find_all(self, kind: str, key: str) -> list[Record]:
-        """Return all records of a kind with this key, in order."""
         query = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq"
         return list(map(Record._make, self._rows(query, kind, key, self.count)))
 
@@ -356,7 +341,6 @@ class Ledger:
             yield from (key for (key,) in self._connection.execute("SELECT key FROM records WHERE kind = ?", (kind,)))
 
     def count_records(self, kind: str) -> int:
-        """Return the number of records of a kind."""
         number: int = self._rows("SELECT count(*) FROM records WHERE kind = ? AND seq <= ?", kind, self.count)[0][0]
         return number
 
@@ -440,16 +424,6 @@ class Ledger:
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with _translate_errors(self.path):
             return self._connection.execute(query, values).fetchall()
-
-
-@contextmanager
-def close_on_error(close: Callable[[], object]) -> Iterator[None]:
-    """Call `close` if the block raises: an open connection keeps the file from being erased or written elsewhere."""
-    try:
-        yield
-    except BaseException:
-        close()
-        raise
 
 
 @contextmanager
@@ -580,17 +554,14 @@ class Writer:
         self._thread = threading.Thread(target=self._commit_each, name="jurygraph-ledger", daemon=True)
         self._thread.start()
 
-    def append(self, drafts: Sequence[Draft]) -> None:
-        """Append a batch with the next commit. Raises the error that stopped the writing."""
-        self._enqueue(drafts)
-
     async def append_durably(self, drafts: Sequence[Draft]) -> None:
         """Append a batch as `append` does, and wait until it is durable."""
         durable = asyncio.get_running_loop().create_future()
-        self._enqueue(drafts, durable)
+        self.append(drafts, durable)
         await durable
 
-    def _enqueue(self, drafts: Sequence[Draft], *waiting: "asyncio.Future[None]") -> None:
+    def append(self, drafts: Sequence[Draft], *waiting: "asyncio.Future[None]") -> None:
+        """Append a batch with the next commit, which settles `waiting`. Raises the error that stopped the writing."""
         if self._error is not None:
             raise self._error
         self._drafts += drafts

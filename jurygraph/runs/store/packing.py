@@ -101,7 +101,6 @@ def pack_reward(row: "RewardRow") -> Body:
 
 
 def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
-    """Return a reward from its body."""
     from jurygraph.decision.decide import RewardRow
 
     value = body["value"]

@@ -39,13 +39,14 @@ from jurygraph.runs.reports.summary import (
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.runs.store.folder import PLANNING, relative_folder
 from jurygraph.runs.store.header import Extent, Header, changes, differences, format_value
-from jurygraph.runs.store.ledger import Ledger, Writer, close_on_error
+from jurygraph.runs.store.ledger import Ledger, Writer
 from jurygraph.runs.store.packing import skipped_questions
 from jurygraph.runs.workflows.branch import ReusedRun, models_of
 from jurygraph.runs.writable_run import CallStore, PlanningCalls, WritableRun, append_close_record
 from jurygraph.schema import Call, Plan, Response, Task, Trace
 from jurygraph.schema.task import ProfilesLine
 from jurygraph.sources import TaskSource
+from jurygraph.sources.files import close_on_error
 from jurygraph.sources.tasks import ProfilesFile
 
 _MAX_LISTED = 3
@@ -111,32 +112,28 @@ class ScoringSession:
         return Extent(tasks=tasks, responses=responses)
 
     def _load_run(self, run: Run) -> None:
-        try:
-            found = list(describe_differences(run, self._build_header(), self._source))
-            if found:
-                hint = "use another --out, or --branch to request only what changed"
-                raise InputError(f"{self.folder}: was started with other settings: {'; '.join(found)}; {hint}")
-            self._add_to_bill(run, run.planning_calls())
-            scored = _scored_numbers(run)
-            self._first_unscored = next((n for n, number in enumerate(scored) if n != number), len(scored))
-            self._scored_later = frozenset(scored[self._first_unscored :])
-            for group in read_groups(run):
-                read_verdicts = partial(group_verdicts, run, group, run.decision(group.decision))
-                self.possible_rewards.add(self._source.line_of(group.record.key), group.plan, read_verdicts)
-                questions = run.source.survey_outline(group.survey).questions
-                for trace in group.traces:
-                    name = trace.response_id
-                    read_texts = partial(run.source.ledger.texts_of, trace.record)
-                    body = trace.body
-                    self.summary.add(group.record.key, name, questions, body, trace.reward, read_texts, trace.names)
-                    self._add_to_bill(run, map(Call.model_validate, trace.body.get("calls", ())))
-            if run.is_closed and self._count_remaining().tasks:
-                problem = f"was closed when {run.tasks_scored} of {self.task_count} tasks were scored"
-                hint = f"score into another --out, with --branch {shell_quote(self.folder)}"
-                raise InputError(f"{self.folder}: {problem}; {hint}")
-        except BaseException:
-            run.close()
-            raise
+        found = list(describe_differences(run, self._build_header(), self._source))
+        if found:
+            hint = "use another --out, or --branch to request only what changed"
+            raise InputError(f"{self.folder}: was started with other settings: {'; '.join(found)}; {hint}")
+        self._add_to_bill(run, run.planning_calls())
+        scored = _scored_numbers(run)
+        self._first_unscored = next((n for n, number in enumerate(scored) if n != number), len(scored))
+        self._scored_later = frozenset(scored[self._first_unscored :])
+        for group in read_groups(run):
+            read_verdicts = partial(group_verdicts, run, group, run.decision(group.decision))
+            self.possible_rewards.add(self._source.line_of(group.record.key), group.plan, read_verdicts)
+            questions = run.source.survey_outline(group.survey).questions
+            for trace in group.traces:
+                name = trace.response_id
+                read_texts = partial(run.source.ledger.texts_of, trace.record)
+                body = trace.body
+                self.summary.add(group.record.key, name, questions, body, trace.reward, read_texts, trace.names)
+                self._add_to_bill(run, map(Call.model_validate, trace.body.get("calls", ())))
+        if run.is_closed and self._count_remaining().tasks:
+            problem = f"was closed when {run.tasks_scored} of {self.task_count} tasks were scored"
+            hint = f"score into another --out, with --branch {shell_quote(self.folder)}"
+            raise InputError(f"{self.folder}: {problem}; {hint}")
 
     def _build_header(self) -> Header:
         jury = self.jury
@@ -162,7 +159,6 @@ class ScoringSession:
 
     @property
     def task_count(self) -> int:
-        """Return the number of tasks in the file."""
         return self._source.extent()[0]
 
     async def forecast(self, report: ProgressCallback) -> Forecast:
@@ -301,7 +297,6 @@ class ScoringSession:
 
     @property
     def tasks_to_plan(self) -> int:
-        """Return the number of tasks that are still to be planned."""
         return (
             0 if self.is_finished else self._source.extent(self._run.tasks_planned if self._run else 0, self.limit)[0]
         )
@@ -378,7 +373,6 @@ class ScoringSession:
         return (has_none or self.jury.config.calls.cache) and not has_values and not self._has_planning_calls
 
     def _start_groups(self, run: WritableRun) -> Iterator[Group]:
-        """Yield the groups that are left to score."""
         for task, responses in self._pairs_until_stopped(self._first_unscored, self._scored_later):
             plan = self._kept_plans.pop(task.id, None) or run.plan_of(task.id, known=task)
             yield Group(task, responses, plan, self._find_reusable_results(task, responses, plan))
@@ -449,8 +443,8 @@ def _scored_numbers(run: Run) -> list[int]:
     """Return the numbers of the scored tasks in the tasks file, from 0 and ascending: it is planned in its order."""
     ledger = run.source.ledger
     last = run.last_base_record
-    scored = {task for _, task in ledger.ordered_numbers("group", "task", last)}
-    return [number for number, task in enumerate(ledger.numbers("task", last)) if task in scored]
+    scored = {task for _, task in ledger.ordered_groups(last)}
+    return [number for number, task in enumerate(ledger.records("task", up_to=last)) if task.seq in scored]
 
 
 def describe_differences(run: Run, here: Header, source: TaskSource) -> Iterator[str]:

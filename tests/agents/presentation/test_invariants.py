@@ -1,6 +1,8 @@
 """What a model writes is verified in code: planted variants that break one invariant each, and true paraphrases."""
 
-from jurygraph.agents.presentation.rewrites import INVARIANTS, WrittenPassage, broken_invariant, statements_of
+from typing import get_args
+
+from jurygraph.agents.presentation.rewrites import Invariant, PassageReply, broken_invariant, statements_of
 from jurygraph.agents.presentation.variants import document_of
 
 PLAN = {
@@ -32,10 +34,10 @@ TRUE = {
 }
 
 
-def variant(**changed: str) -> list[WrittenPassage]:
+def variant(**changed: str) -> list[PassageReply]:
     said = {**TRUE, "s3": "For ann, the ferry of Harbour Line has to be step-free.", **changed}
     said["s9"] = changed.get("s9", "Since ann takes a rest of at least 30 minutes, it is one museum less.")
-    return [WrittenPassage(name, text) for name, text in reversed(said.items()) if text]
+    return [PassageReply(statement=name, text=text) for name, text in reversed(said.items()) if text]
 
 
 def test_a_true_paraphrase_in_another_order_passes() -> None:
@@ -56,7 +58,7 @@ PLANTED = {
 
 
 def test_a_planted_break_of_each_invariant_is_found() -> None:
-    assert tuple(PLANTED) == INVARIANTS
+    assert tuple(PLANTED) == get_args(Invariant)
     found = {name: broken_invariant(STATEMENTS, variant(**changed)) for name, changed in PLANTED.items()}
     assert found == {name: name for name in PLANTED}
 
@@ -86,7 +88,8 @@ def test_so_are_others() -> None:
 
 
 def test_a_statement_that_is_made_twice_or_unknown_is_a_break() -> None:
-    assert broken_invariant(STATEMENTS, [*variant(), WrittenPassage("s1", TRUE["s1"])]) == "statements"
-    joined = [WrittenPassage("s1", f"{TRUE['s1']} {TRUE['s2']}"), *variant(s1="", s2="")]
+    assert broken_invariant(STATEMENTS, [*variant(), PassageReply(statement="s1", text=TRUE["s1"])]) == "statements"
+    joined = [PassageReply(statement="s1", text=f"{TRUE['s1']} {TRUE['s2']}"), *variant(s1="", s2="")]
     assert broken_invariant(STATEMENTS, joined) == "statements"
-    assert broken_invariant(STATEMENTS, [*variant(s1=""), WrittenPassage("s99", TRUE["s1"])]) == "statements"
+    unknown = PassageReply(statement="s99", text=TRUE["s1"])
+    assert broken_invariant(STATEMENTS, [*variant(s1=""), unknown]) == "statements"

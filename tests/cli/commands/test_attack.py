@@ -1,7 +1,6 @@
-"""`jurygraph attack`: a judge under attack from the command line."""
+"""`jurygraph attack`: which defence stops which judge and attack is tested in `tests/studies/attack`."""
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,9 @@ from tests.models.judge_scripts import config
 from tests.models.server import Server, run_server, status
 from tests.rows import all_rows
 from tests.studies.attack.test_defences import ARMS
-from tests.studies.judges import AlwaysYes, Echo, Judge, LastInstruction, Yes
+from tests.studies.judges import AlwaysYes, Yes
+
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 HONEST = (
     "Flour and sugar are mixed first. Then whisk four eggs, fold everything together, pour that into a tin and bake "
@@ -25,11 +26,6 @@ TASK = {
     "rubric": {"criteria": [{"id": "mix", "text": "Flour and sugar are mixed.", "weight": 1.0}]},
     "responses": [{"id": "cake/honest", "text": HONEST}],
 }
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -59,21 +55,13 @@ def project(tmp_path: Path, run: Command, server: Server) -> Project:
 
 
 @pytest.mark.landing
-@pytest.mark.parametrize("judge", [AlwaysYes, Echo, pytest.param(LastInstruction, marks=pytest.mark.exhaustive)])
-def test_false_verdicts_before_and_after_the_defences_are_printed_first(
-    judge: type[Judge], tmp_path: Path, run: Command
-) -> None:
-    with run_server(judge()) as server:
-        ended = Project(tmp_path, run, server.url).attack(
-            "--suite", "injection" if judge is LastInstruction else "null"
-        )
+def test_false_verdicts_before_and_after_the_defences_are_printed_first(tmp_path: Path, run: Command) -> None:
+    other = {"evaluators": ["criteria", "maths.length"], "reward": {"rubric": 1.0}}
+    with run_server(AlwaysYes()) as server:
+        ended = Project(tmp_path, run, server.url, **other).attack("--suite", "null")
     assert ended.code == 0, ended.err
-    found = re.search(
-        r"false verdict: (\d+) of (\d+) without defences, (\d+) of \2 with those of the config", ended.out
-    )
-    assert found is not None
-    before, total, after = map(int, found.groups())
-    assert (before, after) == {AlwaysYes: (total, 0), Echo: (31, 25), LastInstruction: (101, 0)}[judge]
+    assert "false verdict: 31 of 31 without defences, 0 of 31 with those of the config" in ended.out
+    assert "not attacked, because no model judges a single response: maths.length" in ended.err
 
 
 @pytest.mark.landing
@@ -87,14 +75,6 @@ def test_json_has_every_arm_with_every_attack(project: Project):
     assert found["arms"]["none"]["attacks"]["verdicts"]["rate"] > found["arms"]["all"]["attacks"]["verdicts"]["rate"]
 
 
-@pytest.mark.exhaustive
-def test_a_met_threshold_prints_nothing_and_a_missed_one_exits_with_1(project: Project):
-    assert project.attack("--gate", "rate<=0, honest_rate>=1").code == 0
-    ended = project.attack("--gate", "high<=1 and n>=1")
-    assert ended.code == 1
-    assert "threshold missed: high <= 1, but there is no high" in ended.err, "one task has no interval"
-
-
 @pytest.mark.landing
 def test_a_dry_run_estimates_the_requests_and_sends_nothing(project: Project, server: Server):
     ended = project.attack("--dry-run", "--json")
@@ -106,14 +86,6 @@ def test_a_dry_run_estimates_the_requests_and_sends_nothing(project: Project, se
     repaired = server.count - expected
     assert expected > 0
     assert 0 < repaired < expected, "what is repaired is asked beyond that"
-
-
-@pytest.mark.landing
-def test_evaluators_without_a_model_are_named(tmp_path: Path, run: Command, server: Server):
-    other = {"evaluators": ["criteria", "maths.length"], "reward": {"rubric": 1.0}}
-    ended = Project(tmp_path, run, server.url, **other).attack("--suite", "null")
-    assert ended.code == 0
-    assert "not attacked, because no model judges a single response: maths.length" in ended.err
 
 
 @all_rows(
@@ -135,19 +107,19 @@ def test_wrong_input_is_refused_before_any_request(
     assert message in ended.err
 
 
-@pytest.mark.exhaustive
-def test_after_the_limit_of_calls_the_study_continues_from_the_cache(project: Project, server: Server):
-    ended = project.attack("--max-calls", "5")
-    assert ended.code == 4
-    assert "run the same command again: it continues from the cache" in ended.err
-    assert server.count == 5
-    assert project.attack().code == 0
-
-
 @pytest.mark.landing
-def test_a_failing_model_makes_the_study_inconclusive(tmp_path: Path, run: Command):
-    with run_server(lambda body, number: status(400)) as server:
-        ended = Project(tmp_path, run, server.url).attack("--suite", "null", "--gate", "rate<=0")
+def test_a_missed_threshold_exits_with_1_a_limit_with_4_and_a_failing_model_with_3(
+    project: Project, server: Server, tmp_path: Path, run: Command
+):
+    stopped = project.attack("--max-calls", "5")
+    assert (stopped.code, server.count) == (4, 5)
+    assert "run the same command again: it continues from the cache" in stopped.err
+    assert project.attack("--gate", "rate<=0, honest_rate>=1").code == 0
+    missed = project.attack("--gate", "high<=1 and n>=1")
+    assert missed.code == 1
+    assert "threshold missed: high <= 1, but there is no high" in missed.err, "one task has no interval"
+    with run_server(lambda body, number: status(400)) as failing:
+        ended = Project(tmp_path, run, failing.url).attack("--suite", "null", "--gate", "rate<=0")
     assert ended.code == 3
     assert "inconclusive: " in ended.err
     assert "of kind rejected" in ended.err

@@ -1,4 +1,4 @@
-"""`jurygraph study disagreement`."""
+"""`jurygraph study disagreement`: the figures are tested in `tests/studies/disagreement`."""
 
 import json
 import shutil
@@ -7,56 +7,49 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Command, run_command, write_project
+from tests.cli.conftest import Command
 from tests.graphs.scripted import evaluator_use
 from tests.rows import all_rows
+from tests.runs.sample_runs import rescore_run, score, write_tasks
 
 NAMES = ("accuracy", "format", "steps")
-CONFIG = json.dumps(
-    {"evaluators": [evaluator_use(name) for name in NAMES], "reward": {"accuracy": 1.0, "format": 0.5, "steps": 0.5}}
-)
-FAILED = ("response", "response", "response")
+CONFIG = {
+    "evaluators": [evaluator_use(name) for name in NAMES],
+    "reward": {"accuracy": 1.0, "format": 0.5, "steps": 0.5},
+}
 
 
 def task(name: str, step: int, *scores: tuple[Any, Any, Any]) -> dict[str, Any]:
-    return {
-        "id": name,
-        "query": "What is right?",
-        "responses": [
-            {
-                "id": f"{name}/{place}",
-                "text": "it is",
-                "data": dict(zip(NAMES, each, strict=True)),
-                "labels": {"step": step},
-            }
-            for place, each in enumerate(scores)
-        ],
-    }
+    responses = [
+        {"id": f"{name}/{n}", "text": "it is", "data": dict(zip(NAMES, one, strict=True)), "labels": {"step": step}}
+        for n, one in enumerate(scores)
+    ]
+    return {"id": name, "query": "What is right?", "responses": responses}
 
 
 TASKS = [
     task("rome", 1, (1.0, 0.0, 0.0), (0.0, 0.0, 0.3)),
     task("oslo", 1, (0.0, 0.9, 0.6), (0.0, 0.0, 0.0)),
-    task("pisa", 2, (1.0, 1.0, 0.9), FAILED),
+    task("pisa", 2, (1.0, 1.0, 0.9), ("response", "response", "response")),
 ]
 
 
 @pytest.fixture(scope="module")
 def scored_steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    project = write_project(tmp_path_factory.mktemp("steps") / "trips", TASKS, CONFIG)
-    run_command("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "macrm", cwd=project)
-    return project
+    folder = tmp_path_factory.mktemp("steps")
+    score(folder / "macrm", write_tasks(folder, TASKS), CONFIG)
+    return folder
 
 
 @pytest.fixture
 def run_with_steps(scored_steps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a run of two steps."""
-    project = shutil.copytree(scored_steps, tmp_path / "trips")
-    monkeypatch.chdir(project)
-    return project
+    monkeypatch.chdir(tmp_path)
+    return shutil.copytree(scored_steps / "macrm", tmp_path / "macrm")
 
 
-def test_the_tables_have_the_amount_and_place_of_disagreement(run_with_steps: Path, run: Command):
+@pytest.mark.usefixtures("run_with_steps")
+def test_the_tables_have_the_amount_and_place_of_disagreement(run: Command):
     ended = run("study", "disagreement", "macrm", "--step-label", "step")
     assert ended.code == 0
     lines = [" ".join(line.split()) for line in ended.out.splitlines()]
@@ -70,19 +63,19 @@ def test_the_tables_have_the_amount_and_place_of_disagreement(run_with_steps: Pa
     assert "macrm: omitted, responses whose reward failed: 1" in ended.err
 
 
-def test_several_runs_are_compared_each_with_its_own_threshold(run_with_steps: Path, run: Command):
-    run("rescore", "macrm", "--out", "other", "--set", "reward.format=2")
-    same = json.loads(run("study", "disagreement", "macrm", "other", "--json").out)["runs"]
-    assert [one["run"] for one in same] == ["macrm", "other"]
-    assert same[0]["threshold"] == same[1]["threshold"]
-    assert same[0]["split"]["rows"][0]["low"] < same[1]["split"]["rows"][0]["low"]
-    run("rescore", "macrm", "--out", "two", "--set", "reward.format=0")
+def test_several_runs_are_compared_each_with_its_own_components(run_with_steps: Path, run: Command):
+    rescore_run(run_with_steps, run_with_steps.with_name("two"), "reward.format=0")
+    found = json.loads(run("study", "disagreement", "macrm", "two", "--json").out)["runs"]
+    assert [(one["run"], one["components"]) for one in found] == [
+        ("macrm", ["accuracy", "format", "steps"]),
+        ("two", ["accuracy", "steps"]),
+    ]
     ended = run("study", "disagreement", "macrm", "two")
     assert [line.split()[0] for line in ended.out.splitlines()[2:4]] == ["macrm", "two"]
-    assert "two: accuracy, steps, of 5 responses to 3 tasks" in ended.out
     assert "the runs have different components; choose common ones with --components" in ended.err
 
 
+@pytest.mark.usefixtures("run_with_steps")
 @all_rows(
     "arguments, message",
     [
@@ -94,9 +87,7 @@ def test_several_runs_are_compared_each_with_its_own_threshold(run_with_steps: P
         (["--plot", "a.png"], "--plot: the plot needs steps; add --step-label or --every"),
     ],
 )
-def test_wrong_input_is_refused_without_a_result(
-    run_with_steps: Path, run: Command, arguments: list[str], message: str
-):
+def test_wrong_input_is_refused_without_a_result(run: Command, arguments: list[str], message: str):
     ended = run("study", "disagreement", "macrm", *arguments)
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err

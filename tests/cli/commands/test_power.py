@@ -1,38 +1,52 @@
-"""`jurygraph power`: equal seeds give equal answers."""
+"""`jurygraph power`: equal seeds give equal answers; these are tested in `tests/studies/test_power.py`."""
 
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Command
+from tests.rows import all_rows
+from tests.runs.sample_runs import write_tasks
 from tests.studies.reviewers.test_baselines import random_rows
 
 
-def test_the_command_repeats_itself_and_says_what_it_cannot_do(run: Command, tmp_path: Path) -> None:
-    file = tmp_path / "ratings.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in random_rows(3, items=80)), encoding="utf-8")
+@pytest.fixture
+def ratings(tmp_path: Path) -> Path:
+    return write_tasks(tmp_path, random_rows(3, items=80), "ratings.jsonl")
+
+
+def test_the_command_repeats_itself(run: Command, ratings: Path) -> None:
     options = ("--width", 0.2, "--difference", 0.3, "--seed", 5)
-    first = run("power", file, *options, "--json")
-    assert (first.code, run("power", file, *options, "--json").out) == (0, first.out)
+    first = run("power", ratings, *options, "--json")
+    assert (first.code, run("power", ratings, *options, "--json").out) == (0, first.out)
     found = json.loads(first.out)
     assert [one["per_item"] for one in found["alpha"]] == [2, 3]
     (difference,) = found["differences"]
     assert difference["reviewers"] > 1
-    assert "reviewers for power 0.8" in run("power", file, *options).out
-    for wrong, problem in [
+    assert "reviewers for power 0.8" in run("power", ratings, *options).out
+
+
+def test_too_few_items_are_said(run: Command, tmp_path: Path) -> None:
+    ended = run("power", write_tasks(tmp_path, random_rows(3, items=20), "ratings.jsonl"))
+    assert ended.code == 0
+    assert "fewer than 30 items have two ratings, too few to draw studies from" in ended.out + ended.err
+
+
+@all_rows(
+    "options, problem",
+    [
         (
             ("--difference", 1, "--judges", "item-mean"),
             "--judges: is 'item-mean'; name two of own-history, item-mean, rater-offset",
         ),
         (("--difference", 1, "--judges", "item-mean,item-mean"), "name two of own-history, item-mean, rater-offset"),
+        (("--difference", 0), "--difference: is 0; write a number above 0"),
         (("--judges", "item-mean,own-history"), "--judges: needs --difference"),
         (("--power", 1), "--power: is 1; write a number between 0 and 1"),
-    ]:
-        refused = run("power", file, *wrong)
-        assert (refused.code, problem in refused.err) == (2, True)
-
-
-def test_too_few_items_are_said(run: Command, tmp_path: Path) -> None:
-    file = tmp_path / "ratings.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in random_rows(3, items=20)), encoding="utf-8")
-    ended = run("power", file)
-    assert "fewer than 30 items have two ratings, too few to draw studies from" in ended.out + ended.err
+    ],
+)
+def test_wrong_input_is_refused(run: Command, ratings: Path, options: tuple[object, ...], problem: str) -> None:
+    ended = run("power", ratings, *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert problem in ended.err

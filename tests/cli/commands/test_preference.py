@@ -1,45 +1,24 @@
-"""`jurygraph study preference`."""
+"""`jurygraph study preference`: the outcomes are tested in `tests/studies/preference`."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 from tests.cli.conftest import Command
-from tests.judges.pairwise.comparisons import failing_judge
-from tests.models.server import run_server
-from tests.sources.importers.published import write_rows
+from tests.studies.preference.made import PAIRS, by_pairs, score_tasks
 
-JUDGEBENCH: list[dict[str, Any]] = [
-    {"pair_id": name, "source": source, "question": f"Which is right, {name}?", "label": label}
-    | {"response_model": "m", "response_A": a, "response_B": b}
-    for name, source, label, a, b in (
-        ("law", "mmlu-pro-law", "A>B", "A long and right answer.", "A wrong one."),
-        ("logic", "livebench-reasoning", "B>A", "A long and wrong answer.", "A right one."),
-        ("sums", "livebench-math", "B>A", "Two and two are four.", "It is the number four, for two and two."),
-        ("code", "livecodebench", "A>B", "unreadable: print the longest line", "print(1)"),
-    )
+JUDGEBENCH = [
+    by_pairs("law", 1.0, 0.0, source="mmlu-pro-law"),
+    by_pairs("logic", 0.0, 1.0, source="livebench-reasoning"),
+    by_pairs("sums", 1.0, 0.0, source="livebench-math"),
+    by_pairs("code", 1.0, "response", source="livecodebench"),
 ]
-"""The longer response is right in `law` and `sums`."""
 
 
-def test_a_pairwise_judge_of_judgebench_from_the_published_file_to_the_table(run: Command, tmp_path: Path):
-    source = write_rows(tmp_path / "judgebench.jsonl", *JUDGEBENCH)
-    assert run("import", "judgebench", source, "--out", tmp_path / "tasks.jsonl").code == 0
-    script = failing_judge(lambda shown: shown["A"].startswith("unreadable"))
-    with run_server(script) as server:
-        config = {
-            "model": f"openai-compatible:{server.url}#tiny",
-            "evaluators": ["pairwise"],
-            "calls": {"cache": False},
-        }
-        (tmp_path / "jury.yaml").write_text(json.dumps(config))
-        scored = run("score", tmp_path / "tasks.jsonl", "--config", tmp_path / "jury.yaml", "--out", tmp_path / "run")
-    assert scored.code in (0, 1), scored.err
-    ended = run("study", "preference", tmp_path / "run")
+def test_the_table_has_the_accuracy_of_each_category_and_what_failed(run: Command, tmp_path: Path):
+    ended = run("study", "preference", score_tasks(tmp_path, JUDGEBENCH, PAIRS))
     assert ended.code == 0, ended.err
     lines = [line.split() for line in ended.out.splitlines()]
     assert ended.out.splitlines()[0].endswith(
-        "decided by verdicts of pairwise on pairs; a tie is not right, a failed task is wrong"
+        "decided by verdicts of pairs on pairs; a tie is not right, a failed task is wrong"
     )
     table = {cells[0]: cells[1:9] for cells in lines[4:9]}
     assert table == {  # tasks, right, wrong, ties, failed, flips, coverage, accuracy

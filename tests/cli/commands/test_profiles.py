@@ -1,8 +1,9 @@
-"""`jurygraph profiles`, and `score` with its file: profiles in text are read, edited and shown."""
+"""`jurygraph profiles`: profiles in text become a file of constraints that a person may edit.
+
+How profiles are read is tested in `tests/agents/test_profile.py`, and runs over them in `tests/runs/test_profiles.py`.
+"""
 
 import json
-import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,204 +23,135 @@ from tests.agents.parser import (
     tension,
     trip,
 )
-from tests.cli.conftest import Command, CommandResult
+from tests.cli.conftest import Command, CommandResult, folder_contents
 from tests.models.server import Answer, Server, run_server, status
+from tests.rows import all_rows
+from tests.runs.sample_runs import write_tasks
+
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 TENSIONS = [tension(1, 2, "high", "stakeholder_1 loves the sea, and it is dear")]
-CALLS = 6
-"""What the two tasks of the project need: one for each profile, and one for what pulls them apart."""
-
-
-FOUND = """\
+INVENTED = constraint("I love ghosts", "There are ghosts.")
+PRINTED = """\
 task  stakeholder  constraint                           quote                                  kind       α
 ────  ───────────  ───────────────────────────────────  ─────────────────────────────────────  ────  ──────
 t0    ann          c1: No nuts are served.              I am allergic to nuts                  hard  1.5000
 t0    ann          c2: It is near the sea.              I would love to be near the sea        soft  1.0000
 t0    ben          c1: A night costs 90 euros at most.  cannot pay more than 90 euros a night  hard  1.0000
+t1    ann          c1: No nuts are served.              I am allergic to nuts                  hard  1.5000
+t1    ann          c2: It is near the sea.              I would love to be near the sea        soft  1.0000
+t1    ben          c1: A night costs 90 euros at most.  cannot pay more than 90 euros a night  hard  1.0000
+t0: tension between ann and ben: 1.5000, ann loves the sea, and it is dear
+t0: dropped of ben: “There are ghosts.” rests on “I love ghosts”, which does not stand in the profile
+t1: tension between ann and ben: 1.5000, ann loves the sea, and it is dear
+t1: dropped of ben: “There are ghosts.” rests on “I love ghosts”, which does not stand in the profile
 """
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+def answer(body: dict[str, Any], number: int) -> Answer:
+    """Read profiles; a model named `down` never does, and one named `unsure` finds no needs of Ben in task t0."""
+    if body["model"] == "down":
+        return status(503)
+    about = None if asks_about_tensions(body) else (fenced_text(body, "task"), fenced_text(body, "profile"))
+    if body["model"] == "unsure" and about == ("Plan t0.", BEN):
+        return constraints_reply()
+    return parser_script({**NEEDS, BEN: [*NEEDS[BEN], INVENTED]}, TENSIONS)(body, number)
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with run_server(parser_script(tensions=TENSIONS)) as running:
+    with run_server(answer) as running:
         yield running
 
 
-class Project:
-    """A project in a folder, and the commands on it."""
-
-    def __init__(self, folder: Path, run: Command) -> None:
-        self.folder, self._run = folder, run
-        self.write([self.line(f"t{t}", ANN, BEN) for t in range(2)])
-
-    @staticmethod
-    def line(name: str, *profiles: str, **fields: Any) -> dict[str, Any]:
-        task = trip(*profiles, name=name, query=f"Plan {name}.", **fields).model_dump(mode="json")
-        return {
-            **task,
-            "responses": [{"id": f"{name}/a", "text": "A plan.", "data": {"kind@ann": 1.0, "kind@ben": 0.5}}],
-        }
-
-    def write(self, lines: list[dict[str, Any]], name: str = "tasks.jsonl") -> Path:
-        (self.folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
-        return self.folder / name
-
-    def write_config(self, url: str, **fields: Any) -> "Project":
-        fields.setdefault("calls", {"cache": True})
-        (self.folder / "jury.yaml").write_text(json.dumps(settings(url, **fields)))
-        return self
-
-    def profiles(self, *more: object) -> CommandResult:
-        return self._run("profiles", self.folder / "tasks.jsonl", "--out", self.folder / "profiles.jsonl", *more)
-
-    def score(self, name: str, *more: object) -> CommandResult:
-        return self._run("score", self.folder / "tasks.jsonl", "--out", self.folder / name, *more)
-
-    @property
-    def by_hand(self) -> tuple[str, Path]:
-        return "--profiles-from", self.folder / "profiles.jsonl"
-
-    @property
-    def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.folder / "profiles.jsonl").read_text().splitlines()]
-
-
 @pytest.fixture
-def project(tmp_path: Path, run: Command) -> Project:
-    return Project(tmp_path, run)
+def project(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two tasks of two stakeholders."""
+    tasks = [trip(ANN, BEN, name=f"t{t}", query=f"Plan t{t}.").model_dump(mode="json") for t in range(2)]
+    write_tasks(tmp_path, tasks)
+    (tmp_path / "jury.yaml").write_text(json.dumps(settings(server.url, calls={"cache": True})))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def read_profiles(run: Command, *options: object) -> CommandResult:
+    return run("profiles", "tasks.jsonl", "--out", "profiles.jsonl", *options)
+
+
+def written(project: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (project / "profiles.jsonl").read_text().splitlines()]
 
 
 def found(name: str, text: str, kind: str, restrictiveness: float, quote: str) -> dict[str, Any]:
     return {"id": name, "text": text, "kind": kind, "restrictiveness": restrictiveness, "quote": quote}
 
 
-class TestWritten:
-    def test_the_line_of_a_task_has_everything_that_a_person_needs_to_edit_it(self, project: Project, server: Server):
-        ended = project.write_config(server.url).profiles()
-        assert (ended.code, server.count) == (0, CALLS)
-        assert project.lines[0] == {
-            "task": "t0",
-            "stakeholders": [
-                {
-                    "id": "ann",
-                    "profile": ANN,
-                    "constraints": [
-                        found("c1", "No nuts are served.", "hard", 1.5, "I am allergic to nuts"),
-                        found("c2", "It is near the sea.", "soft", 1.0, "I would love to be near the sea"),
-                    ],
-                },
-                {
-                    "id": "ben",
-                    "profile": BEN,
-                    "constraints": [
-                        found(
-                            "c1",
-                            "A night costs 90 euros at most.",
-                            "hard",
-                            1.0,
-                            "cannot pay more than 90 euros a night",
-                        )
-                    ],
-                },
-            ],
-            "tensions": [{"between": ["ann", "ben"], "strength": 1.5, "reason": "ann loves the sea, and it is dear"}],
-        }
-        assert [line["task"] for line in project.lines] == ["t0", "t1"]
-        before = (project.folder / "profiles.jsonl").read_bytes()
-        again = project.profiles()
-        assert (again.code, server.count) == (0, CALLS), "the same command sends nothing"
-        assert "requests: none by this command" in again.out
-        assert (project.folder / "profiles.jsonl").read_bytes() == before
-
-    def test_the_result_is_a_table_with_tensions_and_dropped_constraints(self, project: Project):
-        invented = constraint("I love ghosts", "There are ghosts.")
-        with run_server(parser_script({**NEEDS, BEN: [*NEEDS[BEN], invented]}, TENSIONS)) as server:
-            ended = project.write_config(server.url).profiles()
-        assert ended.out.startswith(FOUND)
-        assert "t0: tension between ann and ben: 1.5000, ann loves the sea, and it is dear" in ended.out
-        why = "“There are ghosts.” rests on “I love ghosts”, which does not stand in the profile"
-        assert f"t1: dropped of ben: {why}" in ended.out
-        assert "2 tasks written, 0 omitted" in ended.err
-        assert f"next: jurygraph score {project.folder}/tasks.jsonl --profiles-from" in ended.err
-        found = json.loads(project.profiles("--json").out)
-        assert found["profiles_file"] == str(project.folder / "profiles.jsonl")
-        assert [one["task"] for one in found["profiles"]] == ["t0", "t1"]
-        assert found["profiles"][0]["by"] == {"ann": "tiny, prompt profile 2", "ben": "tiny, prompt profile 2"}
-        assert found["profiles"][0]["stakeholders"][1]["constraints"][0]["kind"] == "hard"
-        assert (found["left_out"], found["requests"]["number"]) == ([], 0)
+def test_profiles_are_printed_and_written_with_all_that_a_person_needs_to_edit_them(
+    run: Command, project: Path
+) -> None:
+    ended = read_profiles(run)
+    assert ended.code == 0
+    assert ended.out.startswith(PRINTED)
+    assert ended.err.splitlines()[-2:] == [
+        "2 tasks written, 0 omitted",
+        "next: jurygraph score tasks.jsonl --profiles-from profiles.jsonl --out run",
+    ]
+    needs_of_ann = [
+        found("c1", "No nuts are served.", "hard", 1.5, "I am allergic to nuts"),
+        found("c2", "It is near the sea.", "soft", 1.0, "I would love to be near the sea"),
+    ]
+    price = found("c1", "A night costs 90 euros at most.", "hard", 1.0, "cannot pay more than 90 euros a night")
+    assert written(project)[0] == {
+        "task": "t0",
+        "stakeholders": [
+            {"id": "ann", "profile": ANN, "constraints": needs_of_ann},
+            {"id": "ben", "profile": BEN, "constraints": [price]},
+        ],
+        "tensions": [{"between": ["ann", "ben"], "strength": 1.5, "reason": "ann loves the sea, and it is dear"}],
+    }
+    assert [line["task"] for line in written(project)] == ["t0", "t1"]
 
 
-class TestNotWritten:
-    def test_a_config_without_a_model_is_refused(self, project: Project, server: Server):
-        project.write_config(server.url)
-        ended = project.profiles("--model", "none")
-        assert (ended.code, ended.out) == (2, "")
-        assert "error: model: none answers nothing; name one in the config or with --model" in ended.err
-        assert not (project.folder / "profiles.jsonl").exists()
-
-    def test_a_task_that_cannot_be_read_is_omitted_and_named(self, project: Project):
-        read = parser_script(tensions=TENSIONS)
-
-        def script(body: dict[str, Any], number: int) -> Answer:
-            odd = fenced_text(body, "task") == "Plan t0." and not asks_about_tensions(body)
-            return constraints_reply() if odd and fenced_text(body, "profile") == BEN else read(body, number)
-
-        with run_server(script) as server:
-            ended = project.write_config(server.url).profiles()
-        assert ended.code == 1
-        assert [line["task"] for line in project.lines] == ["t1"]
-        assert "omitted, line 1: task 't0': " in ended.err
-        assert "stakeholder 'ben'" in ended.err
-        assert "1 tasks written, 1 omitted" in ended.err
-
-    def test_an_unreachable_model_writes_nothing_and_the_same_command_continues(self, project: Project):
-        read, down = parser_script(tensions=TENSIONS), True
-
-        def script(body: dict[str, Any], number: int) -> Answer:
-            return status(503) if down and fenced_text(body, "task") == "Plan t1." else read(body, number)
-
-        with run_server(script) as server:
-            ended = project.write_config(server.url, calls={"cache": True, "concurrency": 1}).profiles()
-            assert (ended.code, ended.out) == (3, "")
-            assert "error: tasks.jsonl, line 2: task 't1': the profile of stakeholder 'ann' could not be" in ended.err
-            assert "nothing was written; run the same command again: it continues from the cache" in ended.err
-            assert not (project.folder / "profiles.jsonl").exists()
-            down, before = False, server.count
-            assert project.profiles().code == 0
-            assert server.count - before == CALLS / 2
+def test_the_same_command_sends_nothing_and_json_says_so(run: Command, project: Path, server: Server) -> None:
+    read_profiles(run)
+    before = server.count, folder_contents(project)
+    given = json.loads(read_profiles(run, "--json").out)
+    assert (server.count, folder_contents(project)) == before
+    assert (given["profiles_file"], given["left_out"], given["requests"]["number"]) == ("profiles.jsonl", [], 0)
+    assert [one["task"] for one in given["profiles"]] == ["t0", "t1"]
+    assert given["profiles"][0]["by"] == {"ann": "tiny, prompt profile 2", "ben": "tiny, prompt profile 2"}
+    assert given["profiles"][0]["stakeholders"][1]["constraints"][0]["kind"] == "hard"
 
 
-class TestScoredBy:
-    @pytest.fixture
-    def read(self, project: Project, server: Server) -> Project:
-        assert project.write_config(server.url).profiles().code == 0
-        return project
+def test_a_task_that_cannot_be_read_is_omitted_and_named_and_exits_with_1(
+    run: Command, project: Path, server: Server
+) -> None:
+    ended = read_profiles(run, "--model", f"openai-compatible:{server.url}#unsure")
+    assert ended.code == 1
+    assert [line["task"] for line in written(project)] == ["t1"]
+    assert "omitted, line 1: task 't0': no constraint was found in the profile of stakeholder 'ben'" in ended.err
+    assert "1 tasks written, 1 omitted" in ended.err
 
-    def test_show_names_the_source_of_constraints(self, read: Project, run: Command):
-        lines = read.lines
-        del lines[1]["stakeholders"][0], lines[1]["tensions"]
-        read.write(lines, "profiles.jsonl")
-        assert read.score("run", *read.by_hand).code == 0
-        first, second = (run("show", read.folder / "run", "--response", f"t{t}/a").out for t in range(2))
-        assert "constraints of ben: from a file of profiles\ntensions: from a file of profiles" in first
-        assert "constraints of ben: from a file of profiles" in second
-        assert "constraints of ann: profile parsed by tiny, prompt profile 2" in second
-        assert "tensions: profile parsed by tiny, prompt tensions 1" in second
-        assert "tension between ann and ben: 1.5000, ann loves the sea, and it is dear" in second
-        shown = run("show", read.folder / "run", "--response", "t0/a", "--json").out
-        assert not re.search(r'"c1\b', shown)
 
-    def test_tasks_and_profiles_cannot_both_come_from_standard_input(
-        self, read: Project, run: Command, monkeypatch: pytest.MonkeyPatch
-    ):
-        config = read.folder / "jury.yaml"
-        with (read.folder / "tasks.jsonl").open() as tasks:
-            monkeypatch.setattr(sys, "stdin", tasks)
-            ended = run("score", "-", "--config", config, "--out", read.folder / "run", "--profiles-from", "-")
-        assert ended.code == 2
-        assert "tasks, responses and profiles cannot share standard input; put all but one in a file" in ended.err
+@all_rows(
+    "options, code, message",
+    [
+        (["--model", "none"], 2, "error: model: none answers nothing; name one in the config or with --model"),
+        (["--out", "tasks.jsonl"], 2, "error: tasks.jsonl: is an input file; name another file to write"),
+        (
+            ["--model", "down"],
+            3,
+            "error: tasks.jsonl, line 1: task 't0': the profile of stakeholder 'ann'",
+        ),
+        (["--model", "down"], 3, "nothing was written; run the same command again: it continues from the cache"),
+    ],
+)
+def test_except_with_0_and_1_nothing_is_written(
+    run: Command, project: Path, server: Server, options: list[str], code: int, message: str
+) -> None:
+    before = folder_contents(project)
+    model = [f"openai-compatible:{server.url}#down" if word == "down" else word for word in options]
+    ended = read_profiles(run, *model)
+    assert (ended.code, ended.out) == (code, "")
+    assert message in ended.err
+    assert folder_contents(project) == before

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jurygraph.prompts import load_prompt, prompt_names, prompt_source
-from tests.cli.conftest import Command, CommandResult
+from tests.cli.conftest import Command
 from tests.prompts.test_library import FILLED
 from tests.rows import all_rows
 
@@ -57,31 +57,6 @@ def test_fences_are_marked_with_the_key_of_the_project(
     assert run("prompts", "render", "profile", "--with", person).out != before
 
 
-@all_rows(
-    "content, wrong",
-    [
-        ("{", "is not valid JSON"),
-        ("[]", "expected a JSON object"),
-        (NESTED, "is not valid JSON: "),
-        ('{"query": "Plan."}', "missing variable 'profile'; prompt 'profile' needs query, profile"),
-        ('{"query": "Plan.", "profile": "", "profil": ""}', "there is no variable 'profil'; did you mean profile?"),
-    ],
-)
-def test_variables_that_do_not_fit_are_refused_in_one_sentence(
-    run: Command, tmp_path: Path, content: str, wrong: str
-) -> None:
-    (tmp_path / "it.json").write_text(content)
-    ended = run("prompts", "render", "profile", "--with", tmp_path / "it.json")
-    assert (ended.code, ended.out) == (2, "")
-    assert wrong in ended.err
-    assert len(ended.err.splitlines()) == 1
-
-
-def render(run: Command, folder: Path, name: str, filled: dict[str, Any]) -> CommandResult:
-    (folder / "it.json").write_text(json.dumps(filled))
-    return run("prompts", "render", name, "--with", folder / "it.json")
-
-
 @all_rows("name", prompt_names())
 def test_every_prompt_can_be_rendered_from_json(run: Command, tmp_path: Path, name: str) -> None:
     filled = {
@@ -99,22 +74,28 @@ CANNOT = "cannot be rendered with these variables: "
 
 
 @all_rows(
-    "name, filled, wrong",
+    "name, content, wrong",
     [
+        ("profile", "{", "is not valid JSON"),
+        ("profile", NESTED, "is not valid JSON (recursion limit"),
+        ("profile", [], "is a list; the variables are a JSON object; prompt"),
+        ("profile", {"query": "Plan."}, "missing variable 'profile'; prompt 'profile' needs query, profile"),
+        ("profile", {**PERSON, "profil": ""}, "there is no variable 'profil'; did you mean profile?"),
+        ("profile", {**PERSON, "query": 5}, CANNOT),
+        ("profile", {**PERSON, "profile": None}, f"{CANNOT}TypeError"),
         ("criteria", {**CRITERIA, "items": ["a"]}, CANNOT),
         ("criteria", {**CRITERIA, "items": [{"name": "a"}]}, CANNOT),
         ("criteria", {**CRITERIA, "items": [{"name": "a", "text": "b", "scale": 5}]}, f"{CANNOT}UndefinedError: "),
-        ("profile", {**PERSON, "query": 5}, CANNOT),
-        ("profile", {**PERSON, "profile": None}, f"{CANNOT}TypeError"),
         ("reviewer", {**FILLED["reviewer"], "examples": [{"reviewer": "ann", "resaon": ""}]}, CANNOT),
         ("extract", {**EXTRACT, "kinds": ["meals"]}, "variable kinds, as the params of extract: records: "),
         ("extract", {**EXTRACT, "kinds": {"meals": {"a b": "c"}}}, "records.meals.a b: a name begins with a letter"),
     ],
 )
-def test_a_variable_of_the_wrong_form_is_refused_without_a_traceback(
-    run: Command, tmp_path: Path, name: str, filled: dict[str, Any], wrong: str
+def test_variables_that_do_not_fit_are_refused_in_one_sentence(
+    run: Command, tmp_path: Path, name: str, content: Any, wrong: str
 ) -> None:
-    ended = render(run, tmp_path, name, filled)
+    (tmp_path / "it.json").write_text(content if isinstance(content, str) else json.dumps(content))
+    ended = run("prompts", "render", name, "--with", tmp_path / "it.json")
     assert (ended.code, ended.out) == (2, "")
     assert wrong in ended.err
     assert len(ended.err.splitlines()) == 1

@@ -1,41 +1,17 @@
-"""`jurygraph study reliability`."""
+"""`jurygraph study reliability`: the figures are tested in `tests/studies/reliability`."""
 
 import json
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
-from tests.cli.conftest import Command, run_command, write_project
-from tests.graphs.scripted import evaluator_use
-
-CONFIG = json.dumps(
-    {"evaluators": [evaluator_use("judge", samples=3), evaluator_use("check")], "reward": {"judge": 1.0, "check": 0.5}}
-)
-
-
-def task(name: str, *responses: tuple[Any, Any]) -> dict[str, Any]:
-    """Responses with three samples of the judge, or one for all, and the check's score."""
-    scripts = [{"id": f"{name}/{n}", "text": "it is", "data": dict(zip(("judge", "check"), one, strict=True))}
-               for n, one in enumerate(responses)]  # fmt: skip
-    return {"id": name, "query": "What is right?", "responses": scripts}
-
-
-TASKS = [
-    task("rome", ([0.9, 0.8, 1.0], 1.0), ([0.5, 0.6, 0.4], 1.0)),
-    task("oslo", ([0.2, 0.3, 0.1], 0.0), ([0.5, 0.5, 0.8], 0.0)),
-    task("pisa", ([0.4, 0.1, 0.4], 1.0), ([0.3, 0.3, 0.0], 0.0)),
-    task("bern", ([0.6, 0.6, 0.6], 0.0), ("response", "response")),
-]
+from tests.cli.conftest import Command
+from tests.studies.reliability.test_runs import TASKS, score_tasks
 
 
 @pytest.fixture(scope="module")
 def sampled_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of four tasks with three samples of a judge; one response has no reward."""
-    project = write_project(tmp_path_factory.mktemp("samples") / "trips", TASKS, CONFIG)
-    run_command("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
-    return project / "run"
+    return score_tasks(tmp_path_factory.mktemp("samples"), TASKS)
 
 
 def test_the_tables_split_rewards_and_scores(sampled_run: Path, run: Command):
@@ -54,32 +30,11 @@ def test_the_tables_split_rewards_and_scores(sampled_run: Path, run: Command):
     assert check.endswith(" - - - - -")
     assert "omitted, responses whose reward failed: 1" in ended.err
     assert "omitted, verdicts without a score, or with that of a gate: 4" in ended.err
-
-
-def test_json_has_the_components_by_hand(sampled_run: Path, run: Command):
-    """The mean squares of the judge's scores: three samples of seven responses of four tasks."""
     found = json.loads(run("study", "reliability", sampled_run, "--json").out)
-    _, judge = found["questions"]
-    samples = [
-        np.array(line) for one in TASKS for line in (r["data"]["judge"] for r in one["responses"]) if line != "response"
-    ]
-    within = sum(((one - one.mean()) ** 2).sum() for one in samples) / 14
-    assert judge["levels"][2] == pytest.approx({"name": "sample", "units": 21, "variance": within, "raw": within,
-                                                "share": judge["levels"][2]["share"]})  # fmt: skip
-    assert sum(level["share"] for level in judge["levels"]) == pytest.approx(1.0)
-    rho = judge["within_response"]["value"]
-    assert judge["within_response"]["of_means"]["4"] == pytest.approx(4 * rho / (1 + 3 * rho))
-    assert found["rewards"]["within_response"] is None
-    assert found["mean"]["value"] == pytest.approx(4.8 / 7)
-    assert found["left_out"] == {
-        "responses whose reward failed": 1,
-        "verdicts without a score, or with that of a gate": 4,
-    }
+    assert [one["name"] for one in found["questions"]] == ["check", "judge"]
 
 
-def test_a_run_without_rewards_is_refused(tmp_path: Path, run: Command):
-    project = write_project(tmp_path / "trips", [task("t", ("response", "response"))], CONFIG)
-    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
-    ended = run("study", "reliability", project / "run")
+def test_a_run_with_one_task_is_refused(run: Command, tmp_path: Path):
+    ended = run("study", "reliability", score_tasks(tmp_path, TASKS[:1]))
     assert (ended.code, ended.out) == (2, "")
-    assert "has 0 rewards, of 0 tasks" in ended.err
+    assert "has 2 rewards, of 1 task; score at least 2 tasks" in ended.err

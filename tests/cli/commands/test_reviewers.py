@@ -1,4 +1,7 @@
-"""`study reviewers` with a model: one run for each judge, shots and seed; nothing is asked twice."""
+"""`study reviewers`: with a model, one run for each judge, shots and seed, and nothing is asked twice.
+
+How the predictions are joined and compared is tested in `tests/studies/reviewers`.
+"""
 
 import json
 import statistics
@@ -11,6 +14,9 @@ from tests.cli.conftest import Command, folder_contents
 from tests.judges.few_shot.reviewers import examples_shown, rows, write_history
 from tests.models.judge_scripts import quotable, response_in
 from tests.models.server import Answer, reply_with, run_server
+from tests.rows import all_rows
+
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 SCORES = {"ann": (1, 2, 1, 2, 1, 2), "bob": (4, 5, 4, 5, 4, 5), "cy": (5, 1, 5, 1, 5, 1)}
 JUDGES = "zero-shot,aggregate,personalized,item-mean"
@@ -47,63 +53,67 @@ def study(run: Command, folder: Path, url: str, *options: object) -> Any:
     return run("study", "reviewers", history, "--judges", JUDGES, *model, *shots, *options, "--json")
 
 
-def test_the_runs_are_made_read_and_continued(
-    run: Command, tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+def test_the_runs_are_made_read_and_continued(run: Command, tmp_path: Path, asked: list[str]) -> None:
     write_history(tmp_path, rows(SCORES))
     before = folder_contents(tmp_path)
     with run_server(answering(asked)) as server:
         dry = study(run, tmp_path, server.url, "--dry-run")
         assert dry.code == 0, dry.err
-        estimate = json.loads(dry.out)["runs"]
-        assert [len(asked), folder_contents(tmp_path) == before] == [0, True]
+        assert (asked, folder_contents(tmp_path)) == ([], before)
         out = tmp_path / "out"
+        stopped = study(run, tmp_path, server.url, "--out", out, "--max-calls", 20)
+        assert (stopped.code, len(asked)) == (4, 20)
         made = study(run, tmp_path, server.url, "--out", out)
         assert made.code == 0, made.err
+        assert len(asked) == len(set(asked)), "no request is repeated between shots, seeds and judges"
+        number = len(asked)
+        assert study(run, tmp_path, server.url, "--out", out).out == made.out
+        assert len(asked) == number
     runs = {path.name for path in out.iterdir() if path.is_dir()}
     pairs = [(shots, seed) for shots in (1, 2) for seed in (0, 1)]
     assert runs == {"zero-shot-0-0", *(f"{kind}-{n}-{s}" for kind in ("aggregate", "personalized") for n, s in pairs)}
-    assert set(estimate) == runs
-    assert len(asked) == len(set(asked)), "no request is repeated between shots, seeds and judges"
+    assert set(json.loads(dry.out)["runs"]) == runs
     found = json.loads(made.out)
-    measured = {one["judge"]: one for one in found["judges"]}
-    assert {name: (one["shots"], one["n"]) for name, one in measured.items()} == {
+    assert {one["judge"]: (one["shots"], one["n"]) for one in found["judges"]} == {
         "item-mean": (None, 18),
         "zero-shot": (0, 18),
         "aggregate": (2, 18),
         "personalized": (2, 18),
     }
-    assert measured["personalized"]["mae"]["value"] < measured["aggregate"]["mae"]["value"]
-    assert [one["shots"] for one in found["curve"] if one["judge"] == "personalized"] == [1, 2]
     options = [option for name in sorted(runs) for option in ("--run", out / name)]
     sure = run("study", "reviewers", tmp_path / "history.jsonl", *options, "--min-confidence", 80, "--json")
     unsure = next(one for one in json.loads(sure.out)["judges"] if one["judge"] == "zero-shot")
     assert (unsure["answered"], unsure["left_out"]) == (0, {"confidence below 80": 18})
 
 
-def test_what_was_answered_before_a_failure_is_not_asked_again(
-    run: Command, tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-    write_history(tmp_path, rows(SCORES))
-    with run_server(answering(asked)) as server:
-        stopped = study(run, tmp_path, server.url, "--out", tmp_path / "out", "--max-calls", 20)
-        assert (stopped.code, len(asked)) == (4, 20)
-        finished = study(run, tmp_path, server.url, "--out", tmp_path / "out")
-        assert finished.code == 0, finished.err
-        assert len(asked) == len(set(asked))
-        number = len(asked)
-        assert study(run, tmp_path, server.url, "--out", tmp_path / "out").out == finished.out
-        assert len(asked) == number
-
-
-def test_what_a_model_needs_is_refused_without_it(run: Command, tmp_path: Path) -> None:
+def test_without_a_model_the_chosen_judges_are_compared(run: Command, tmp_path: Path) -> None:
     history = write_history(tmp_path, rows(SCORES))
-    for options, problem in [
+    ended = run("study", "reviewers", history, "--shots", "1,2", "--json")
+    assert ended.code == 0
+    judges = [one["judge"] for one in json.loads(ended.out)["judges"]]
+    assert judges == ["own-history", "neighbours", "item-mean", "rater-offset"]
+    chosen = run("study", "reviewers", history, "--judges", "item-mean, own-history", "--markdown")
+    assert "| all | own-history | all |" in chosen.out
+    assert "rater-offset" not in chosen.out
+
+
+@all_rows(
+    "options, problem",
+    [
+        (("--judges", "other"), "unknown judge 'other'"),
+        (("--shots", "other"), "'other' is not a number of examples"),
         (("--judges", "zero-shot"), "--judges zero-shot: asks a model; name a folder for its runs with --out"),
-        (("--judges", "zero-shot", "--out", tmp_path / "o"), "--judges zero-shot: asks a model; name it with --model"),
-        (("--out", tmp_path / "o"), "--out and --dry-run: are for judges with a model; name some with --judges"),
-    ]:
-        ended = run("study", "reviewers", history, *options)
-        assert (ended.code, problem in ended.err) == (2, True), ended.err
+        (("--judges", "zero-shot", "--out", "o"), "--judges zero-shot: asks a model; name it with --model"),
+        (("--out", "o"), "--out and --dry-run: are for judges with a model; name some with --judges"),
+        (("--judges", "neighbours"), "compares texts; name a file of them with --items"),
+    ],
+)
+def test_wrong_input_is_refused_without_a_result(
+    run: Command, tmp_path: Path, options: tuple[str, ...], problem: str
+) -> None:
+    history = write_history(tmp_path, rows(SCORES))
+    if "neighbours" in options:
+        Path(history).write_text('{"item": "i", "reviewer": "a", "score": 1}\n')
+    ended = run("study", "reviewers", history, *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert problem in ended.err

@@ -1,13 +1,15 @@
-"""`jurygraph init`, `doctor`, `preset`, `graph`, `schema`, and the boundary."""
+"""`jurygraph init`, `doctor` and `preset`, the version, and the boundary."""
 
 import json
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from jurygraph.cli.commands import setup
 from jurygraph.sources import parse_config, read_config, read_tasks
 from jurygraph.sources.config import PRESETS
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, folder_contents
 from tests.rows import all_rows
 
 FILES = ["README.md", "jury.yaml", "tasks.jsonl"]
@@ -41,28 +43,29 @@ def test_the_project_runs_as_it_is(tmp_path: Path, run: Command):
 
 
 def test_every_template_is_named_in_the_help(run: Command):
-    from jurygraph.cli.commands import setup
-
     folders = [path for path in (Path(setup.__file__).parents[1] / "templates").iterdir() if path.is_dir()]
     assert len(folders) == 7
     text = run("init", "--help").out
     assert all(folder.name in text for folder in folders)
 
 
-def test_init_overwrites_nothing(tmp_path: Path, run: Command):
+@all_rows(
+    "arguments, message",
+    [
+        (("init", "."), ".: exists and was not overwritten; name another folder"),
+        (("init", "jury", "--template", "math"), "unknown template 'math'; did you mean maths?"),
+        (("preset", "macrm-vanilla-5"), "did you mean macrm-vanilla-"),
+    ],
+)
+def test_wrong_input_exits_with_2_and_writes_nothing(
+    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
+):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "jury.yaml").write_text("mine")
-    ended = run("init", tmp_path)
-    assert ended.code == 2
-    assert "exists and was not overwritten" in ended.err
-    assert [path.name for path in tmp_path.iterdir()] == ["jury.yaml"]
-    assert (tmp_path / "jury.yaml").read_text() == "mine"
-
-
-def test_an_unknown_template_is_refused_with_the_nearest(tmp_path: Path, run: Command):
-    ended = run("init", tmp_path / "jury", "--template", "math")
-    assert ended.code == 2
-    assert "unknown template 'math'; did you mean maths?" in ended.err
-    assert not (tmp_path / "jury").exists()
+    ended = run(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+    assert folder_contents(tmp_path) == {"jury.yaml": b"mine"}
 
 
 def test_doctor_prints_names_of_keys_and_never_their_values(run: Command, monkeypatch: pytest.MonkeyPatch):
@@ -106,29 +109,7 @@ def test_doctor_plans_an_example_task_under_a_config(project: Path, run: Command
 
 
 def test_version_prints_the_version(run: Command):
-    from importlib.metadata import version
-
     assert run("--version").out == f"jurygraph {version('jurygraph')}\n"
-
-
-def test_graph_prints_mermaid(run: Command):
-    for machine in ("prepare", "score"):
-        assert "graph TD;" in run("graph", machine).out
-    assert run("graph").out == run("graph", "score").out
-    assert run("graph", "nonsense").code == 2
-
-
-@all_rows(
-    "document, fields",
-    [
-        ("tasks", {"id", "query", "rubric", "responses"}),
-        ("responses", {"task", "id", "text"}),
-        ("config", {"model", "evaluators", "reward", "failure"}),
-        ("trace", {"task_id", "reward", "verdicts", "digest", "previous"}),
-    ],
-)
-def test_schema_prints_json_schema(run: Command, document: str, fields: set[str]):
-    assert fields <= set(json.loads(run("schema", document).out)["properties"])
 
 
 def test_an_unexpected_exception_is_reported_as_a_bug(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -145,23 +126,13 @@ def test_an_unexpected_exception_is_reported_as_a_bug(run: Command, monkeypatch:
 def test_without_a_name_all_presets_are_listed(run: Command) -> None:
     ended = run("preset")
     assert (ended.code, ended.out.split()) == (0, list(PRESETS))
-
-
-def test_a_preset_is_printed_as_an_equivalent_config(run: Command, tmp_path: Path) -> None:
-    for name in PRESETS:
-        written = tmp_path / "jury.yaml"
-        written.write_text(run("preset", name).out, encoding="utf-8")
-        assert read_config(written) == parse_config({"preset": name})
-
-
-def test_json_has_the_same_config(run: Command) -> None:
-    assert parse_config(json.loads(run("preset", "macrm-emb-4", "--json").out)) == parse_config(
-        {"preset": "macrm-emb-4"}
-    )
     assert json.loads(run("preset", "--json").out) == list(PRESETS)
 
 
-def test_an_unknown_preset_is_refused_with_the_nearest(run: Command) -> None:
-    ended = run("preset", "macrm-vanilla-5")
-    assert ended.code == 2
-    assert "did you mean macrm-vanilla-" in ended.err
+@all_rows("name", PRESETS)
+def test_a_preset_is_printed_as_an_equivalent_config(run: Command, tmp_path: Path, name: str) -> None:
+    written = tmp_path / "jury.yaml"
+    written.write_text(run("preset", name).out, encoding="utf-8")
+    expected = parse_config({"preset": name})
+    assert read_config(written) == expected
+    assert parse_config(json.loads(run("preset", name, "--json").out)) == expected

@@ -1,9 +1,6 @@
-"""`jurygraph show`, `explain` and `export`."""
+"""`jurygraph show` and `explain`; what is in the table of rewards is tested in `tests/cli/render`."""
 
-import csv
-import io
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -57,11 +54,12 @@ def test_show_of_one_response_begins_with_its_texts(tmp_path: Path, run: Command
     assert "text      erased" in run("show", project / "run", "--response", "a").out
 
 
-def test_show_json_prints_one_trace_per_line(scored_folder: Path, run: Command):
+def test_show_json_prints_one_trace_per_line_as_the_export_does(scored_folder: Path, run: Command):
     shown = run("show", scored_folder, "--json").out.splitlines(keepends=True)
     names = ["door/a", "door/b", "salt/a", "salt/b"]
     assert [Trace.model_validate_json(line).response_id for line in shown] == names
     assert [run("show", scored_folder, "--response", name, "--json").out for name in names] == shown
+    assert run("export", scored_folder, "--to", "jsonl").out == "".join(shown)
 
 
 def test_explain_prints_sentences(scored_folder: Path, run: Command):
@@ -75,18 +73,6 @@ def test_explain_prints_sentences(scored_folder: Path, run: Command):
     ]
 
 
-def test_explain_json_gives_the_same_sentences_and_the_points_behind_them(scored_folder: Path, run: Command):
-    plain = run("explain", scored_folder, "--response", "salt/a").out.splitlines()
-    given = json.loads(run("explain", scored_folder, "--response", "salt/a", "--json").out)
-    assert given["sentences"] == plain
-    assert (given["task_id"], given["response_id"], given["reward"]) == ("salt", "salt/a", -0.25)
-    fields = "component", "points", "lost", "value", "weight", "reason"
-    assert [[line[field] for field in fields] for line in given["lines"]] == [
-        ["polite", 0.25, 0.75, 0.25, 1.0, "counted, as in “please”"],
-        ["shaky", -0.5, 0.5, 1.0, -0.5, ""],
-    ]
-
-
 def test_what_if_decides_again_with_one_verdict_changed(scored_folder: Path, run: Command):
     assert run("explain", scored_folder, "--response", "salt/a", "--what-if").out.splitlines() == [
         "Response salt/a by alice to task salt gets -0.25.",
@@ -94,11 +80,17 @@ def test_what_if_decides_again_with_one_verdict_changed(scored_folder: Path, run
         "If shaky were not met: 0.25 (+0.5).",
         "2 of 2 single changes would raise it.",
     ]
-    given = json.loads(run("explain", scored_folder, "--response", "door/a", "--what-if", "--json").out)
-    assert [(one["name"], one["value"], one["gain"]) for one in given["what_if"]] == [
-        ("shaky", 1.0, 0.5),
-        ("polite", 0.5, 0.0),
-    ]
+
+
+@all_rows("options", [(), ("--what-if",)])
+def test_explain_json_has_the_sentences_and_the_points_behind_them(
+    scored_once: Path, run: Command, options: tuple[str, ...]
+):
+    command = ("explain", scored_once, "--response", "salt/a", *options)
+    given = json.loads(run(*command, "--json").out)
+    assert given["sentences"] == run(*command).out.splitlines()
+    assert (given["reward"], [line["points"] for line in given["lines"]]) == (-0.25, [0.25, -0.5])
+    assert ("what_if" in given) == bool(options)
 
 
 @pytest.mark.landing
@@ -113,60 +105,30 @@ def test_on_a_terminal_explain_breaks_lines_at_its_width(
     assert " ".join(" ".join(shown).split()) == " ".join(whole.split())
 
 
-def test_export_gives_jsonl_as_shown_and_csv_with_one_row_per_response(scored_folder: Path, run: Command):
-    assert run("export", scored_folder, "--to", "jsonl").out == run("show", scored_folder, "--json").out
-    rows = list(csv.DictReader(io.StringIO(run("export", scored_folder, "--to", "csv").out)))
-    assert [(row["response_id"], row["value"], row["component.polite"]) for row in rows] == [
-        ("door/a", "0.5", "1.0"),
-        ("door/b", "0.0", "0.0"),
-        ("salt/a", "-0.25", "0.25"),
-        ("salt/b", "-0.5", "0.0"),
-    ]
-
-
-CHANGED = [
-    "UPDATE records SET body = replace(body, '0.25', '0.75') WHERE key = 'salt/a'",
-    "UPDATE records SET at = at + 1 WHERE key = 'salt/a'",
-    "UPDATE texts SET content = CAST(replace(CAST(content AS TEXT), 'counted', 'guessed') AS BLOB)",
-]
-LOST = [
-    ("DELETE FROM records WHERE kind = 'run'", "record 1 is missing"),
-    ("DELETE FROM records WHERE kind = 'task'", "has no task 'salt'; records of it are lost"),
-]
-
-
-def test_what_was_changed_or_lost_is_never_shown_as_valid(scored_folder: Path, run: Command):
+@all_rows(
+    "command",
+    [
+        ("show",),
+        ("show", "--json"),
+        ("show", "--response", "salt/b"),
+        ("explain", "--response", "salt/b"),
+        ("export", "--to", "jsonl"),
+        ("export", "--to", "csv"),
+    ],
+)
+def test_what_was_lost_or_damaged_is_never_shown_as_valid(scored_folder: Path, run: Command, command: tuple[str, ...]):
     ledger = scored_folder / "run.sqlite"
     kept = ledger.read_bytes()
-    before = run("show", scored_folder, "--json")
-    for statement in CHANGED:
-        change_ledger(scored_folder, statement)
-        for command in (("show", "--json"), ("export", "--to", "jsonl")):
-            ended = run(command[0], scored_folder, *command[1:])
-            assert ended.code == 5 or ended == before, (command, statement)
-        ledger.write_bytes(kept)
-    for statement, message in LOST:
-        change_ledger(scored_folder, statement)
-        ended = run("explain", scored_folder, "--response", "salt/a")
-        assert (ended.code, ended.out) == (5, "")
-        assert message in ended.err
-        ledger.write_bytes(kept)
     change_ledger(scored_folder, "DELETE FROM records WHERE key = 'salt/b'")
-    for command in (("show",), ("export", "--to", "csv"), ("show", "--response", "salt/b")):
-        ended = run(command[0], scored_folder, *command[1:])
-        assert ended.code == 5, command
-        assert "record 11" in ended.err or "1 of its 4 traces" in ended.err
-
-
-def test_a_damaged_ledger_gives_exit_code_5_with_the_reason(scored_folder: Path, run: Command):
-    for damaged in (b"", b"no database at all", b"SQLite format 3\0" + bytes(4080)):
-        (scored_folder / "run.sqlite").write_bytes(damaged)
-        for command in (("show",), ("verify",), ("export", "--to", "csv")):
-            ended = run(command[0], scored_folder, *command[1:])
-            assert (ended.code, ended.out) == (5, "")
-            assert f"{scored_folder / 'run.sqlite'}: " in ended.err
-            assert "it has been changed" in ended.err
-            assert ended.err.count("\n") == 1
+    ended = run(command[0], scored_folder, *command[1:])
+    assert ended.code == 5
+    assert "record 11" in ended.err or "1 of its 4 traces" in ended.err
+    ledger.write_bytes(b"no database at all")
+    ended = run(command[0], scored_folder, *command[1:])
+    assert (ended.code, ended.out) == (5, "")
+    assert ended.err.startswith(f"error: {ledger}: ")
+    assert ended.err.count("\n") == 1
+    ledger.write_bytes(kept)
 
 
 @all_rows(
@@ -186,43 +148,3 @@ def test_a_wrong_option_is_refused_with_what_there_is(
     ended = run(command[0], scored_once, *command[1:])
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
-
-
-JUDGED_BY_MODEL = """
-import jurygraph as jg
-
-
-@jg.evaluator(layer="model")
-def warm(task, response):
-    return 0.5
-
-
-def named(task, response):
-    return float("Tom" in response.text)
-
-
-def base(task, response):
-    return 1.0
-"""
-GATED_CONFIG = """
-evaluators: [judges.warm, judges.named, judges.base]
-reward: {warm: 0.1, named: 1, base: 1}
-gates: [{kind: format, component: named, below: 0.5}]
-"""
-
-
-def test_responses_that_a_gate_changed_are_marked_and_can_be_selected(tmp_path: Path, run: Command):
-    (tmp_path / "judges.py").write_text(JUDGED_BY_MODEL)
-    (tmp_path / "jury.yaml").write_text(GATED_CONFIG)
-    texts = {"empty": " ", "full": "Tom is a cat.", "other": "Who?"}
-    responses = [{"id": name, "text": text} for name, text in texts.items()]
-    (tmp_path / "tasks.jsonl").write_text(json.dumps({"id": "t", "query": "Who is Tom?", "responses": responses}))
-    run("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run")
-    shown = run("show", tmp_path / "run", "--columns", "status,gates,query").out.splitlines()
-    assert [re.split("  +", line) for line in shown[2:]] == [
-        ["empty", "ok, gated", "empty-response, format gate", "Who is Tom?"],
-        ["full", "degraded", "-", "Who is Tom?"],
-        ["other", "degraded, gated", "format gate", "Who is Tom?"],
-    ]
-    selected = run("show", tmp_path / "run", "--status", "gated", "--json").out.splitlines()
-    assert [json.loads(line)["response_id"] for line in selected] == ["empty", "other"]

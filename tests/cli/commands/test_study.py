@@ -1,4 +1,7 @@
-"""`jurygraph study`."""
+"""`jurygraph study credit` and `agreement`; what all studies refuse.
+
+The figures are tested in `tests/studies`.
+"""
 
 import json
 from pathlib import Path
@@ -6,33 +9,22 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Command, folder_contents, run_command, write_project
-from tests.graphs.scripted import evaluator_use
+from tests.cli.conftest import Command, folder_contents
+from tests.rows import all_rows
+from tests.runs.sample_runs import score, write_tasks
+from tests.studies.credit.test_runs import CONFIG, task_line
 
-CONFIG = json.dumps({"evaluators": [evaluator_use("met", audience="criterion")], "failure": {"min_coverage": 0.1}})
-WHY = {("plan", "budget"): "A budget is of a plan.", ("budget", "savings"): "Savings are told from \x1b[31ma budget."}
+CRITERIA = ("plan", "budget", "savings")
+EDGES = [("plan", "budget", "strong"), ("budget", "savings", "strong")]
 
 
-def task(name: str, *scores: tuple[Any, Any, Any]) -> dict[str, Any]:
+def task(name: str, *scores: tuple[Any, Any, Any]) -> Any:
     """A chain of three criteria, and a response for each three scores."""
-    edges = [{"parent": p, "child": c, "kind": "strong", "reason": why} for (p, c), why in WHY.items()]
-    criteria = ("plan", "budget", "savings")
-    return {
-        "id": name,
-        "query": "Plan a trip.",
-        "rubric": {
-            "criteria": [{"id": one, "text": f"It has a {one}.", "weight": 1.0} for one in criteria],
-            "edges": edges,
-        },
-        "responses": [
-            {
-                "id": f"{name}/{row}",
-                "text": "a trip",
-                "data": {f"met@{one}": given for one, given in zip(criteria, each, strict=True)},
-            }
-            for row, each in enumerate(scores)
-        ],
-    }
+    line = task_line(
+        name, dict.fromkeys(CRITERIA, 1.0), EDGES, [dict(zip(CRITERIA, one, strict=True)) for one in scores]
+    )
+    line["rubric"]["edges"][1]["reason"] = "Savings are told from \x1b[31ma budget."
+    return line
 
 
 TASKS = [
@@ -45,9 +37,9 @@ TASKS = [
 @pytest.fixture(scope="module")
 def run_with_edges(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of rubrics with edges, which tests only read."""
-    project = write_project(tmp_path_factory.mktemp("edges") / "trips", TASKS, CONFIG)
-    run_command("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
-    return project / "run"
+    folder = tmp_path_factory.mktemp("edges")
+    score(folder / "run", write_tasks(folder, TASKS), {**CONFIG, "failure": {"min_coverage": 0.1}})
+    return folder / "run"
 
 
 def test_the_tables_have_leakage_and_preservation_over_the_edges(run_with_edges: Path, run: Command):
@@ -75,15 +67,11 @@ def test_json_has_every_statistic_and_the_plot_is_the_only_file_written(
     found = json.loads(run("study", "credit", run_with_edges, "--json", "--plot", tmp_path / "credit.png").out)
     assert folder_contents(run_with_edges) == before
     assert (tmp_path / "credit.png").read_bytes().startswith(b"\x89PNG")
-    assert found["census"]["left_out"] == {"responses whose reward failed": 1}
     assert found["methods"]["gear"]["leakage"]["value"] == pytest.approx(0.2 / 3)
-    assert found["methods"]["gear"]["kinds"]["strong"]["leakage"] == found["methods"]["gear"]["leakage"]
-    assert list(found["differences"]) == ["flat", "hard-local", "hard-transitive"]
-    assert list(found["ablations"]["kappas"]) == ["0", "0.5", "1", "2", "4"]
     assert (found["losses"][0]["task"], found["losses"][0]["criterion"]) == ("oslo", "savings")
 
 
-@pytest.mark.parametrize("command", ["credit", "preference", "reliability", "stability"])
+@all_rows("command", ["credit", "preference", "reliability", "stability"])
 def test_every_study_draws_and_an_impossible_plot_is_refused_first(run: Command, tmp_path: Path, command: str):
     ended = run("study", command, tmp_path / "nowhere", "--plot", tmp_path / "a.bmp")
     assert (ended.code, ended.out) == (2, "")
@@ -99,23 +87,3 @@ def test_agreement_of_reviewers(tmp_path: Path, run: Command) -> None:
     (part,) = json.loads(ended.out)["parts"]
     assert (part["items"], part["ratings"], part["pairs"]) == (20, 60, 3)
     assert run("study", "agreement", tmp_path / "votes.csv").code == 2
-
-
-def test_judges_of_reviewers(tmp_path: Path, run: Command) -> None:
-    rows = [f"i{n},{who},{(n * step) % 5},text {n} of {n % 3}" for n in range(9) for who, step in (("a", 1), ("b", 2))]
-    ratings = tmp_path / "votes.csv"
-    ratings.write_text("\n".join(["id,reviewer,score,text", *rows]) + "\n", encoding="utf-8")
-    arguments = ("study", "reviewers", ratings, "--item", "id")
-    ended = run(*arguments, "--shots", "1,2", "--json")
-    assert ended.code == 0
-    judges = [one["judge"] for one in json.loads(ended.out)["judges"]]
-    assert judges == ["own-history", "neighbours", "item-mean", "rater-offset"]
-    chosen = run(*arguments, "--judges", "item-mean, own-history", "--markdown")
-    assert "| all | own-history | all |" in chosen.out
-    assert "rater-offset" not in chosen.out
-    for wrong, problem in (("--judges", "unknown judge 'other'"), ("--shots", "'other' is not a number of examples")):
-        ended = run(*arguments, wrong, "other")
-        assert (ended.code, ended.out) == (2, "")
-        assert problem in ended.err
-    ratings.write_text("item,reviewer,score\ni,a,1\n", encoding="utf-8")
-    assert "name a file of them with --items" in run(*arguments[:3], "--judges", "neighbours").err

@@ -1,4 +1,7 @@
-"""`jurygraph watch`."""
+"""`jurygraph watch`: alerts as a run is written, and one report.
+
+What a step is and which change raises an alert is tested in `tests/studies/monitor` and `tests/agents/data_analyzer`.
+"""
 
 import json
 import shutil
@@ -32,22 +35,25 @@ def tasks(steps: int = STEPS, turn: int = TURN) -> list[dict]:
     return found
 
 
-@pytest.fixture(scope="module")
-def declining_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose responses become rude, which tests only read."""
-    return score_tasks(tmp_path_factory.mktemp("declining"), run_command, tasks())
-
-
-def score_tasks(folder: Path, run: Command, lines: list[dict], *options: object) -> Path:
-    project = write_project(folder / "project", lines, CONFIG)
-    assert run("score", project / "tasks.jsonl", "--out", project / "run", *options).code == 0
+def score_tasks(folder: Path, lines: list[dict], *options: object, config: str = CONFIG) -> Path:
+    project = write_project(folder / "project", lines, config)
+    run_command("score", project / "tasks.jsonl", "--out", project / "run", *options)
     return project / "run"
 
 
+@pytest.fixture(scope="module")
+def declining_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose responses become rude, which tests only read."""
+    return score_tasks(tmp_path_factory.mktemp("declining"), tasks())
+
+
 @pytest.mark.landing
-def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(declining_run: Path, run: Command) -> None:
-    ended = run("watch", declining_run, "--step-label", "step")
+def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(
+    declining_run: Path, run: Command, tmp_path: Path
+) -> None:
+    ended = run("watch", declining_run, "--step-label", "step", "--plot", tmp_path / "a.png")
     assert ended.code == 1
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     lines = ended.out.splitlines()
     fall = next(line for line in lines if ": reward falls" in line)
     step = int(fall.removeprefix("ADVERSE  step ").split(":")[0])
@@ -61,6 +67,7 @@ def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(declining_r
 
 def test_json_has_a_line_for_each_alert_and_one_for_the_report(declining_run: Path, run: Command) -> None:
     ended = run("watch", declining_run, "--step-label", "step", "--json")
+    assert ended.code == 1
     *alerts, last = (json.loads(line) for line in ended.out.splitlines())
     report = last["report"]
     assert [one["alert"] for one in alerts] == report["alerts"] != []
@@ -70,8 +77,7 @@ def test_json_has_a_line_for_each_alert_and_one_for_the_report(declining_run: Pa
 
 @pytest.mark.landing
 def test_a_run_without_changes_exits_with_0(tmp_path: Path, run: Command) -> None:
-    steady = score_tasks(tmp_path, run, tasks(turn=STEPS + 1))
-    ended = run("watch", steady, "--every", 1)
+    ended = run("watch", score_tasks(tmp_path, tasks(turn=STEPS + 1)), "--every", 1)
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.splitlines()[-1].startswith(f"{STEPS} steps; 0 alerts, 0 adverse")
 
@@ -83,6 +89,7 @@ def test_a_run_without_changes_exits_with_0(tmp_path: Path, run: Command) -> Non
         (("--step-label", "epoch"), "response 't01/r0': has no label 'epoch'; its labels: 'step'"),
         (("--step-label", "step", "--every", 3), "--step-label and --every both define a step"),
         (("--arl", "inf"), "arl: expected a number of steps from 10 to 1e+09, got inf"),
+        (("--plot", "a.bmp"), "a.bmp: pictures end in .svg, .png, .pdf; name one of these"),
     ],
 )
 def test_wrong_input_exits_with_2(declining_run: Path, run: Command, options: tuple, message: str) -> None:
@@ -91,35 +98,20 @@ def test_wrong_input_exits_with_2(declining_run: Path, run: Command, options: tu
     assert message in ended.err
 
 
-@all_rows(
-    "steps, message",
-    [
-        ([[1] * ROWS, [2] * ROWS, [1] * ROWS], "task 't03': label 'step' is 1 again, after others; order tasks by it"),
-        ([[1] * ROWS, [2] * (ROWS - 1) + [7]], "task 't02': its responses differ in label 'step'"),
-    ],
-)
-def test_labels_that_give_no_order_are_refused(
-    steps: list[list[int]], message: str, tmp_path_factory: pytest.TempPathFactory, run: Command
-) -> None:
-    lines = tasks(len(steps))
-    for line, labels in zip(lines, steps, strict=True):
-        for response, step in zip(line["responses"], labels, strict=True):
-            response["labels"] = {"step": step}
-    ended = run("watch", score_tasks(tmp_path_factory.mktemp("labels"), run, lines), "--step-label", "step")
-    assert ended.code == 2
-    assert message in ended.err
-
-
-@pytest.mark.landing
-def test_a_plot_can_be_drawn(declining_run: Path, run: Command, tmp_path: Path) -> None:
-    assert run("watch", declining_run, "--every", 1, "--plot", tmp_path / "a.png").code == 1
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+def test_a_run_without_any_reward_is_refused(tmp_path: Path, run: Command) -> None:
+    lines = tasks(12)
+    for line in lines:
+        for response in line["responses"]:
+            response["text"] = "offline"
+    ended = run("watch", score_tasks(tmp_path, lines, config=f"{CONFIG}failure: {{rule: strict}}\n"), "--every", 1)
+    assert (ended.code, ended.out) == (2, "")
+    assert "no reward has a value, so nothing was tested" in ended.err
 
 
 @pytest.fixture(scope="module")
 def stored_unfinished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of which the first 30 steps are scored."""
-    return score_tasks(tmp_path_factory.mktemp("unfinished"), run_command, tasks(), "--limit", 30)
+    return score_tasks(tmp_path_factory.mktemp("unfinished"), tasks(), "--limit", 30)
 
 
 @pytest.fixture
@@ -160,13 +152,3 @@ def test_ctrl_c_ends_with_the_results_so_far(
     assert "interrupted" in ended.err
     assert ended.out.splitlines()[-1].startswith("30 steps; ")
     assert folder_contents(unfinished_run) == before
-
-
-def test_a_run_without_any_reward_is_refused(tmp_path: Path, run: Command) -> None:
-    project = write_project(tmp_path / "project", tasks(12), CONFIG + "failure: {rule: strict}\n")
-    lines = (project / "tasks.jsonl").read_text().replace("the door ", "offline ")
-    (project / "tasks.jsonl").write_text(lines)
-    run("score", project / "tasks.jsonl", "--out", project / "run")
-    ended = run("watch", project / "run", "--every", 1)
-    assert (ended.code, ended.out) == (2, "")
-    assert "no reward has a value, so nothing was tested" in ended.err

@@ -1,6 +1,7 @@
 """The table of `jurygraph show`: its responses, their order, its columns, and labels on filled-in values."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ CONFIG = """
 evaluators: [manners.polite, manners.shaky, manners.judge, manners.coverage]
 reward: {polite: 1.0, judge: 0.2, shaky: 0.1, coverage: 0}
 """
+GATED = f"{CONFIG}gates: [{{kind: format, component: polite, below: 0.5}}]\n"
 EVALUATORS = """
 import jurygraph as jg
 
@@ -96,6 +98,20 @@ def test_the_table_and_json_give_the_same_responses(
     assert [row[0] for row in shown[2:]] == expected
     traces = [json.loads(line) for line in run("show", scored, "--json", *options).out.splitlines()]
     assert [trace["response_id"] for trace in traces] == expected
+
+
+def test_responses_that_a_gate_changed_are_marked_and_can_be_selected(tmp_path: Path, run: Command) -> None:
+    project = write_project(tmp_path / "gated", config=GATED, evaluators=EVALUATORS)
+    run("score", project / "tasks.jsonl", "--out", project / "run")
+    shown = run("show", project / "run", "--columns", "status,gates,query").out.splitlines()
+    assert [re.split("  +", line) for line in shown[2:]] == [
+        ["door/a", "degraded", "-", "Ask for the door to be closed."],
+        ["door/b", "failed", "-", "Ask for the door to be closed."],
+        ["salt/a", "degraded, gated", "format gate", "Ask for the salt."],
+        ["salt/b", "ok, gated", "empty-response, format gate", "Ask for the salt."],
+    ]
+    selected = run("show", project / "run", "--status", "gated", "--json").out.splitlines()
+    assert [json.loads(line)["response_id"] for line in selected] == ["salt/a", "salt/b"]
 
 
 def test_columns_are_those_named_texts_first(scored: Path, run: Command) -> None:

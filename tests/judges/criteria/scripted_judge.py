@@ -5,13 +5,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jurygraph import Criterion, EvaluatorInput, Jury, Response, Task, TaskView, Trace, Verdict
+from jurygraph import Criterion, EvaluatorInput, Jury, Response, Task, TaskView, Trace, Verdict, testing
 from jurygraph.judges.criteria import Criteria, JudgeEvaluator
-from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.judge_client import JudgeClient
 from jurygraph.models.limits import Limiter
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.request import Request
 from jurygraph.safety.gates import Fence
 from jurygraph.schema import SafetyConfig
 from tests.models.judge_scripts import Script, config, items_of, quotable, response_in
@@ -124,40 +123,22 @@ def fenced(text: str, name: str) -> str:
 # An evaluator before a model in this process
 
 
-class Scripted(Backend):
-    """A model that answers as told, and remembers what it was asked."""
-
-    provider, model, costs_nothing = "scripted", "one", True
-    capabilities = Capabilities("native", logprobs=True)
-
-    def __init__(self, answer: Callable[[Body], Mapping[str, Any]] = reply_to_all) -> None:
-        self.seen: list[Request] = []
-        self._answer = answer
-
-    async def complete(self, request: Request, timeout: float) -> Reply:
-        self.seen.append(request)
-        schema = {"json_schema": {"schema": request.answer}}
-        return Reply(text=json.dumps(self._answer({**request.to_dict(), "response_format": schema})))
-
-
 def answer_questions(
     evaluator: JudgeEvaluator,
     build: Callable[[JudgeClient], Sequence[EvaluatorInput]],
-    answer: Callable[[Body], Mapping[str, Any]] = reply_to_all,
+    answers: Mapping[str, testing.Answer] | Sequence[testing.Answer],
     safety: SafetyConfig | None = None,
-    key: bytes = b"",
 ) -> tuple[list[Verdict], list[Request]]:
-    """The verdicts on all asks, in their order, and the requests that were made for them."""
-    backend = Scripted(answer)
+    """Return the verdicts on all asks, in their order, and the requests that were made for them."""
+    judge = testing.ScriptedJudge(answers)
 
     async def ask() -> list[Verdict]:
-        gateway = Gateway(backend, Limiter(32), RequestLimits())
-        model = JudgeClient(gateway, {}, safety or SafetyConfig(), key)
-        verdicts = await evaluator.answer_all(build(model))
+        gateway = Gateway(judge, Limiter(32), RequestLimits())
+        verdicts = await evaluator.answer_all(build(JudgeClient(gateway, {}, safety or SafetyConfig())))
         await gateway.close()
         return verdicts
 
-    return asyncio.run(ask()), backend.seen
+    return asyncio.run(ask()), judge.requests
 
 
 def views(*names: str, **fields: Any) -> list[TaskView]:

@@ -13,7 +13,6 @@ from jurygraph.judges.criteria import Criteria
 from jurygraph.models.judge_client import JudgeClient
 from tests.judges.criteria.scripted_judge import (
     answer_questions,
-    binary_reply,
     evaluator_inputs,
     fenced,
     find_everything,
@@ -27,7 +26,7 @@ IDS = st.lists(st.text("abxyz0189_", min_size=1, max_size=4), min_size=1, max_si
 
 
 def request_verdicts(build: Callable[[JudgeClient], Sequence[EvaluatorInput]]) -> tuple[list[Verdict], list[Any]]:
-    return answer_questions(Criteria(), build)
+    return answer_questions(Criteria(), build, {"": True})
 
 
 # Batches
@@ -65,13 +64,10 @@ def test_sample_s_shows_the_items_of_a_call_rotated_by_s_and_each_verdict_belong
     names: list[str], samples: int
 ) -> None:
     """Every item is found exactly if its name has an x, wherever the call shows it."""
-
-    def find_x(body: Any) -> dict[str, Any]:
-        found = {name: "x" in text for name, text in shown_items(body).items()}
-        return {name: binary_reply(met, quotes=["Dear Ann"] * met) for name, met in found.items()}
-
     verdicts, requests = answer_questions(
-        Criteria(), lambda model: evaluator_inputs(model, views(*names), responses("Dear Ann"), samples), find_x
+        Criteria(),
+        lambda model: evaluator_inputs(model, views(*names), responses("Dear Ann"), samples),
+        {"x": True, "": False},
     )
     assert [verdict.met for verdict in verdicts] == ["x" in name for name in names for _ in range(samples)]
     first = [list(shown_items(one.to_dict()).values()) for one in requests if one.sample == 0]

@@ -236,11 +236,10 @@ REPLIES = st.fixed_dictionaries(
 @given(st.lists(REPLIES | st.just("malformed"), min_size=2, max_size=2), st.sampled_from(get_args(EvidenceRule)))
 @settings(max_examples=at_most(150))
 def test_no_reply_earns_credit_without_evidence_that_is_required(replies: list[Any], rule: EvidenceRule) -> None:
-    turns = iter(replies)
     verdicts, requests = answer_questions(
         Criteria(),
         lambda model: evaluator_inputs(model, views("kind", "short"), [Response(id="r", text=LETTER)]),
-        lambda body: next(turns),
+        [json.dumps(reply) for reply in replies],
         SafetyConfig(evidence=rule),
     )
     assert len(requests) <= 2

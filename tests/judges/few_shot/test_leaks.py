@@ -21,6 +21,7 @@ from jurygraph.judges.examples import Example
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.judge_client import JudgeClient
 from jurygraph.models.limits import Limiter
+from jurygraph.testing import ScriptedJudge
 from tests.judges.criteria import scripted_judge
 from tests.judges.few_shot.reviewers import (
     ANY_NUMBER,
@@ -37,7 +38,6 @@ from tests.judges.few_shot.reviewers import (
     task,
     write_history,
 )
-from tests.models.judge_scripts import quotable, response_in
 
 HISTORIES = 5000
 SECRET = 7.03125
@@ -182,7 +182,7 @@ def _planted(
 
 def prompts(cases: Iterable[Case], params: Row) -> Iterator[tuple[Case, str]]:
     """All that a model is asked, for one kind of judge after another; without a server."""
-    backend = scripted_judge.Scripted(lowest)
+    backend = ScriptedJudge({"": {"value": 0}})
 
     async def asked(one: Case, place: int) -> list[str]:
         kind = WITH_EXAMPLES[place % 2]
@@ -192,8 +192,8 @@ def prompts(cases: Iterable[Case], params: Row) -> Iterator[tuple[Case, str]]:
         (question,) = judging.questions(view)
         model = JudgeClient(Gateway(backend, Limiter(8), RequestLimits()), {})
         await judging.answer(EvaluatorInput(question, view, (one.judged,), ({},), 0, model))
-        said = ["\n".join(message.content for message in request.messages) for request in backend.seen]
-        backend.seen.clear()
+        said = ["\n".join(message.content for message in request.messages) for request in backend.requests]
+        backend.requests.clear()
         return said
 
     with asyncio.Runner() as loop:
@@ -202,11 +202,6 @@ def prompts(cases: Iterable[Case], params: Row) -> Iterator[tuple[Case, str]]:
                 continue  # a reviewer without any rating is refused
             for said in loop.run(asked(one, place)):
                 yield one, said
-
-
-def lowest(body: Mapping[str, Any]) -> Row:
-    """Give the lowest score, with a quotation of the response."""
-    return {"score": {"reason": "so", "quotes": quotable(response_in(body)), "value": 0, "confidence": 90}}
 
 
 def without_response(said: str, judged: Response) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 from jurygraph.agents.registry import load_combiner
 from jurygraph.decision.combiners import Component, ScoreMatrix
 from jurygraph.decision.table import Scenario, build_table
-from jurygraph.schema import RESPONSE_GATES, ComponentInput, Question, RecordedVerdict
+from jurygraph.schema import ComponentInput, Question, RecordedVerdict
+from jurygraph.schema.verdict import RESPONSE_GATES
 
 Score = float | None
 """Of a verdict; None where it failed."""

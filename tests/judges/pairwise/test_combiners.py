@@ -60,7 +60,7 @@ def test_a_judge_that_always_prefers_the_first_gives_equal_credit(name: str, par
 def test_bradley_terry_is_the_mean_probability_to_win() -> None:
     wins = np.array([[0, 1, 0.5], [0, 0, 1], [0.5, 0, 0]])
     group = pairs({"ab": 1, "ba": 0, "ac": 1, "ca": 1, "bc": 1, "cb": 0})
-    p = bradley_terry(wins, 0.3).strength
+    p = bradley_terry(wins, 0.3)
     chances = [[p[i] / (p[i] + p[j]) for j in range(3) if j != i] for i in range(3)]
     found = combine_group("bradley-terry", group, prior=0.3)
     assert found.value == pytest.approx(np.array(chances).mean(axis=1), abs=1e-12)

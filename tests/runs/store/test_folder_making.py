@@ -2,6 +2,7 @@
 
 import os
 import re
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,12 @@ class TestRequireRun:
         ):
             with pytest.raises(InputError, match=rf"{state}.*; name the folder that `jurygraph score --out` made"):
                 require_run(folder)
+
+    def test_a_bundle_is_to_be_unpacked(self, tmp_path: Path) -> None:
+        with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
+            archive.writestr("verify.py", "")
+        with pytest.raises(InputError, match="is a zip file and no run; if it is an audit bundle, unpack it and run"):
+            require_run(tmp_path / "b.zip")
 
 
 class TestCreateFolder:

@@ -155,6 +155,25 @@ def test_an_existing_run_is_not_overwritten(plain: Path, tmp_path: Path) -> None
     verify_run(plain)
 
 
+def test_a_rescored_run_finds_its_base_from_any_current_folder(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(plain)
+    monkeypatch.chdir(plain)
+    for name in ("../empty", "../a/b/c", "inside"):
+        rescore_run(Path(), Path(name))
+    rescore_run(tmp_path / "link", tmp_path / "linked")
+    (tmp_path / "link").unlink()
+    monkeypatch.chdir(tmp_path)
+    for name in ("empty", "a/b/c", "linked", "plain/inside"):
+        assert verify_run(Path(name)).base is not None
+    monkeypatch.chdir("a/b/c")
+    verify_run(Path())
+    plain.rename(tmp_path / "moved")
+    verify_run(tmp_path / "moved" / "inside")
+
+
 def test_an_erased_task_keeps_its_decision_and_refuses_another(rich: Path, tmp_path: Path) -> None:
     erase(rich, "task", "t1", "")
     rescore_run(rich, tmp_path / "same")

@@ -5,8 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jurygraph.studies.monitor import analyzer_steps, penalty_components, read_groups, steps_by_number
+from jurygraph.errors import InputError
+from jurygraph.studies.monitor import (
+    analyzer_steps,
+    penalty_components,
+    read_groups,
+    steps_by_label,
+    steps_by_number,
+)
 from tests.cli.conftest import Command, run_command
+from tests.runs.sample_runs import make_tasks, score, write_tasks
 
 
 def test_a_step_has_rewards_components_lengths_and_tasks(scored_folder: Path) -> None:
@@ -29,6 +37,33 @@ def test_failed_rewards_and_erased_lengths_are_nan(project: Path, run: Command) 
     (step,) = analyzer_steps(steps_by_number(read_groups(project / "run"), 2))
     assert np.isnan(step.rewards).tolist() == [False, True, False, False]
     assert np.isnan(step.lengths).tolist() == [False, False, True, False]
+
+
+def steps_of(folder: Path, *labels: list[int]) -> list[list[str]]:
+    """Return the tasks of each step of a run whose responses to a task have these values of the label `step`."""
+    tasks = make_tasks(tasks=len(labels), size=2)
+    for task, values in zip(tasks, labels, strict=True):
+        for response, value in zip(task["responses"], values, strict=True):
+            response["labels"] = {"step": value}
+    score(folder / "run", write_tasks(folder, tasks))
+    steps = steps_by_label(read_groups(folder / "run"), "step")
+    return [[group[0].trace.task_id for group in step] for step in steps]
+
+
+def test_tasks_in_a_row_with_the_same_label_are_a_step(tmp_path: Path) -> None:
+    assert steps_of(tmp_path, [1, 1], [1, 1], [2, 2], [5, 5]) == [["t0", "t1"], ["t2"], ["t3"]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([[1, 1], [2, 2], [1, 1]], "task 't2': label 'step' is 1 again, after others; order tasks by it"),
+        ([[1, 1], [2, 7]], "task 't1': its responses differ in label 'step'"),
+    ],
+)
+def test_labels_that_give_no_order_are_refused(labels: list[list[int]], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        steps_of(tmp_path, *labels)
 
 
 def test_components_of_negative_weight_are_penalties(scored_folder: Path) -> None:

@@ -11,12 +11,14 @@ import pytest
 from jurygraph.runs.run import Run
 from jurygraph.studies.presentations import read_run
 from jurygraph.studies.stability import measure_stability
+from tests.graphs.scripted import evaluator_use
 from tests.judges.protocols.trip import ADAPTIVE, PLAN, decomposed, trip
 from tests.models.judge_scripts import requested_items
 from tests.models.server import Answer, reply_with, run_server
 from tests.runs.sample_runs import write_tasks
 from tests.runs.test_calls import judge_config, run_session
 from tests.studies.figures import figures_of
+from tests.studies.stability.made import labelled_run
 
 UTILITIES = [[9, 5], [1, 5], [3, 5], [3, 3]]
 WEIGHTS = [[0.5, 0.5], [0.25, 0.75], [0.5, 0.5], [0.5, 0.5]]
@@ -79,3 +81,16 @@ def test_items_of_a_call_do_not_rotate_either(tmp_path: Path) -> None:
         task = {"id": "t", "query": "Write.", "responses": [{"id": "t/r", "text": "Dear Ann"}]}
         run_session(tmp_path / "run", write_tasks(tmp_path, [task]), judge_config(server) | {"evaluators": [use]})
     assert (len(orders), len(set(orders))) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("reward", "protocols"),
+    [({"judge": 1.0}, ["judge", "advice"]), ({"judge": 0.5, "advice": 0.5}, ["reward", "advice", "judge"])],
+)
+def test_a_reward_that_is_one_component_is_measured_once_and_first(
+    tmp_path: Path, reward: dict[str, float], protocols: list[str]
+) -> None:
+    config = {"evaluators": [evaluator_use("advice"), evaluator_use("judge")], "reward": reward}
+    with closing(Run.open(labelled_run(tmp_path, config))) as run:
+        report = figures_of(measure_stability(read_run(run)))
+    assert [row.name for row in report.protocols] == protocols
