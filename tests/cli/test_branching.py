@@ -24,7 +24,8 @@ def test_a_branch_requests_what_changed_and_prints_what_a_new_run_prints(letters
     before = folder_contents(letters_folder)
     change_a_text()
     command = ("score", "tasks.jsonl", "--out", "new", "--branch", "run")
-    assert json.loads(run(*command, "--dry-run", "--json").out)["verdicts"] == 3
+    dry = run(*command, "--dry-run", "--json")
+    assert (json.loads(dry.out)["verdicts"], "reused" in dry.err) == (3, False)
     assert not Path("new").exists()
     assert read_calls(letters_folder.parent) == []
     ended = run(*command)

@@ -21,11 +21,6 @@ KEY = "sk-canary-0123456789abcdef"
 TEXTS = {"ann": "Dear Ann,", "bob": "Dear Bob, hello", "cas": "Dear Cas, hello, and so on"}
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-
-
 def judge(body: dict[str, Any], number: int) -> Answer:
     return judge_reply(body)
 
@@ -89,6 +84,7 @@ def test_a_dry_run_counts_the_requests_that_are_answered_without_being_sent(proj
 
 
 KEPT = "finished groups are kept; run the same command again"
+MENDED = f"{KEPT} once that is mended; another model needs another --out"
 UNUSABLE = "such as 'Certainly.'; set calls.form (native or instructed), raise calls.max_tokens, or name another model"
 ENDS: dict[str, tuple[Script, tuple[str, ...], int, list[str]]] = {
     "calls": (
@@ -102,13 +98,13 @@ ENDS: dict[str, tuple[Script, tuple[str, ...], int, list[str]]] = {
         lambda body, number: status(401) if number > 2 else judge(body, number),
         (),
         3,
-        ["does not accept the key for model 'tiny': check JURYGRAPH_API_KEY; ", KEPT],
+        ["does not accept the key for model 'tiny': check JURYGRAPH_API_KEY; ", MENDED],
     ),
     "wrong model": (
         lambda body, number: status(404) if number > 2 else judge(body, number),
         (),
         3,
-        ["does not offer model 'tiny' to this key: check the name and JURYGRAPH_API_KEY; ", KEPT],
+        ["does not offer model 'tiny' to this key: check the name and JURYGRAPH_API_KEY; ", MENDED],
     ),
     "server away": (
         lambda body, number: status(503) if number > 2 else judge(body, number),

@@ -117,6 +117,13 @@ def test_a_dry_run_with_a_model_estimates_its_requests_and_prints_the_assumption
     assert [str(loads[name]["calls"]) for name in ("low", "expected", "worst")] == rows["calls"]
 
 
+def test_a_dry_run_refuses_what_cannot_be_planned(project: Path, run: Command):
+    (project / "jury.yaml").write_text("evaluators: [criteria]\nreward: {rubric: 1.0}\n")
+    ended = run("score", project / "tasks.jsonl", "--dry-run")
+    assert (ended.code, ended.out) == (2, "")
+    assert "error: tasks.jsonl, line 1: task 'door'" in ended.err
+
+
 def test_a_dry_run_needs_no_folder_for_the_run(project: Path, run: Command):
     estimates = [run("score", project / "tasks.jsonl", "--dry-run", *out).out for out in ((), ("--out", project / "r"))]
     assert estimates[0] == estimates[1]

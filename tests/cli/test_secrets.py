@@ -282,13 +282,3 @@ def test_a_failing_command_writes_no_secret(tmp_path: Path, run: Command, enviro
         assert ended.code in (2, 70), broken
         streams[broken] = ended
     assert find_leaks(tmp_path, streams, own) == {}
-
-
-def test_a_rendered_prompt_shows_no_secret(tmp_path: Path, run: Command, environment: None) -> None:
-    given = {"query": leaky.everything(), "profile": "\n".join(SECRETS.values())}
-    (tmp_path / "given.json").write_text(json.dumps(given))
-    for words in ((), ("--json",)):
-        ended = run("prompts", "render", "profile", "--with", tmp_path / "given.json", *words)
-        assert ended.code == 0
-        assert find_secrets(ended.out.encode()) == set()
-        assert "[redacted]" in ended.out

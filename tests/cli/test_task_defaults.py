@@ -16,7 +16,6 @@ RUBRIC = {"criteria": [{"id": "kind", "text": "It is kind.", "weight": 2.0}]}
 def test_the_commands_that_read_tasks_complete_them(
     tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     Path("tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in TASKS))
     with run_server(lambda *_: constraints_reply()) as server:

@@ -36,7 +36,6 @@ each_of_reviewers = pytest.mark.parametrize("template", PREDICTED)
 @pytest.fixture
 def folder(tmp_path: Path, run: Command, template: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A new project, which is the current folder."""
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("jurygraph.agents.functions.REGISTERED", dict(REGISTERED))
     assert run("init", tmp_path / "jury", "--template", template).code == 0
     monkeypatch.chdir(tmp_path / "jury")
@@ -87,8 +86,9 @@ def test_without_a_model_judges_abstain_and_every_rating_can_be_shown(
     assert ended.code == 1
     assert f"0 judged + {OPEN[template]} abstained + 0 failed" in ended.out
     number = len(rows(folder / "ratings.jsonl"))
-    assert f"Of {number} ratings in ratings.jsonl, {number} can be shown, by 3 reviewers." in ended.err
-    assert "Left out" not in ended.err
+    for printed in (ended.err, run("doctor", "--config", "jury.yaml").out):
+        assert f"Of {number} ratings in ratings.jsonl, {number} can be shown, by 3 reviewers." in printed
+        assert "Left out" not in printed
     reviewers = {row["reviewer"] for row in rows(folder / "ratings.jsonl")}
     assert all(set(task.reviewers) == reviewers for task, _ in read_tasks(folder / "tasks.jsonl"))
 

@@ -89,7 +89,7 @@ class Summary(jg.Deriver):
 
 
 @jg.evaluator(layer="check", needs=["summary"], version="1")
-def brief(task: jg.TaskView, response: jg.Response, summary: jg.Material) -> bool:
+def summary_is_short(task: jg.TaskView, response: jg.Response, summary: jg.Material) -> bool:
     return len(summary.data) < 400
 
 
@@ -191,7 +191,7 @@ CALLS_OF = {
     "chain": ["judge"],
 }
 CONFIG = config(marks("one", 1), marks("two", 2), marks("five", 5), "graph", "chain")
-WITH_SUMMARY = config(*CONFIG["evaluators"], "brief", derivers=[f"{HERE}:Summary"])
+WITH_SUMMARY = config(*CONFIG["evaluators"], "summary_is_short", derivers=[f"{HERE}:Summary"])
 
 
 def score(settings: Mapping[str, Any], judge: Any = None) -> list[jg.Trace]:
@@ -265,7 +265,9 @@ def test_without_a_model_an_evaluator_with_the_configs_model_abstains() -> None:
 
 @pytest.mark.parametrize("judge", [jg.testing.ScriptedJudge({}), None], ids=["a model", "none"])
 def test_an_evaluator_that_does_not_declare_the_model_cannot_use_it(judge: Any) -> None:
-    settings = config("Undeclared", "undeclared", "brief", derivers=[{"use": f"{HERE}:Rash", "name": "rash"}])
+    settings = config(
+        "Undeclared", "undeclared", "summary_is_short", derivers=[{"use": f"{HERE}:Rash", "name": "rash"}]
+    )
     found = score(settings, judge)
     users = [user for trace in found for user in (*trace.verdicts, *trace.material)]
     problem = "uses the config's model and does not declare it: write `uses_model = True` in its class"
@@ -304,10 +306,15 @@ class Background(Awaited):
 
     async def answer(self, inputs: jg.EvaluatorInput) -> float:
         first, second = (inputs.client.chat_model.ainvoke(text, purpose=why) for text, why in self.calls(inputs))
-        RUNNING.append(asyncio.create_task(second))
+        RUNNING.append(asyncio.create_task(self.ignore_end(second)))
         await first
         await asyncio.sleep(0.2)
         return 1.0
+
+    async def ignore_end(self, call: Any) -> None:
+        """Await a call that the end of the jury cancels."""
+        with suppress(Exception):
+            await call
 
 
 class Caught(Awaited):

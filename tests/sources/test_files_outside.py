@@ -54,6 +54,7 @@ def test_a_file_below_is_read(project: Path, file: str) -> None:
     assert check_table_files(facts(file.format(folder=project)), project) is None
 
 
-def test_tasks_from_standard_input_may_use_files_of_the_current_folder(project: Path) -> None:
-    assert check_table_files(facts("places.csv"), folder_of_tasks("-")) is None
-    assert check_table_files(facts("link.csv"), folder_of_tasks("-")) is not None
+@all_rows("tasks", ["-", "/dev/null"])
+def test_tasks_from_a_stream_may_use_files_of_the_current_folder(project: Path, tasks: str) -> None:
+    assert check_table_files(facts("places.csv"), folder_of_tasks(tasks)) is None
+    assert check_table_files(facts("link.csv"), folder_of_tasks(tasks)) is not None

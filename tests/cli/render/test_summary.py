@@ -1,7 +1,9 @@
-"""The lines below a result on calls and costs, by the source of the replies."""
+"""The lines below a result: calls and costs by the source of the replies, and what failed rewards leave out."""
 
-from jurygraph.cli.render.summary import request_lines, result_lines
-from jurygraph.runs.reports.summary import CallCosts, Summary
+import pytest
+
+from jurygraph.cli.render.summary import print_left_out, request_lines, result_lines
+from jurygraph.runs.reports.summary import CallCosts, FailedRewards, Summary
 from jurygraph.schema import Call
 
 
@@ -15,6 +17,15 @@ def test_the_bill_distinguishes_requests_from_other_replies() -> None:
         "calls: 2 answered by the model ($0.2500, and 1 of unknown cost), "
         "1 from the cache (originally under $0.0001), 1 reused from another run (cost unknown), "
         "1 replayed (no request), 1 without a reply ($0.5000)"
+    )
+
+
+def test_failed_rewards_that_differ_from_the_others_are_said_to_mislead(capsys: pytest.CaptureFixture[str]) -> None:
+    print_left_out(FailedRewards(4, True, "tone", 3, 0.875, 0.125))
+    print_left_out(FailedRewards(4, False))
+    assert capsys.readouterr().err == (
+        "means mislead: 3 of the 4 rewards that failed were judged on tone, with a mean of 0.8750, "
+        "and the others have one of 0.1250\n"
     )
 
 
