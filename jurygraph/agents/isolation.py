@@ -53,6 +53,10 @@ class IsolatedEvaluator(Evaluator):
         return self._evaluator.branch
 
     @property
+    def known_reviewers(self) -> Sequence[str]:
+        return self._evaluator.known_reviewers
+
+    @property
     def notes(self) -> Sequence[str]:
         return self._evaluator.notes
 

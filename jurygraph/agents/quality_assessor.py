@@ -114,7 +114,7 @@ def _step_starts(text: str, start: int, end: int, one_line: bool) -> Iterable[in
 def _sentences(text: str, start: int, end: int) -> Iterator[int]:
     """Yield the starts of sentences after the first: not after a bare number ("1. She") or letters ("5 p.m. today")."""
     for stop in sentence_ends(text, start, end):
-        if not _ENUMERATOR.fullmatch(text, start, stop) and text[stop - 2 : stop - 1] != ".":
+        if not _ENUMERATOR.fullmatch(text, start, stop) and (stop < 2 or text[stop - 2] != "."):
             start = stop + 1
             yield start
 

@@ -165,6 +165,19 @@ def test_an_evaluator_that_no_other_process_can_run_is_refused(name: str, messag
         jg.Jury.from_config({"evaluators": [{"use": name, "isolate": "process"}]})
 
 
+class KnowsAnn(jg.Evaluator):
+    known_reviewers = ("ann",)
+
+    def answer(self, inputs: jg.EvaluatorInput) -> float:
+        return 1.0
+
+
+def test_what_an_evaluator_says_of_itself_holds_in_another_process() -> None:
+    with jg.Jury.from_config({"evaluators": [{"use": f"{HERE}.KnowsAnn", "isolate": "process"}]}) as jury:
+        (isolated,) = jury.evaluators.values()
+        assert list(isolated.known_reviewers) == ["ann"]
+
+
 def wait_for_end(process: str) -> None:
     status, end = Path(f"/proc/{process}/stat"), time.monotonic() + PATIENCE
     while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
 
 import typer
 
-from jurygraph.agents.graph_annotator import load_domain
+from jurygraph.agents.graph_annotator import graph_statistics, load_domain
 from jurygraph.cli.interrupts import run_interruptible
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import AsJson, ConfigFile, DryRun, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile, option
@@ -85,8 +85,6 @@ def annotate(
         jurygraph annotate tasks.jsonl --config jury.yaml --domain writing --votes 3 --out graphs.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --edges-from graphs.jsonl --out run
     """
-    from jurygraph.agents.graph_annotator import graph_statistics
-
     refuse_unwritable(file, tasks)
     overrides = {name: value for name, value in (("domain", domain), ("votes", votes)) if value is not None}
     with (

@@ -34,12 +34,11 @@ from jurygraph.schema import Response, Task
 from jurygraph.sources.files import require_temporary_space
 from jurygraph.sources.task_tables import folder_of_tasks
 from jurygraph.sources.tasks import TaskLines
-from jurygraph.studies.attack import THRESHOLD_NAMES, threshold_figures
+from jurygraph.studies.attack import THRESHOLD_NAMES, AttackStudy, threshold_figures
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
-    from jurygraph.studies.attack import AttackStudy
 
 Suite = Literal["all", "master-keys", "null", "injection", "reference"]
 
@@ -104,18 +103,14 @@ def attack(
 
 def _create_study(
     jury: "Jury", config: Path, model: str | None, suite: Suite, tasks: str | None, files_outside: bool
-) -> "AttackStudy":
+) -> AttackStudy:
     """Create the study from the tasks and the suite of attacks. Raises ConfigError that names the config."""
-    from jurygraph.studies.attack import AttackStudy
-
     attacked = load_attack_tasks() if tasks is None else _read_tasks(tasks, files_outside)
     with locate_config_errors(config, model):
         return AttackStudy(jury, attacked, load_attacks(suite))
 
 
-def _run_study(
-    study: "AttackStudy", runner: asyncio.Runner, threads: DaemonThreads, advance: ProgressCallback
-) -> Report:
+def _run_study(study: AttackStudy, runner: asyncio.Runner, threads: DaemonThreads, advance: ProgressCallback) -> Report:
     advice = "run the same command again: it continues from the cache"
     try:
         return run_interruptible(runner, study.run(advance), threads)

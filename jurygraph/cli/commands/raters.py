@@ -31,7 +31,7 @@ from jurygraph.messages import quote, shell_quote
 from jurygraph.runs.run import Run
 from jurygraph.sources.ratings import NUMERAL, confusions_to_json, read_gold, read_ratings, read_votes
 from jurygraph.sources.sheets import SheetItem, make_sheets, read_items, shared_items, sheet_to_csv
-from jurygraph.studies.agreement import LEAST_SHARED
+from jurygraph.studies.agreement import LEAST_SHARED, read_parts
 from jurygraph.studies.consensus import Settings, VoteColumns, collect_votes, fit_consensus, report
 from jurygraph.studies.report import Report
 
@@ -158,7 +158,6 @@ def power(
         jurygraph power ratings.csv --width 0.05
         jurygraph power ratings.csv --difference 0.1 --judges rater-offset,item-mean --seed 1 --json
     """
-    from jurygraph.studies.agreement import read_parts
     from jurygraph.studies.power import PowerStudy
 
     names = ("own-history", "item-mean") if judges is None else split_names(judges)

@@ -69,6 +69,7 @@ def test_each_sentence_of_one_paragraph_is_a_step() -> None:
         "She has 9!",
         "So it is 22.50.",
     ]
+    assert texts(". Ann eats. Bob sleeps.\n") == ["Ann eats.", "Bob sleeps."], "the end of a text is not before it"
 
 
 # Where the reasoning stands
