@@ -156,10 +156,16 @@ class _WorkCollector:
     material: dict[str, dict[str, Material]]
     work: WaveWork = field(default_factory=WaveWork)
     gated: dict[tuple[str, str, str | None], TextGateResult | None] = field(default_factory=dict)
+    answered: dict[str, list[RecordedVerdict]] = field(default_factory=dict)
+    """The verdicts of the waves before, by question, without superseded ones."""
 
     def add(self, wave: int) -> None:
         names = set(self.survey.waves[wave].materials)
         ids = set(self.survey.waves[wave].questions)
+        self.answered = defaultdict(list)
+        for verdict in mark_superseded(self.survey, (*self.verdicts, *self.work.settled_verdicts)):
+            if not verdict.superseded:
+                self.answered[verdict.question].append(verdict)
         for derivation in self.survey.derivations:
             if derivation.gives in names:
                 self._route_derivation(derivation)
@@ -342,12 +348,10 @@ class _WorkCollector:
         is_mirrored = any(
             q.scope == "pair" and q.pairs == "unordered" for q in self.survey.questions if q.id == question
         )
-        for verdict in mark_superseded(self.survey, (*self.verdicts, *self.work.settled_verdicts)):
-            if verdict.superseded:
-                continue
-            if verdict.question == question and verdict.about == response.id:
+        for verdict in self.answered.get(question, ()):
+            if verdict.about == response.id:
                 yield verdict
-            elif verdict.question == question and is_mirrored and response.id in verdict.responses:
+            elif is_mirrored and response.id in verdict.responses:
                 score = None if verdict.score is None else 1.0 - verdict.score
                 yield verdict.model_copy(update={"score": score, "native": None})
 
