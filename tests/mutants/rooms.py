@@ -50,6 +50,9 @@ ROOMS: dict[str, Room] = {
                 "calls_of_a_batch",
                 "together",
                 "tracing",
+                "evaluator_calls",
+                "first_answers",
+                "time_limits",
             )
         ),
     ),

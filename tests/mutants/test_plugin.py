@@ -39,6 +39,11 @@ def test_every_room_has_its_modules_and_tests() -> None:
     assert [path for path in sorted(paths) if not Path(__file__).parents[2].joinpath(path).exists()] == []
 
 
+def test_every_reviewed_mutant_is_one_of_the_code(capsys: pytest.CaptureFixture[str]) -> None:
+    known_equivalents()
+    assert capsys.readouterr().out == ""
+
+
 def test_an_entry_whose_line_is_gone_is_named_and_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     module, reviewed = tmp_path / "one.py", tmp_path / "equivalent.toml"
     module.write_text("def f():\n    return 1\n")

@@ -153,6 +153,12 @@ class TestFile:
         with pytest.raises(TraceMismatch, match=r"run\.sqlite"):
             Ledger.open(path)
 
+    def test_groups_that_cannot_be_read_are_damage(self, path: Path) -> None:
+        ledger = make_ledger(path)
+        execute_sql(path, "DROP TABLE records")
+        with pytest.raises(TraceMismatch, match=r"run\.sqlite: "):
+            list(ledger.ordered_groups())
+
     def test_bytes_after_the_end_are_a_fault(self, path: Path) -> None:
         make_ledger(path).close()
         path.write_bytes(path.read_bytes() + b"more")

@@ -76,6 +76,25 @@ async def test_more_records_than_may_wait_are_written_at_once(tmp_path: Path) ->
     writer.append(make_batch(2, size=writer_module._MAX_WAITING))
     assert open_ledger(tmp_path).count == 2 + writer_module._MAX_WAITING
     await commit
+    await writer.append_durably(make_batch(3))
+    writer.close()
+    assert open_ledger(tmp_path).count == 4 + writer_module._MAX_WAITING
+
+
+@in_loop
+async def test_after_a_commit_that_was_waited_for_the_next_one_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger.create(tmp_path / "run.sqlite")
+    begun, commit = threading.Event(), ledger.commit
+    monkeypatch.setattr(ledger, "commit", lambda: (begun.set(), commit()))
+    writer = Writer(ledger)
+    first = asyncio.create_task(writer.append_durably(make_batch(1)))
+    await asyncio.to_thread(begun.wait)
+    writer.append(make_batch(2, size=writer_module._MAX_WAITING + 1))
+    await asyncio.gather(first, writer.append_durably(make_batch(3)))
+    (thread,) = [one for one in threading.enumerate() if one.name == "jurygraph-ledger"]
+    assert thread.daemon, "a run that is not closed does not keep the process from ending"
     writer.close()
 
 
