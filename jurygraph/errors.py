@@ -79,10 +79,7 @@ class ModelError(JurygraphError):
 
 
 class ModelAccessError(ModelError):
-    """The server refuses the key (401, 402, 403), or does not have the model (404): every request would fail.
-
-    Also raised while another event loop asks the model.
-    """
+    """The server refuses the key (401, 402, 403), or does not have the model (404): every request would fail."""
 
 
 class ModelOutageError(ModelError):

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
 
-from jurygraph.errors import ModelAccessError, UnusableRepliesError
+from jurygraph.errors import UnusableRepliesError
 from jurygraph.messages import shorten
 from jurygraph.models.backend import Backend
 from jurygraph.models.limits import (
@@ -104,8 +104,7 @@ class Gateway:
         self._recorder = recorder
         self.redactor = process_redactor(backend.secrets) if redactor is None else redactor
         self.first_replies = FirstReplies()
-        self._pending: dict[tuple[str, int], asyncio.Task[AnsweredCall]] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pending: dict[tuple[asyncio.AbstractEventLoop, str, int], asyncio.Task[AnsweredCall]] = {}
         self._uncached: dict[str, CachedReply] = {}
         self._store_errors: WeakKeyDictionary[CallSink, Exception] = WeakKeyDictionary()
 
@@ -120,15 +119,12 @@ class Gateway:
     async def ask(self, request: Request, until: float | None = None, sink: CallSink | None = None) -> AnsweredCall:
         """Return the reply to a request, from the sink, the cache or the model. Raises `Fault`.
 
-        A reply is kept in `sink` before it is returned. Equal concurrent requests with the same sink are sent once.
+        A reply is kept in `sink` before it is returned. Equal concurrent requests of a loop, with the same sink, are
+        sent once.
         Once a sink could not keep a reply, as on a full disk, nothing more is sent for it, and that error is raised.
         `until` is a time of the running loop. The deadline of one caller does not end the equal request of another.
-
-        Raises ModelAccessError while requests of another event loop are under way: they cannot be waited for.
         """
-        if self._loop is not asyncio.get_running_loop():
-            self._enter(asyncio.get_running_loop())
-        key = request.digest, id(sink)
+        key = asyncio.get_running_loop(), request.digest, id(sink)
         while (pending := self._pending.get(key)) is not None:
             async with deadline_at(until):  # outside of the `try`: the deadline of this caller does end it
                 try:
@@ -138,21 +134,13 @@ class Gateway:
                         raise
 
         def forget(done: "asyncio.Task[AnsweredCall]") -> None:
-            if self._pending.get(key) is done:  # else the loop was abandoned
-                del self._pending[key]
+            del self._pending[key]
             if not done.cancelled():
                 done.exception()  # mark the error as retrieved: the callers may have been cancelled
 
         task = self._pending[key] = asyncio.create_task(self._resolve(request, until, sink))
         task.add_done_callback(forget)
         return await asyncio.shield(task)
-
-    def _enter(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._pending and self._loop is not None and self._loop.is_running():
-            problem = "this model is being asked from another event loop, which is still running"
-            raise ModelAccessError(f"{problem}; make one jury for each loop, or call `score` instead of `ascore`")
-        self._pending.clear()  # they ended with their loop
-        self._loop = loop
 
     def reply_source(self, request: Request, sink: CallSink | None = None) -> Literal["sink", "cache"] | None:
         """Return where the reply is stored, so that nothing is sent; None if the request would be sent."""
@@ -182,13 +170,17 @@ class Gateway:
         )
 
     async def wait_for_pending(self) -> None:
-        """Wait for requests under way: they are paid for, and their replies are kept."""
-        while self._pending:
-            await asyncio.gather(*self._pending.values(), return_exceptions=True)
+        """Wait for requests under way in this loop: they are paid for, and their replies are kept."""
+        while pending := self._pending_here():
+            await asyncio.gather(*pending, return_exceptions=True)
+
+    def _pending_here(self) -> list["asyncio.Task[AnsweredCall]"]:
+        here = asyncio.get_running_loop()
+        return [task for (loop, *_), task in self._pending.items() if loop is here]
 
     async def close(self) -> None:
-        """Cancel requests under way, and close the backend. May be called more than once."""
-        pending = list(self._pending.values())
+        """Cancel requests under way in this loop, and close the backend. May be called more than once."""
+        pending = self._pending_here()
         for task in pending:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
@@ -246,12 +238,13 @@ class Gateway:
         repeats = 0
         size = request_size(request)
         max_reply_tokens = reply_limit(request.parameters, self.limits.max_tokens)
+        tokens = size // _BYTES_PER_TOKEN + max_reply_tokens
         most = highest_cost(self.price, size, len(request.messages), max_reply_tokens)
 
         async def attempt() -> AnsweredCall:
             nonlocal sent, repeats
             while True:  # attempts that end in an outage of the server do not count
-                async with self._limiter.turn(size // _BYTES_PER_TOKEN + max_reply_tokens, until) as turn:
+                async with self._limiter.for_running_loop().turn(tokens, until) as turn:
                     if sink is not None and sink in self._store_errors:  # replies would be paid for and lost
                         raise self._store_errors[sink]
                     _time_left(self.limits.timeout, until)
@@ -304,13 +297,13 @@ class Gateway:
             if fault.kind == "too-large":
                 reserved.settle_unbounded()
             is_late = fault.kind == "timeout" and until is not None and asyncio.get_running_loop().time() >= until
-            if not is_late and self._limiter.report_fault(turn, fault) and may_repeat:
+            if not is_late and turn.limiter.report_fault(turn, fault) and may_repeat:
                 return None
             raise
         reserved.settle(self._cost(reply))
         if reply.tokens_in is not None and reply.tokens_out is not None:
-            self._limiter.charge_tokens(turn, reply.tokens_in + reply.tokens_out)
-        self._limiter.report_success(turn)
+            turn.limiter.charge_tokens(turn, reply.tokens_in + reply.tokens_out)
+        turn.limiter.report_success(turn)
         return reply
 
     def _cost(self, reply: Reply) -> float | None:

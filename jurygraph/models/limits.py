@@ -1,15 +1,16 @@
 """Limits on requests: how many at once, how often again, how long to wait for a server that is down, and at what cost.
 
-Each class is used in one event loop at a time, and may be created outside of it.
+Each class may be created outside of an event loop, and a `Limiter` is used in one at a time.
 """
 
 import asyncio
 import logging
 import math
 import re
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -17,6 +18,7 @@ from email.utils import parsedate_to_datetime
 from fractions import Fraction
 from math import inf
 from typing import Self, TypeVar
+from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
@@ -63,6 +65,7 @@ class LimiterTurn:
     `outages` had begun when it was granted; `is_probe` is True if the server was away.
     """
 
+    limiter: "Limiter"
     number: int
     tokens: int
     outages: int
@@ -103,7 +106,27 @@ class Limiter:
         self._failures_of_outage = after
         self._longest_outage = wait
         self.outages = 0
+        self._twins: WeakKeyDictionary[asyncio.AbstractEventLoop, Limiter] = WeakKeyDictionary()
+        self._choice = threading.Lock()
         self._enter(None)
+
+    def for_running_loop(self) -> "Limiter":
+        """Return this limiter or, while the loop that uses it runs in another thread, a twin with the same rates.
+
+        A turn that is granted in one loop cannot wake a request that waits in another.
+        """
+        loop = asyncio.get_running_loop()
+        with self._choice:
+            if self._loop is None or not self._loop.is_running():
+                self._enter(loop)
+            if self._loop is loop:
+                return self
+            if loop not in self._twins:
+                twin = Limiter(self._max_window, after=self._failures_of_outage, wait=self._longest_outage)
+                twin._requests = self._requests
+                twin._tokens = self._tokens
+                self._twins[loop] = twin
+            return self._twins[loop]
 
     def _enter(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Begin in an event loop; turns of an earlier loop ended with it."""
@@ -149,7 +172,7 @@ class Limiter:
             self._grant_soon()
 
     def _start(self, tokens: int) -> LimiterTurn:
-        turn = LimiterTurn(self._granted, tokens, self.outages, self._is_away)
+        turn = LimiterTurn(self, self._granted, tokens, self.outages, self._is_away)
         self._granted += 1
         self._running.add(turn)
         self._requests.charge(1)
@@ -331,7 +354,8 @@ class _RateLimit:
 
     def charge(self, amount: int) -> None:
         """Charge an amount; a negative amount is a refund."""
-        self._full_at = max(self._full_at, _now()) + amount * self._seconds_per_unit
+        if self._seconds_per_unit:  # without a limit it is always full
+            self._full_at = max(self._full_at, _now()) + amount * self._seconds_per_unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -582,8 +606,13 @@ class Budget:
         waiting = self._waiting
         self._waiting = []
         for freed in waiting:
-            if not freed.done():
-                freed.set_result(None)
+            with suppress(RuntimeError):  # a closed loop has no one who waits
+                freed.get_loop().call_soon_threadsafe(_free, freed)
+
+
+def _free(waiting: "asyncio.Future[None]") -> None:
+    if not waiting.done():
+        waiting.set_result(None)
 
 
 class Reservation:

@@ -155,11 +155,16 @@ class TextFile:
         return content
 
     def read_whole(self, largest: int, remedy: str) -> bytes:
-        """Return the content, without a byte-order mark. Raises `InputError` if it has more than `largest` bytes."""
+        """Return the content, without a byte-order mark.
+
+        Raises `InputError` if it has more than `largest` bytes, or is not UTF-8.
+        """
         self._file.seek(0)
         content = self._file.read(largest + 1)
         if len(content) > largest:
             raise InputError(f"{self.name}: is larger than {largest >> 20} MB; {remedy}")
+        for number, line in enumerate(content.splitlines(), 1):
+            self._decode(line, number)
         return content.removeprefix(UTF8_MARK)
 
     def refuse_changed(self) -> None:

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from jurygraph.errors import ModelAccessError
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.cache import Cache
 from jurygraph.models.gateway import FIRST_REPLIES, Gateway, RequestLimits, call_for
@@ -318,25 +317,23 @@ class TestWhoeverLeaves:
 
 
 class TestTwoLoops:
-    def test_a_second_loop_is_refused_while_requests_of_the_first_are_under_way(self) -> None:
-        async def use_twice(gateway: Gateway) -> AnsweredCall:
-            first = asyncio.create_task(gateway.ask(make_request()))
-            await server.wait_for(1)
-            for text in ("Is 7 a prime?", "another request"):
-                with pytest.raises(ModelAccessError, match=r"another event loop.* one jury for each loop"):
-                    await asyncio.to_thread(asyncio.run, gateway.ask(make_request(text)))
-            server.release()
-            await first
-            return await asyncio.to_thread(asyncio.run, ask_and_close(gateway))
-
-        async def ask_and_close(gateway: Gateway) -> AnsweredCall:
-            answered = await gateway.ask(make_request())
+    def test_each_has_its_own_line_and_its_own_end_while_both_run(self) -> None:
+        async def ask(gateway: Gateway, *texts: str) -> list[str]:
+            answered = await asyncio.gather(*(gateway.ask(make_request(text)) for text in texts))
             await gateway.close()
-            return answered
+            return [each.reply.text or "" for each in answered]
+
+        async def use_twice(gateway: Gateway) -> list[list[str]]:
+            first = asyncio.create_task(ask(gateway, "one", "two", "three"))
+            await server.wait_for(1)
+            second = asyncio.create_task(asyncio.to_thread(asyncio.run, ask(gateway, "one", "four")))
+            await server.wait_for(2)
+            server.release()
+            return [await first, await second]
 
         with run_server(yes, together=math.inf) as server:
-            answered = with_gateway(server.url, use_twice)
-        assert (answered.reply.text, server.count) == ("yes", 2)
+            replies = with_gateway(server.url, use_twice, concurrency=1, budget=Budget(max_cost=1.0), price=PRICE)
+        assert (replies, server.count) == ([["yes"] * 3, ["yes"] * 2], 5)
 
     def test_requests_of_an_abandoned_loop_are_forgotten(self) -> None:
         async def leave(gateway: Gateway) -> "asyncio.Task[AnsweredCall]":

@@ -191,6 +191,6 @@ def erase(
 
 def _erasure_lines(result: ErasureResult) -> Iterator[str]:
     yield f"erased {result.erased} texts, and {result.erased_in_others} others that contained it"
-    for number, where in ((result.replies, "replies from the cache"), (result.calls, "calls from the recording")):
+    for number, where in ((result.replies, "replies from the cache"), (result.calls, "calls from recordings")):
         if number:
             yield f"removed {number} {where}"

@@ -130,7 +130,7 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
     read = list(VOTE_READERS[form](files))
     votes = [vote for vote in read if vote.label is not None]
     if not votes:
-        raise InputError(f"{files[-1]}: no row has a label; fill in at least one")
+        raise InputError(f"{', '.join(files)}: no row has a label; fill in at least one")
     _write(target, _json_lines(votes))
     counts = {
         "votes": len(votes),

@@ -90,6 +90,9 @@ def _render(prompt: Prompt, file: str) -> tuple[Message, ...]:
     for name in variables:
         if name not in prompt.needs:
             raise InputError(f"{file}: there is no variable {name!r}; {did_you_mean(name, prompt.needs) or needed}")
+    if isinstance(items := variables.get("items"), list):
+        optional = {"parts": False, "scale": None}
+        variables["items"] = [optional | item if isinstance(item, dict) else item for item in items]
     if "kinds" in variables:
         params = validate(RecordParams, {"records": variables["kinds"]})
         if isinstance(params, Problem):

@@ -168,7 +168,7 @@ def power(
     if not 0.0 < chance < 1.0:
         raise InputError(f"--power: is {chance:g}; write a number between 0 and 1")
     if difference is not None and not 0.0 < difference < math.inf:
-        raise InputError(f"--difference: is {difference:g}; write a number above 0")
+        raise InputError(f"--difference: is {difference:g}; write a finite number above 0")
     parts = read_parts([read_ratings(ratings, named_columns(item=item, reviewer=reviewer, score=score, agent=agent))])
     questions = 1 if difference is None else 2
     planning = PowerStudy(width, difference, (names[0], names[1]), chance, level, seed)

@@ -70,6 +70,19 @@ def test_every_prompt_can_be_rendered_from_json(run: Command, tmp_path: Path, na
     assert json.loads(ended.out) == [one.model_dump(mode="json") for one in messages]
 
 
+def test_the_example_of_the_help_can_be_rendered(run: Command, tmp_path: Path) -> None:
+    shown = run("prompts", "render", "--help").out.partition("criteria.json contains")[2]
+    (tmp_path / "criteria.json").write_text(shown[shown.index("{") : shown.rindex("}") + 1])
+    ended = run("prompts", "render", "criteria", "--with", tmp_path / "criteria.json")
+    assert (ended.code, "It is kind." in ended.out) == (0, True), ended.err
+
+
+def test_a_file_that_is_not_utf_8_is_named_with_its_byte(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "it.json").write_bytes(b'{"query": "q", "profile":\n "Caf\xe9"}')
+    ended = run("prompts", "render", "profile", "--with", tmp_path / "it.json")
+    assert (ended.code, "it.json, line 2: byte 6 (0xe9) is not UTF-8; save" in ended.err) == (2, True)
+
+
 CANNOT = "cannot be rendered with these variables: "
 
 
