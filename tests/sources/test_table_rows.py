@@ -149,7 +149,7 @@ def test_a_byte_order_mark_before_json_does_no_harm(name: str, tmp_path: Path) -
         ),
         ("t.json", '{"rows": []}', ": is an object; a table is a list of rows"),
         ("t.json", '[{"name": "a"}, "b"]', ", [1]: is the text 'b'; a row is an object, with a value for each column"),
-        ("t.json", b'["\xe9"]', ": is not valid JSON ("),
+        ("t.json", b'["\xe9"]', ", line 1: byte 3 (0xe9) is not UTF-8; save"),
     ],
 )
 def test_bad_json_is_refused_with_its_place(name: str, content: bytes | str, message: str, tmp_path: Path) -> None:
