@@ -113,6 +113,15 @@ def test_no_other_scores_give_a_reward_that_was_not_possible(scene: Scene, seed:
             assert reward.value is None or least - slack <= reward.value <= greatest + slack
 
 
+def test_the_limits_of_plans_are_in_the_order_of_the_tasks() -> None:
+    plans = PossibleRewards(COMBINERS)
+    for number, weight in ((2, 3.0), (1, 2.0)):
+        plan = make_plan({"evaluators": [evaluator_use("tone")], "reward": {"tone": weight}}, task())
+        scene = Scene({}, task(), plan, {("tone", "a", ("a",), 0): RecordedVerdict(score=0.5)})
+        plans.add(number, ("survey", plan.decision.digest, frozenset()), scene.group)
+    assert plans.limits() == [(0.0, 2.0), (0.0, 3.0)]
+
+
 @settings(EACH, max_examples=at_most(80))
 @given(scenes(), st.integers(0, 2**32))
 def test_the_range_holds_whatever_the_unjudged_could_have_been(scene: Scene, seed: int) -> None:

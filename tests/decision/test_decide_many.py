@@ -194,6 +194,9 @@ def test_numbers_from_a_combiner_become_floats() -> None:
     (reward,) = compute_rewards(*group_of_one(), {"mean": OtherNumberTypes()})
     assert types_within(vars(reward)["parts"]) == {"x": {"small": float, "true": float}}
     assert (reward.value, type(reward.value), type(reward.components["x"])) == (1.0, float, float)
+    (rows,) = compute_rewards_of_each([group_of_one()], {"mean": OtherNumberTypes()}, lambda row, _: row)
+    assert isinstance(rows, tuple)
+    assert [types_within([*row.components, *row.terms])[1] for row in rows] == [[float, float]]
 
 
 def overflow_message(answers: dict[str, Any], **config: Any) -> str:
