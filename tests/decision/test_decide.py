@@ -262,6 +262,7 @@ def test_inapplicable_verdicts_are_left_out_of_numerator_denominator_and_coverag
     about = task(criterion("x"), criterion("y", 3.0), criterion("z", -1.0))
     reward = reward_of({"evaluators": [MET]}, about, met_x=0.5, met_y=screened, met_z=screened)
     assert (reward.value, reward.status, reward.coverage) == (0.5, "ok", 1.0)
+    assert reward.parts == {"rubric": {"x": 0.5}}
     assert reward.counts.model_dump() == {"judged": 1, "abstained": 0, "failed": 0, "not_applicable": 2}
 
 

@@ -171,9 +171,10 @@ def test_hard_labels_have_the_scale_and_the_preset_that_is_passed() -> None:
 
 def test_an_estimate_that_did_not_converge_has_a_warning() -> None:
     item, annotator, label, _ = drawn(100, 3, 3, seed=4, right=0.5)
-    fitted = consensus.fit(item, annotator, label, max_iter=2)
-    assert not fitted.converged
-    assert any("not converged after 2 steps" in one for one in fitted.warnings)
+    for steps in (2, 4):
+        fitted = consensus.fit(item, annotator, label, max_iter=steps)
+        assert (fitted.converged, fitted.iterations) == (False, steps)
+        assert any(f"not converged after {steps} steps" in one for one in fitted.warnings)
 
 
 def test_paper_synthetic_starts_from_uniform_shares() -> None:
