@@ -185,6 +185,10 @@ def test_invalid_win_matrices_are_refused(wins: Any, prior: float, message: str)
         bradley_terry(wins, prior)
 
 
+def test_the_largest_numbers_are_allowed() -> None:
+    assert bradley_terry([[0.0, 1e6], [1e6, 0.0]], 1e6).tolist() == [1.0, 1.0]
+
+
 # LLMBar: the stored verdicts of 65 evaluators on five sets, in both orders (see tests/data/README.md)
 
 with gzip.open(LLMBAR / "verdicts.jsonl.gz", "rt", encoding="utf-8") as lines:

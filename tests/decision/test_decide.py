@@ -113,6 +113,15 @@ def test_no_other_scores_give_a_reward_that_was_not_possible(scene: Scene, seed:
             assert reward.value is None or least - slack <= reward.value <= greatest + slack
 
 
+def test_the_limits_of_plans_are_in_the_order_of_the_tasks() -> None:
+    plans = PossibleRewards(COMBINERS)
+    for number, weight in ((2, 3.0), (1, 2.0)):
+        plan = make_plan({"evaluators": [evaluator_use("tone")], "reward": {"tone": weight}}, task())
+        scene = Scene({}, task(), plan, {("tone", "a", ("a",), 0): RecordedVerdict(score=0.5)})
+        plans.add(number, ("survey", plan.decision.digest, frozenset()), scene.group)
+    assert plans.limits() == [(0.0, 2.0), (0.0, 3.0)]
+
+
 @settings(EACH, max_examples=at_most(80))
 @given(scenes(), st.integers(0, 2**32))
 def test_the_range_holds_whatever_the_unjudged_could_have_been(scene: Scene, seed: int) -> None:
@@ -253,6 +262,7 @@ def test_inapplicable_verdicts_are_left_out_of_numerator_denominator_and_coverag
     about = task(criterion("x"), criterion("y", 3.0), criterion("z", -1.0))
     reward = reward_of({"evaluators": [MET]}, about, met_x=0.5, met_y=screened, met_z=screened)
     assert (reward.value, reward.status, reward.coverage) == (0.5, "ok", 1.0)
+    assert reward.parts == {"rubric": {"x": 0.5}}
     assert reward.counts.model_dump() == {"judged": 1, "abstained": 0, "failed": 0, "not_applicable": 2}
 
 

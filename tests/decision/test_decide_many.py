@@ -17,6 +17,7 @@ from jurygraph.decision.decide import (
     can_be_decided_together,
     compute_rewards,
     compute_rewards_of_each,
+    has_independent_rows,
 )
 from jurygraph.errors import PlanError
 from jurygraph.schema import RecordedVerdict, Reward
@@ -136,20 +137,30 @@ def test_an_overflowing_reward_is_the_error_of_its_group_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("uses", "failure", "alone"),
+    ("uses", "failure", "alone", "independent"),
     [
-        ([evaluator_use("x")], {}, True),
-        ([{**evaluator_use("x"), "samples": 3}], {"rule": "strict"}, True),
-        ([evaluator_use("x", scope="pair")], {}, False),
-        ([evaluator_use("x", scope="group")], {}, False),
-        ([evaluator_use("x", material="versions")], {}, False),
-        ([evaluator_use("x")], {"group_rule": "drop-criterion"}, False),
+        ([evaluator_use("x")], {}, True, True),
+        ([{**evaluator_use("x"), "samples": 3}], {"rule": "strict"}, True, True),
+        ([evaluator_use("x", scope="pair")], {}, False, False),
+        ([evaluator_use("x", scope="group")], {}, False, True),
+        ([evaluator_use("x", material="versions")], {}, False, True),
+        ([evaluator_use("x")], {"group_rule": "drop-criterion"}, False, False),
     ],
 )
-def test_only_questions_about_single_responses_are_independent(uses: Any, failure: Any, alone: bool) -> None:
+def test_what_a_question_looks_at_says_which_groups_and_rows_are_independent(
+    uses: Any, failure: Any, alone: bool, independent: bool
+) -> None:
     config = {"evaluators": uses, "derivers": ["tests.graphs.scripted:Versions"], "failure": failure}
     plan = make_plan(config, task())
     assert can_be_decided_together(plan.decision, plan.survey.questions, COMBINERS) == alone
+    assert has_independent_rows(plan.decision, plan.survey.questions, COMBINERS) == independent
+    assert not has_independent_rows(plan.decision, plan.survey.questions, {**COMBINERS, "mean": OtherRows()})
+
+
+class OtherRows(Mean):
+    """Has a value that other rows can change."""
+
+    uses_other_rows = True
 
 
 # How rewards are written down
@@ -194,6 +205,9 @@ def test_numbers_from_a_combiner_become_floats() -> None:
     (reward,) = compute_rewards(*group_of_one(), {"mean": OtherNumberTypes()})
     assert types_within(vars(reward)["parts"]) == {"x": {"small": float, "true": float}}
     assert (reward.value, type(reward.value), type(reward.components["x"])) == (1.0, float, float)
+    (rows,) = compute_rewards_of_each([group_of_one()], {"mean": OtherNumberTypes()}, lambda row, _: row)
+    assert isinstance(rows, tuple)
+    assert [types_within([*row.components, *row.terms])[1] for row in rows] == [[float, float]]
 
 
 def overflow_message(answers: dict[str, Any], **config: Any) -> str:

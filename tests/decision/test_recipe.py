@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from jurygraph.decision.combiners import Combiner, Component, Mean, ScoreMatrix
+from jurygraph.decision.recipe import decision_key
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.jury import Jury
 from jurygraph.schema import Adjustment, Constraint, Question, Reward, Stakeholder, Task, TaskView
@@ -20,6 +21,7 @@ from tests.graphs.scripted import (
     reward_responses,
     task,
 )
+from tests.rows import all_rows
 
 PARTS = {name: evaluator_use(name) for name in ("accuracy", "format", "steps", "repetition")}
 FOUR = {
@@ -312,6 +314,50 @@ def test_tasks_share_a_decision_unless_their_rubrics_weigh_otherwise() -> None:
     assert [decision.specs[0].inputs["a"].input_weight for decision in (first, heavier)] == [1.0, 3.0]
 
 
+def test_only_what_no_decision_reads_is_left_out_of_its_key() -> None:
+    survey = make_plan({"evaluators": [evaluator_use("tone")]}, task()).survey
+    bad, good = criterion("bad", -1.0), criterion("good")
+    tasks = [
+        task(),
+        task(good, bad),
+        task(good, criterion("bad", -2.0)),
+        task(good, criterion("worse", -1.0)),
+        *(task(good, bad, edges=[("good", "bad", kind)]) for kind in ("weak", "strong")),
+        *(task(stakeholders=[Stakeholder(id=name)]) for name in ("ann", "bob")),
+        *(
+            task(stakeholders=[Stakeholder(id="ann", constraints=(Constraint(id="quiet", kind=kind),))])
+            for kind in ("hard", "soft")
+        ),
+    ]
+    weighed = [({"ann": 0.0}, {}), ({"ann": -0.0}, {}), ({"ann": 0.0}, {"ann": 1.0})]
+    keys = [decision_key(about, survey, *each) for about in tasks for each in weighed]
+    assert len(set(keys)) == len(keys) == 30
+    same = task(good.model_copy(update={"text": "other words"}), bad)
+    assert decision_key(same, survey, *weighed[0]) == keys[3]
+
+
+@all_rows(
+    ("weight", "gate", "direction"),
+    [
+        (2.0, {"kind": "repetition", "component": "tone", "above": 0.5}, 1),
+        (-2.0, {"kind": "format", "component": "tone", "below": 0.5}, -1),
+        (0.0, {"kind": "repetition", "component": "tone", "above": 0.5}, -1),
+        (0.0, {"kind": "format", "component": "tone", "below": 0.5}, 1),
+        (0.0, {"kind": "repetition", "component": "rude", "above": 0.5}, 1),
+    ],
+)
+def test_a_component_without_weight_counts_against_where_it_is_the_repetition(
+    weight: float, gate: Any, direction: int
+) -> None:
+    config = {
+        "evaluators": [evaluator_use("tone"), evaluator_use("rude")],
+        "reward": {"tone": weight, "rude": 1.0},
+        "gates": [gate],
+    }
+    specs = {spec.name: spec.direction for spec in make_plan(config, task()).decision.specs}
+    assert specs == {"tone": direction, "rude": 1}
+
+
 def test_a_spec_knows_the_combiner_that_it_names() -> None:
     plan = make_plan({"evaluators": [evaluator_use("tone")]}, task())
     assert {type(spec.implementation) for spec in plan.decision.specs} == {Mean}
@@ -523,3 +569,13 @@ def test_a_component_of_reviewers_has_an_input_for_each() -> None:
     (spec,) = make_plan(config, task(reviewers=["r1", "r2"])).decision.specs
     questions = {name: one.questions for name, one in spec.inputs.items()}
     assert questions == {"r1": ("taste@r1",), "r2": ("taste@r2",)}
+
+
+@pytest.mark.parametrize(("fold", "reduce"), [(None, "min"), ("median", "median")])
+def test_the_fold_of_an_evaluator_comes_before_that_of_the_panel(fold: str | None, reduce: str) -> None:
+    config = {
+        "evaluators": [{**evaluator_use("taste", audience="reviewer"), "fold": fold, "samples": 3}],
+        "panel": {"reduce": "min"},
+    }
+    (spec,) = make_plan(config, task(reviewers=["r1"])).decision.specs
+    assert spec.inputs["r1"].reduce == reduce

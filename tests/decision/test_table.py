@@ -54,12 +54,12 @@ def test_a_pair_is_in_the_column_of_its_opponent_and_no_response_opposes_itself(
 
 
 def test_an_unordered_pair_counts_s_for_the_first_and_1_minus_s_for_the_second() -> None:
-    question = make_question(scope="pair", pairs="unordered", samples=2)
-    given = [make_verdict("a", 0.75, "a", "b"), make_verdict("a", INFRASTRUCTURE_FAILURE, "a", "b", sample=1)]
+    question = make_question(scope="pair", pairs="unordered", samples=3)
+    given = [make_verdict("a", s, "a", "b", sample=i) for i, s in enumerate((0.75, INFRASTRUCTURE_FAILURE, 0.25))]
     found = arrays_of(question, "ab", *given)
-    np.testing.assert_array_equal(found.value, [[0, 0, 0.75, 0], [0.25, 0, 0, 0]])
-    assert found.met.tolist() == [[False, False, True, False], [False] * 4]
-    assert (found.outcome > 0).tolist() == [[False, False, True, True], [True, True, False, False]]
+    np.testing.assert_array_equal(found.value, [[0, 0, 0, 0.75, 0, 0.25], [0.25, 0, 0.75, 0, 0, 0]])
+    assert found.met.tolist() == [[False] * 3 + [True, False, False], [False, False, True] + [False] * 3]
+    assert (found.outcome > 0).tolist() == [[False] * 3 + [True] * 3, [True] * 3 + [False] * 3]
 
 
 def test_variants_are_columns_sorted_by_id_in_the_row_of_their_parent() -> None:
@@ -96,16 +96,18 @@ def test_an_outcome_for_all_verdicts_gives_none_to_absent_ones_and_leaves_those_
 
 
 @pytest.mark.parametrize(
-    ("reduce", "folded"), [("mean", [[0.5], [0.6]]), ("min", [[0.2], [0.6]]), ("max", [[0.8], [0.6]])]
+    ("reduce", "folded"),
+    [("mean", [0.4, 0.5, 0.0]), ("min", [0.1, 0.1, 0.0]), ("max", [0.8, 0.8, 0.0]), ("median", [0.35, 0.6, 0.0])],
 )
 def test_columns_fold_into_one_over_the_live_ones(reduce: Any, folded: Any) -> None:
-    given = [make_verdict("a", 0.8, "x"), make_verdict("a", 0.2, "y"), make_verdict("b", 0.6, "z")]
-    table = build_table([make_question(material="versions")], ["a", "b"], given)
+    scores = {"a": (0.8, 0.1, 0.5, 0.2), "b": (0.6, 0.1, 0.8)}
+    given = [make_verdict(about, score, f"{score}") for about in scores for score in scores[about]]
+    table = build_table([make_question(material="versions")], ["a", "b", "c"], given)
     cells = table.score_matrix(
         ComponentInput(questions=("q",), weights=(1.0,), reduce=reduce), "conservative", 1, "counted"
     )
-    np.testing.assert_allclose(cells.value, folded)
-    assert cells.applicable.tolist() == [[True], [True]]
+    np.testing.assert_allclose(cells.value[:, 0], folded)
+    assert cells.applicable.tolist() == [[True], [True], [False]]
 
 
 @pytest.mark.parametrize(("met", "columns", "folded"), [(1, 3, False), (1, 2, True), (2, 3, True)])
@@ -133,6 +135,14 @@ def test_a_majority_is_one_column_in_every_array() -> None:
     found = build_table([make_question(samples=3)], ["a", "b"], given).effective_columns("q", entry)
     assert {array.shape for array in found} == {(2, 1)}
     assert (found.value[0, 0], found.outcome[:, 0].tolist()) == (1.0, [OK, ABSENT])
+
+
+def test_the_spread_over_samples_is_that_of_each_response() -> None:
+    scores = {"a": (0.25, 1.0), "b": (0.5, 0.75), "c": (0.5,)}
+    given = [make_verdict(about, s, sample=i) for about, own in scores.items() for i, s in enumerate(own)]
+    table = build_table([make_question(samples=2)], list(scores), given)
+    spread = table.sample_spread([ComponentInput(questions=("q",), weights=(1.0,))])
+    np.testing.assert_array_equal(spread, [0.75, 0.25, np.nan])
 
 
 def test_a_verdict_without_a_confidence_is_sure() -> None:

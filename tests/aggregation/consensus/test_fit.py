@@ -62,6 +62,13 @@ def test_accelerated_and_plain_steps_reach_the_same_estimate(seed: int) -> None:
     assert fast.log_likelihood == pytest.approx(slow.log_likelihood, abs=1e-7)
 
 
+def test_no_accelerated_step_loses_likelihood() -> None:
+    """Without a prior; some of the leaps on these labels would, and the plain step is kept in their place."""
+    item, annotator, label, _ = drawn(12, 3, 2, seed=3, right=0.55)
+    fits = [consensus.fit(item, annotator, label, prior_confusion=1.0, max_iter=most) for most in range(2, 20)]
+    assert (np.diff([one.log_likelihood for one in fits]) >= -1e-12).all()
+
+
 def test_the_priors_count_in_every_m_step() -> None:
     """μ_c = (Σ γ + α-1) / (N + K(α-1)), and so for each row of π (Algorithm 1, lines 8-10)."""
     item, annotator, label = [0, 1, 2, 3], [0, 0, 0, 0], [0, 0, 0, 1]
@@ -155,11 +162,19 @@ def test_arguments_override_the_settings_of_the_preset() -> None:
     assert consensus.fit(*rows, "paper").settings == consensus.PRESETS["paper"]
 
 
+def test_hard_labels_have_the_scale_and_the_preset_that_is_passed() -> None:
+    assert consensus.dawid_skene([0, 1], [0, 0], ["no", "yes"], classes=["yes", "no"]).classes == ["yes", "no"]
+    assert consensus.dawid_skene([0, 1], [0, 0], [0, 1], n_classes=3).classes == [0, 1, 2]
+    with pytest.raises(PlanError, match="preset 'fast' is none of"):
+        consensus.dawid_skene([0, 1], [0, 0], [0, 1], "fast")  # type: ignore[arg-type]
+
+
 def test_an_estimate_that_did_not_converge_has_a_warning() -> None:
     item, annotator, label, _ = drawn(100, 3, 3, seed=4, right=0.5)
-    fitted = consensus.fit(item, annotator, label, max_iter=2)
-    assert not fitted.converged
-    assert any("not converged after 2 steps" in one for one in fitted.warnings)
+    for steps in (2, 4):
+        fitted = consensus.fit(item, annotator, label, max_iter=steps)
+        assert (fitted.converged, fitted.iterations) == (False, steps)
+        assert any(f"not converged after {steps} steps" in one for one in fitted.warnings)
 
 
 def test_paper_synthetic_starts_from_uniform_shares() -> None:
@@ -170,6 +185,7 @@ def test_paper_synthetic_starts_from_uniform_shares() -> None:
     )
     assert by_vote.posterior[0, 0] < 1e-8
     assert uniform.posterior[0, 0] == pytest.approx(0.2)
+    assert uniform.log_likelihood == pytest.approx(4 * np.log(0.5 * 0.2 * 0.2 * 0.8 + 0.5 * 0.8 * 0.8 * 0.2))
 
 
 def converging_models(distance: float, ratio: float, steps: int) -> list[Model]:
@@ -267,7 +283,8 @@ def test_repeated_rows_and_abstentions_do_not_change_the_depth() -> None:
 
 def test_annotators_with_fewer_labels_than_classes_are_named() -> None:
     item, annotator, label, _ = drawn(100, 4, 3, seed=2, right=0.8)
-    assert warnings_of([*item, 0], [*annotator, 9], [*label, 0]) == ("fewer labels than classes: little is known of 9")
+    once = [*item, 0, 0, 1, 2], [*annotator, 9, 8, 8, 8], [*label, 0, 0, 1, 2]
+    assert warnings_of(*once) == "fewer labels than classes: little is known of 9"
     for many, named in ((8, "10, 11, 12, 13, 14 and 3 more"), (6, "10, 11, 12, 13, 14 and 1 more"), (5, "13, 14")):
         warning = warnings_of([*item, *range(many)], [*annotator, *range(10, 10 + many)], [*label, *[0] * many])
         assert warning.endswith(named)

@@ -167,6 +167,7 @@ def test_invalid_subset_settings_are_refused(settings: dict[str, float], wrong: 
     item, annotator, label, agent = panel()
     with pytest.raises(PlanError, match=f"^{wrong}"):
         consensus.ranking_stability(item, annotator, label, agent, **settings)  # type: ignore[arg-type]
+    assert consensus.ranking_stability(item, annotator, label, agent, subsets=2)["majority"].subsets == 2
 
 
 class TestRefits:
@@ -224,4 +225,9 @@ class TestRefits:
     def test_gold_items_stay_gold(self) -> None:
         item, annotator, label, agent = panel()
         fitted = consensus.fit(item, annotator, label, gold=dict.fromkeys(range(60), 0))
-        assert consensus.refit_intervals(fitted, agent, resamples=3).agents == fitted.agent_scores(agent)
+        assert consensus.refit_intervals(fitted, agent, resamples=2).agents == fitted.agent_scores(agent)
+
+    def test_one_resample_is_refused(self) -> None:
+        item, annotator, label, agent = panel(items=8)
+        with pytest.raises(PlanError, match=r"^resamples is 1: at least 2 are needed"):
+            consensus.refit_intervals(consensus.fit(item, annotator, label, "paper"), agent, resamples=1)

@@ -128,8 +128,11 @@ def test_invalid_columns_are_refused(item: list, annotator: list, label: list, w
 def test_a_label_off_the_scale_is_named_with_its_row() -> None:
     with pytest.raises(PlanError, match=r"label\[2\] is 5, which is none of the classes 0, 1, 2"):
         consensus.fit([1, 2, 3], [1, 1, 1], [0, 1, 5], n_classes=3)
-    with pytest.raises(PlanError, match=r"label\[3\] is 'god', which is none of the classes 'bad', 'good'"):
+    with pytest.raises(PlanError, match=r"label\[3\] is 'god', which is none of the classes 'bad', 'good'$"):
         consensus.fit([1, 2, 3, 4], [1, 1, 1, 1], ["bad", "", "good", "god"], classes=["bad", "good"])
+    for many, last in ((20, "19"), (21, r"19, … \(21\)")):
+        with pytest.raises(PlanError, match=rf"none of the classes 0, 1, .*, {last}$"):
+            consensus.fit([1, 2], [1, 1], [0, many], n_classes=many)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +140,7 @@ def test_a_label_off_the_scale_is_named_with_its_row() -> None:
     [
         ({"n_classes": 10**9}, "1 annotators and 1000000000 classes have more than"),
         ({"n_classes": 2.5}, "n_classes is 2.5: a whole number is needed"),
+        ({"classes": [1, 0, 1]}, r"classes: one is there twice in \[1, 0, 1\]; name each once, from low to high"),
         ({"n_classes": 2, "classes": [0, 1]}, "n_classes and classes: both say what the labels are"),
     ],
 )
