@@ -75,7 +75,7 @@ def fit(
         prior_mu, prior_confusion: Dirichlet α of the class shares and of each row of π, at least 1 (1 is none).
         diagonal: the initial diagonal of π, in (0, 1).
         tol: largest change in one step (by default of a posterior) at which the estimate has converged.
-        max_iter: maximum number of steps.
+        max_iter: maximum number of steps; up to two more where they are accelerated.
         accelerated: extrapolate steps (SQUAREM). They nearly always end at the same optimum as plain steps; if there
             are several optima, they may end at another one.
         gold: known class by item; the posterior of these items is certain, and they count in every M-step.
