@@ -477,6 +477,12 @@ class Config(CodeModel):
     safety: SafetyConfig = SafetyConfig()
     langsmith: Flag = False
 
+    @property
+    def judges(self) -> tuple[str | None, ...]:
+        """Return the names of all models that are asked: None for `model`, unless it is none, and those of `models`."""
+        default = () if self.model == "none" else (None,)
+        return (*default, *self.models)
+
     def calls_of(self, judge: str | None) -> CallsConfig:
         """Return the settings of the calls to one of the `models`; None means `model`."""
         if judge is None:

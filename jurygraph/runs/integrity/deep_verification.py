@@ -103,9 +103,8 @@ def _open_origins(run: Run) -> Iterator[Run]:
 def _offline_jury(run: Run) -> Jury:
     """Return the jury of a run with a backend that never answers: all replies come from the run."""
     config = run.config
-    default = () if config.model == "none" else (None,)
     gateways: dict[str | None, Gateway] = {}
-    for judge in (*default, *config.models):
+    for judge in config.judges:
         identity = run.header.identity_of(judge)
         if identity is None:
             raise TraceMismatch(f"{run.ledger.path}, record 1: does not identify the model; it has been changed")

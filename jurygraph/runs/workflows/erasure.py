@@ -166,8 +166,7 @@ class _Erasure:
         keys = self._call_keys(erased)
         unreached: list[str] = []
         calls = replies = 0
-        judges = [*([] if config.model == "none" else [None]), *config.models]
-        for recording in dict.fromkeys(config.calls_of(judge).record for judge in judges):
+        for recording in dict.fromkeys(config.calls_of(judge).record for judge in config.judges):
             if recording is not None:
                 try:
                     calls += self._erase_calls(Path(recording), keys)
