@@ -349,7 +349,6 @@ def _error(location: str, problem: Problem) -> ConfigError:
 def _read_text(path: Path) -> str:
     try:
         with closing(TextFile(path)) as file:
-            file.read_whole(_MAX_BYTES, "name the config file")
-            return "".join(line.text for line in file.all_lines())
+            return file.read_whole(_MAX_BYTES, "name the config file")
     except InputError as error:
         raise ConfigError(str(error)) from None

@@ -154,8 +154,8 @@ class TextFile:
         self.refuse_changed()
         return content
 
-    def read_whole(self, largest: int, remedy: str) -> bytes:
-        """Return the content, without a byte-order mark.
+    def read_whole(self, largest: int, remedy: str) -> str:
+        """Return the text, without a byte-order mark.
 
         Raises `InputError` if it has more than `largest` bytes, or is not UTF-8.
         """
@@ -163,9 +163,7 @@ class TextFile:
         content = self._file.read(largest + 1)
         if len(content) > largest:
             raise InputError(f"{self.name}: is larger than {largest >> 20} MB; {remedy}")
-        for number, line in enumerate(content.splitlines(), 1):
-            self._decode(line, number)
-        return content.removeprefix(UTF8_MARK)
+        return self._decode(content.removeprefix(UTF8_MARK), 1)
 
     def refuse_changed(self) -> None:
         """Raise `InputError` if the file has changed since it was opened."""
@@ -184,11 +182,14 @@ class TextFile:
         self._state = file_state(self._file)
 
     def _decode(self, content: bytes, number: int) -> str:
+        """Return the text of lines, of which the first has this number."""
         try:
             return content.decode()
         except UnicodeDecodeError as error:
-            problem = f"byte {error.start + 1} (0x{content[error.start]:02x}) is not UTF-8"
-            raise_line_error(self.name, number, Problem((), problem, "save the file as UTF-8, gzipped or not"))
+            line = number + content.count(b"\n", 0, error.start)
+            place = error.start - content.rfind(b"\n", 0, error.start)
+            problem = f"byte {place} (0x{content[error.start]:02x}) is not UTF-8"
+            raise_line_error(self.name, line, Problem((), problem, "save the file as UTF-8, gzipped or not"))
 
 
 def _open(path: str | Path) -> IO[bytes]:

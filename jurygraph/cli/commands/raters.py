@@ -29,6 +29,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.messages import quote, shell_quote
 from jurygraph.runs.run import Run
+from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import NUMERAL, confusions_to_json, read_gold, read_ratings, read_votes
 from jurygraph.sources.sheets import SheetItem, make_sheets, read_items, shared_items, sheet_to_csv
 from jurygraph.studies.agreement import LEAST_SHARED, read_parts
@@ -242,11 +243,11 @@ def assign(
 
 def _read_names(given: str) -> list[str]:
     """Return the names of reviewers, which are names of files, too."""
-    try:
-        text = Path(given).read_text(encoding="utf-8") if os.path.isfile(given) else given.replace(",", "\n")
-    except UnicodeDecodeError:
-        raise InputError(f"{given}: is not UTF-8; save it in that encoding") from None
-    names = [name.strip() for name in text.splitlines() if name.strip()]
+    if os.path.isfile(given):  # unlike `Path.is_file`, also false for what is too long to be a path
+        with closing(TextFile(given)) as file:
+            names = [line.text.strip() for line in file.lines()]
+    else:
+        names = [name for name in split_names(given.replace("\n", ",")) if name]
     known: set[str] = set()
     for name in names:
         if not _FILE_NAME.fullmatch(name):

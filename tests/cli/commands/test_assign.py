@@ -63,7 +63,7 @@ def test_from_a_run_to_labels_of_its_judge(run: Command, tmp_path: Path) -> None
         ("ann,Ann", "new", "--reviewers: 'Ann' is there twice"),
         ("ann,../bob", "new", "--reviewers: '../bob' cannot name a file"),
         (" , ", "new", "--reviewers: names nobody"),
-        ("", "new", "names.txt: is not UTF-8; save it in that encoding"),
+        ("", "new", "names.txt, line 2: byte 4 (0xe9) is not UTF-8; save the file as UTF-8"),
         ("ann,bob", "full", "full: exists; name a new folder"),
     ],
 )
