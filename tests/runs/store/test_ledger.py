@@ -102,6 +102,7 @@ class TestSearch:
         assert [record.seq for record in ledger.records()] == list(range(1, 1202))
         assert [record.seq for record in ledger.records("close")] == [1201]
         assert [record.seq for record in ledger.records("trace", after=1195, up_to=1198)] == [1196, 1197, 1198]
+        assert (list(ledger.numbers("close")), list(ledger.numbers("trace", up_to=2))) == ([1201], [1, 2])
 
     def test_the_last_record_with_a_key_is_found(self, path: Path) -> None:
         ledger = make_ledger(path)
