@@ -244,7 +244,7 @@ class Gateway:
         async def attempt() -> AnsweredCall:
             nonlocal sent, repeats
             while True:  # attempts that end in an outage of the server do not count
-                async with self._limiter.for_running_loop().turn(tokens, until) as turn:
+                async with self._limiter.turn(tokens, until) as turn:
                     if sink is not None and sink in self._store_errors:  # replies would be paid for and lost
                         raise self._store_errors[sink]
                     _time_left(self.limits.timeout, until)

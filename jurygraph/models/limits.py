@@ -1,6 +1,6 @@
 """Limits on requests: how many at once, how often again, how long to wait for a server that is down, and at what cost.
 
-Each class may be created outside of an event loop, and a `Limiter` is used in one at a time.
+Each class may be created outside of an event loop, and used in several.
 """
 
 import asyncio
@@ -62,7 +62,8 @@ def _now() -> float:
 class LimiterTurn:
     """Permission to send one request. `number` is its position in the order of sending, `tokens` its charge.
 
-    `outages` had begun when it was granted; `is_probe` is True if the server was away.
+    Its outcome is reported to `limiter`. `outages` had begun when it was granted; `is_probe` is True if the server was
+    away.
     """
 
     limiter: "Limiter"
@@ -110,7 +111,7 @@ class Limiter:
         self._choice = threading.Lock()
         self._enter(None)
 
-    def for_running_loop(self) -> "Limiter":
+    def _in_running_loop(self) -> "Limiter":
         """Return this limiter or, while the loop that uses it runs in another thread, a twin with the same rates.
 
         A turn that is granted in one loop cannot wake a request that waits in another.
@@ -161,15 +162,14 @@ class Limiter:
         Raises `Fault` of kind `deadline` if there is none before `until`, a time of the running loop; of kind `outage`
         once the wait for the server was given up, or of the kind of the server's refusal.
         """
-        if self._loop is not asyncio.get_running_loop():
-            self._enter(asyncio.get_running_loop())
-        is_free = not self._line and self._time_for(tokens) - _now() <= _TICK
-        turn = self._start(tokens) if is_free else await self._wait_in_line(tokens, until)
+        limiter = self._in_running_loop()
+        is_free = not limiter._line and limiter._time_for(tokens) - _now() <= _TICK
+        turn = limiter._start(tokens) if is_free else await limiter._wait_in_line(tokens, until)
         try:
             yield turn
         finally:
-            self._running.discard(turn)
-            self._grant_soon()
+            limiter._running.discard(turn)
+            limiter._grant_soon()
 
     def _start(self, tokens: int) -> LimiterTurn:
         turn = LimiterTurn(self, self._granted, tokens, self.outages, self._is_away)
