@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.command import JURYGRAPH, CommandResult, run_command
+from tests.models.server import Server
 
 __all__ = ["JURYGRAPH", "CommandResult", "run_command"]
 
@@ -211,3 +212,14 @@ def change_ledger(folder: Path, statement: str, *values: object) -> None:
 def folder_contents(folder: Path) -> dict[str, bytes]:
     """Return the bytes of every file in a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def check_nothing_is_written(
+    folder: Path, command: Callable[..., CommandResult], options: list[str], server: Server, code: int, message: str
+) -> None:
+    """Check how a command ends without a result, and that it writes nothing; `down` names the model of the server."""
+    before = folder_contents(folder)
+    ended = command(*(f"openai-compatible:{server.url}#down" if word == "down" else word for word in options))
+    assert (ended.code, ended.out) == (code, "")
+    assert message in ended.err
+    assert folder_contents(folder) == before

@@ -1,4 +1,4 @@
-"""`jurygraph export`: each format goes where it is told, completely or not at all.
+"""`jurygraph export`: each format goes where -o says, completely or not at all.
 
 What the formats contain is tested in `tests/runs/test_export.py`, `test_tables.py` and `integrity/test_bundle.py`.
 """

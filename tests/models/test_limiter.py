@@ -139,19 +139,19 @@ class TestThrottling:
 
         assert run(allowed()) == (5.0, 4)
 
-    @pytest.mark.parametrize(("asked", "logged"), [((10.0,), 0), ((11.0,), 1), ((60.0, 65.0), 1), ((60.0, 71.0), 2)])
+    @pytest.mark.parametrize(("waits", "logged"), [((10.0,), 0), ((11.0,), 1), ((60.0, 65.0), 1), ((60.0, 71.0), 2)])
     def test_a_long_hold_is_logged_once_unless_the_next_one_ends_much_later(
-        self, asked: Sequence[float], logged: int, caplog: pytest.LogCaptureFixture
+        self, waits: Sequence[float], logged: int, caplog: pytest.LogCaptureFixture
     ) -> None:
         async def hold() -> None:
             limiter = Limiter(8)
             async with limiter.turn(1) as first, limiter.turn(1) as second:
-                for turn, seconds in zip((first, second), asked, strict=False):
+                for turn, seconds in zip((first, second), waits, strict=False):
                     limiter.report_fault(turn, Fault("rate-limit", "429", seconds))
 
         run(hold())
         assert [record.getMessage() for record in caplog.records] == [
-            f"pausing for {seconds:.0f} s: rate limited by the provider (429)" for seconds in asked[:logged]
+            f"pausing for {seconds:.0f} s: rate limited by the provider (429)" for seconds in waits[:logged]
         ]
 
     @pytest.mark.parametrize(("served", "allowed"), [(3, 4), (4, 5), (8, 5), (9, 6), (22, 8), (200, 8)])

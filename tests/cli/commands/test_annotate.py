@@ -6,13 +6,14 @@ tasks in `tests/sources/test_edges.py`.
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.agents.graph_annotator.annotator_replies import annotator_script, asks_about_roles, rubric_task, settings
-from tests.cli.conftest import Command, CommandResult, folder_contents
+from tests.cli.conftest import Command, CommandResult, check_nothing_is_written, folder_contents
 from tests.models.server import Answer, Server, reply_with, run_server, status
 from tests.rows import all_rows
 from tests.runs.sample_runs import write_tasks
@@ -171,12 +172,7 @@ def test_except_with_0_and_1_nothing_is_written(
     run: Command, project: Path, server: Server, options: list[str], code: int, message: str
 ) -> None:
     (project / "other.jsonl").write_text((project / "tasks.jsonl").read_text().replace("letter 0", "another"))
-    before = folder_contents(project)
-    model = [f"openai-compatible:{server.url}#down" if word == "down" else word for word in options]
-    ended = annotate(run, *model)
-    assert (ended.code, ended.out) == (code, "")
-    assert message in ended.err
-    assert folder_contents(project) == before
+    check_nothing_is_written(project, partial(annotate, run), options, server, code, message)
 
 
 def test_after_a_reached_budget_the_same_command_asks_the_rest(run: Command, project: Path, server: Server) -> None:

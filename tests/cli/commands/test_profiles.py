@@ -5,6 +5,7 @@ How profiles are read is tested in `tests/agents/test_profile.py`, and runs over
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from tests.agents.parser import (
     tension,
     trip,
 )
-from tests.cli.conftest import Command, CommandResult, folder_contents
+from tests.cli.conftest import Command, CommandResult, check_nothing_is_written, folder_contents
 from tests.models.server import Answer, Server, run_server, status
 from tests.rows import all_rows
 from tests.runs.sample_runs import write_tasks
@@ -149,9 +150,4 @@ def test_a_task_that_cannot_be_read_is_omitted_and_named_and_exits_with_1(
 def test_except_with_0_and_1_nothing_is_written(
     run: Command, project: Path, server: Server, options: list[str], code: int, message: str
 ) -> None:
-    before = folder_contents(project)
-    model = [f"openai-compatible:{server.url}#down" if word == "down" else word for word in options]
-    ended = read_profiles(run, *model)
-    assert (ended.code, ended.out) == (code, "")
-    assert message in ended.err
-    assert folder_contents(project) == before
+    check_nothing_is_written(project, partial(read_profiles, run), options, server, code, message)

@@ -1,4 +1,4 @@
-"""`study reviewers`: with a model, one run for each judge, shots and seed, and nothing is asked twice.
+"""`study reviewers`: with a model, one run for each judge, shots and seed, and no request is sent twice.
 
 How the predictions are joined and compared is tested in `tests/studies/reviewers`.
 """
