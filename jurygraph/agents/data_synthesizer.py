@@ -23,7 +23,8 @@ from pydantic import Field, create_model
 from jurygraph import aggregation
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import final_answer, reference_answer
-from jurygraph.agents.maths.comparison import Reading, are_equal_numbers, compare_plainly, parse_answer
+from jurygraph.agents.maths.comparison import are_equal_numbers, compare_readings
+from jurygraph.agents.maths.reading import Reading, parse_answer
 from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
 from jurygraph.arrays import Bools, Floats
 from jurygraph.concurrency import each_answered
@@ -133,7 +134,7 @@ def matching_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
     answer = None if span is None else parse_answer(span.text)
     if span is None or answer is None or answer.value is None:
         return False
-    return compare_plainly(answer, expected) is True and CorrectAnswer(span, answer)
+    return compare_readings(answer, expected) is True and CorrectAnswer(span, answer)
 
 
 def wrong_result_edits(text: str) -> Iterator[Edit]:

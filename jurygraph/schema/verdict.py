@@ -59,6 +59,8 @@ Unsupported = Literal["worst-case", "tie", "stands"]
 GROUP_OF_ONE = "group-of-one"
 GATED_LAYERS = ("model", "residual")
 """Layers whose questions get their verdict from a gate that stops a response."""
+CODE_LAYERS = ("fact", "check")
+"""Layers whose evaluators abstain only where a task lacks what they need, and not because they cannot tell."""
 TIME_LIMIT = "time-limit"
 """The kind of failure of a call that ran past its time limit."""
 NO_VARIANT = "no-variant"

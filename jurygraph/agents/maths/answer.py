@@ -5,10 +5,13 @@ match the same text in two ways, and braces are matched in one pass with a stack
 """
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
+from jurygraph.agents.maths.reading import fold_width
 from jurygraph.safety.evidence import Passage
 
 TAGS = ("<think>", "</think>", "<answer>", "</answer>")
@@ -23,44 +26,106 @@ _MARKER = re.compile(
 _BRACES = re.compile(r"\\(?:boxed|fbox)[ \t]{0,4}\{|\\[{}]|[{}]")
 _HASHES = re.compile(r"(?<!#)####(?!#)([^\n#]*)")
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_LABEL = re.compile(
-    r"^[ \t>*_#-]{0,8}(?:A|(?i:(?:the )?(?:final )?answer))[*_ ]{0,4}:"  # "A: 18", "**Final answer:** 18"
-    r"|^(?:#{1,6}[ \t]{0,4}|\*\*)(?i:(?:final )?answer)[*_ \t]{0,4}$"  # a heading above the answer
-    r"|\b(?i:answer is)\b[ \t]{0,4}:?",  # "So the final answer is 18."
-    re.MULTILINE,
-)
-_SENTENCE_END = re.compile(r"[.!?](?=[ \t\r]|$)")
+_LABEL_WORDS = tomllib.loads(Path(__file__).with_name("answer_labels.toml").read_text("utf-8"))
+_LINE_START = r"^[ \t>*_#-]{0,8}"
+_SENTENCE_START = rf"(?:{_LINE_START}|(?<=[.!?;] )|(?<=[。！？；]))"
+
+
+def _any_of(words: str) -> str:
+    return "|".join(words.split())
+
+
+def _label_patterns(kind: str) -> tuple[str, str]:
+    """Return the pattern of a label with a colon, and that of one with a verb, for the words of a kind."""
+    spaced = _LABEL_WORDS["spaced"]
+    joined = _LABEL_WORDS["joined"]
+    adjective = f"(?:{_any_of(spaced['adjectives'])})"
+    phrase = f"(?:{adjective} ){{0,3}}(?:{_any_of(spaced[kind])})(?: {adjective})?"
+    before_colon = _any_of(f"{joined[kind]} {joined['before_colon']}")
+    with_colon = (
+        rf"(?:{_SENTENCE_START}(?i:{phrase})|{before_colon})[*_ \t]{{0,4}}(?:[:=]|[—–](?= ))"  # "**Final answer:** 18"
+    )
+    heading = rf"^(?:#{{1,6}}[ \t]{{0,4}}|\*\*)(?i:{phrase})[*_ \t]{{0,4}}$"  # above the answer
+    verb = rf"\b(?i:(?:{_any_of(spaced[kind])})(?: {adjective})? (?:{_any_of(spaced['links'])}))\b"
+    joined_verb = f"(?:{_any_of(joined[kind])})(?:{_any_of(joined['links'])})"
+    return f"{with_colon}|{heading}", rf"(?:{verb}|{joined_verb})[ \t]{{0,4}}:?"  # "So the final answer is 18."
+
+
+_ANSWER_LINE, _ANSWER_SENTENCE = _label_patterns("answers")
+_LINE_LABEL = re.compile(rf"{_LINE_START}A[*_ ]{{0,4}}:|{_ANSWER_LINE}", re.MULTILINE)
+_LABEL = re.compile(f"{_LINE_LABEL.pattern}|{_ANSWER_SENTENCE}", re.MULTILINE)
+_RESULT_LABEL = re.compile("|".join(_label_patterns("results")), re.MULTILINE)
+_SENTENCE_END = re.compile(r"[.!?](?=[ \t\r]|$)|[。！？]")
 _ABBREVIATION = re.compile(r"\b(?:[Aa]pprox|[Cc]a|Nos?|vs|e\.g|i\.e|cf|viz|resp|Mrs?|Ms|Dr|Prof|Rs)$")
 _BLANK_RUN = re.compile(r"[ \t\r\n*_`]*")
 _ORNAMENT = " \t\r\n*_`"
-_REFERENCE_LIMIT = 200
+_LINE_LIMIT = 200  # characters of a text that is all answer
 _MAX_CACHED = 10_000  # characters of the longest text whose answer is cached
+_Span: TypeAlias = tuple[int, int]
 
 
 def final_answer(text: str) -> Passage | None:
     r"""Find the last occurrence of the most explicit form of final answer in `text`.
 
     Forms, the most explicit first: `<answer>…</answer>` (a form found inside it narrows it), `\boxed{…}` with balanced
-    braces, the text after `####`, and a line `A: …`, `Answer: …` or `… answer is …` up to its first full stop. An empty
-    form does not count. A `####` with words ("#### Step 3") is a heading unless it is on the last line.
+    braces, the text after `####`, a label `A: …`, `Answer: …` or `… answer is …` up to the first full stop after it,
+    and a label of a result. `answer_labels.toml` has the labels in ten languages. An empty form does not count. A
+    `####` with words ("#### Step 3") is a heading unless it is on the last line. A cut-off `<answer>` is none.
     Returns it without surrounding blanks and emphasis; None if the text has none of the forms.
     """
-    return _find_answer_cached(text) if len(text) <= _MAX_CACHED else _find_answer(text)
+    passages = _find_answers(text)
+    return passages[0] if passages else None
 
 
-def _find_answer(text: str) -> Passage | None:
+def stated_answers(text: str) -> tuple[Passage, ...]:
+    """Return the passages that may be the answer of a response: the first that can be read as an answer is meant.
+
+    They are a line `Answer: …` after the last box, and the final answer; or else all of a text of one line of at most
+    200 characters. Which of them is read must not depend on which is right.
+    """
+    passages = _find_answers(text)
+    if passages or _ANSWER_OPEN in text:
+        return tuple(reversed(passages))
+    whole = _trim(text, 0, len(text))
+    return () if whole is None or not _is_one_line(text[slice(*whole)]) else (Passage(*whole, text[slice(*whole)]),)
+
+
+def _find_answers(text: str) -> tuple[Passage, ...]:
+    return _find_answers_cached(text) if len(text) <= _MAX_CACHED else _find_answers_anew(text)
+
+
+def _find_answers_anew(text: str) -> tuple[Passage, ...]:
+    """Return the final answer and, if that is a box, the answer of a line after it."""
+    folded = fold_width(text)  # as long as the text
+    spans = _find_spans(folded)
+    return tuple(Passage(start, end, text[start:end]) for start, end in spans)
+
+
+_find_answers_cached = lru_cache(maxsize=256)(_find_answers_anew)
+"""Cached, since several evaluators read the same response, and each response is read with the same reference."""
+
+
+def _find_spans(text: str) -> list[_Span]:
     close = text.rfind(_ANSWER_CLOSE)
     opened = text.rfind(_ANSWER_OPEN, 0, max(close, 0))
     tagged = None if opened < 0 else _trim(text, opened + len(_ANSWER_OPEN), close)
-    if tagged is None:
-        return _find_untagged(text)
-    start, end = tagged
-    answer = _find_untagged(text[start:end]) or Passage(0, end - start, text[start:end])
-    return Passage(start + answer.start, start + answer.end, answer.text)
+    if tagged is not None:
+        offset = tagged[0]
+        inner = _find_untagged_spans(text[slice(*tagged)])
+        return [(start + offset, end + offset) for start, end in inner] or [tagged]
+    if text.rfind(_ANSWER_OPEN) > close:  # cut off: a box is whole, but a line may go on
+        box = _find_boxed(text)
+        return [box] if box else []
+    return _find_untagged_spans(text)
 
 
-_find_answer_cached = lru_cache(maxsize=256)(_find_answer)
-"""Cached, since several evaluators read the same response, and each response is read with the same reference."""
+def _find_untagged_spans(text: str) -> list[_Span]:
+    box = _find_boxed(text)
+    if box:
+        later = _find_labelled(text, _LINE_LABEL, box[1])
+        return [box, later] if later else [box]
+    span = _find_after_hashes(text) or _find_labelled(text, _LABEL) or _find_labelled(text, _RESULT_LABEL)
+    return [span] if span else []
 
 
 def reference_answer(text: str) -> str | None:
@@ -71,7 +136,11 @@ def reference_answer(text: str) -> str | None:
     if answer := final_answer(text):
         return answer.text
     stripped = text.strip()
-    return stripped if stripped and "\n" not in stripped and len(stripped) <= _REFERENCE_LIMIT else None
+    return stripped if stripped and _is_one_line(stripped) else None
+
+
+def _is_one_line(text: str) -> bool:
+    return "\n" not in text and len(text) <= _LINE_LIMIT
 
 
 def answer_line_start(text: str, answer: Passage) -> int:
@@ -80,7 +149,7 @@ def answer_line_start(text: str, answer: Passage) -> int:
     if text[line : answer.start].strip(_ORNAMENT):
         return line
     above = text[:line].rstrip()
-    label = _LABEL.match(above, above.rfind("\n") + 1)
+    label = _LABEL.match(fold_width(above), above.rfind("\n") + 1)
     return label.start() if label and not above[label.end() :].strip(_ORNAMENT) else line
 
 
@@ -92,22 +161,18 @@ def sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
             yield place
 
 
-def _find_untagged(text: str) -> Passage | None:
-    span = _find_boxed(text) or _find_after_hashes(text) or _find_labelled(text)
-    return Passage(*span, text[span[0] : span[1]]) if span else None
-
-
-def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
+def _trim(text: str, start: int, end: int) -> _Span | None:
     """Narrow a range by blanks, emphasis and a last full stop; return None if nothing is left."""
-    passage = text[start:end].rstrip(_ORNAMENT).removesuffix(".").rstrip(_ORNAMENT)
+    passage = text[start:end].rstrip(_ORNAMENT)
+    passage = passage.removesuffix(".").removesuffix("。").rstrip(_ORNAMENT)
     trimmed = passage.lstrip(_ORNAMENT)
     start += len(passage) - len(trimmed)
     return (start, start + len(trimmed)) if trimmed else None
 
 
-def _find_boxed(text: str) -> tuple[int, int] | None:
+def _find_boxed(text: str) -> _Span | None:
     stack: list[int] = []  # the start of each open brace's content; negative: not a box
-    boxes: list[tuple[int, int]] = []
+    boxes: list[_Span] = []
     for token in _BRACES.finditer(text):
         mark = token.group()
         if mark == "}":
@@ -119,7 +184,7 @@ def _find_boxed(text: str) -> tuple[int, int] | None:
     return next(filter(None, (_trim(text, *box) for box in reversed(boxes))), None)
 
 
-def _find_after_hashes(text: str) -> tuple[int, int] | None:
+def _find_after_hashes(text: str) -> _Span | None:
     answer = None
     trimmed = _trim(text, 0, len(text))
     last_line = text.rfind("\n", 0, trimmed[1]) if trimmed else -1
@@ -130,13 +195,13 @@ def _find_after_hashes(text: str) -> tuple[int, int] | None:
     return answer
 
 
-def _find_labelled(text: str) -> tuple[int, int] | None:
+def _find_labelled(text: str, labels: re.Pattern[str], search_from: int = 0) -> _Span | None:
     """Find the sentence after the last label that has one, on its line or on the next line that is not blank.
 
     A label's passage ends at the next label, so none is read twice.
     """
     end = len(text)
-    for label_start, label_end in reversed([label.span() for label in _LABEL.finditer(text)]):
+    for label_start, label_end in reversed([label.span() for label in labels.finditer(text, search_from)]):
         start = _BLANK_RUN.match(text, label_end, end).end()  # type: ignore[union-attr]  # it matches anywhere
         newline = text.find("\n", start, end)
         line_end = end if newline < 0 else newline

@@ -9,8 +9,17 @@ from math import cos, pi
 from typing import Any
 
 from jurygraph.agents.maths import arithmetic
-from jurygraph.agents.maths.answer import TAGS, final_answer, is_in_order, ordered_steps, reference_answer
-from jurygraph.agents.maths.comparison import TEXT_LIMIT, Status, compare_numbers, comparison_pool, required_unit
+from jurygraph.agents.maths.answer import (
+    TAGS,
+    final_answer,
+    is_in_order,
+    ordered_steps,
+    reference_answer,
+    stated_answers,
+)
+from jurygraph.agents.maths.comparison import TEXT_LIMIT, Status, compare_plainly, comparison_pool
+from jurygraph.agents.maths.kinds import Kind, read_answer, read_reference
+from jurygraph.agents.maths.reading import required_unit
 from jurygraph.agents.roles import CodeEvaluator, Evaluator, EvaluatorInput
 from jurygraph.agents.worker_pool import WorkerDied, WorkFailed
 from jurygraph.messages import quote
@@ -43,7 +52,7 @@ class Accuracy(Evaluator):
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        self.version = f"2 math-verify {version('math-verify')}"
+        self.version = f"3 math-verify {version('math-verify')}"
         self.open()
 
     def open(self) -> None:
@@ -57,28 +66,42 @@ class Accuracy(Evaluator):
         reference = reference_answer(inputs.task.reference or "")
         if reference is None:
             return Verdict.abstain("the task's reference states no final answer")
-        answer = final_answer(inputs.response.text)
-        if answer is None:
-            return Verdict(score=0.0, met=False, reason="the response states no final answer")
         if len(reference) > TEXT_LIMIT:
             return Verdict.abstain(f"the reference is longer than {TEXT_LIMIT} characters")
-        if len(answer.text) > TEXT_LIMIT:
+        gold = read_reference(reference)
+        if gold is None:
+            return _abstain(reference)
+        answer = _meant_answer(inputs.response.text, gold)
+        text = answer.text if answer else ""
+        if len(text) > TEXT_LIMIT:
             return Verdict.fail("answer-too-long", f"it is longer than {TEXT_LIMIT} characters", cause="response")
         unit = required_unit(query_text(inputs.task.query))
-        is_short = max(len(answer.text), len(reference)) <= _NUMBER_LIMIT
-        known = compare_numbers(answer.text, reference, unit) if is_short else None
+        is_short = max(len(text), len(reference)) <= _NUMBER_LIMIT
+        status = compare_plainly(text, reference, unit) if is_short else None
         try:
-            status: Status = known or await self._pool.call(answer.text, reference, unit)
+            status = status or await self._pool.call(text, reference, unit)
         except WorkFailed as error:
             return Verdict.fail(error.kind, "the answers could not be compared", cause="response")
         except WorkerDied as error:
             return Verdict.fail("worker-died", str(error), cause="response")
-        return _build_verdict(status, answer, reference)
+        return _abstain(reference) if status == "unparsed-reference" else _build_verdict(status, answer, reference)
 
 
-def _build_verdict(status: Status, answer: Passage, reference: str) -> Verdict:
-    if status == "unparsed-reference":
-        return Verdict.abstain(f"the reference {quote(reference)} cannot be read as mathematics")
+def _meant_answer(text: str, reference: Kind) -> Passage | None:
+    """Return the first of the stated answers that reads as the reference's kind, or else the final answer."""
+    for passage in stated_answers(text):
+        if len(passage.text) <= TEXT_LIMIT and read_answer(passage.text, reference) is not None:
+            return passage
+    return final_answer(text)
+
+
+def _abstain(reference: str) -> Verdict:
+    return Verdict.abstain(f"the reference {quote(reference)} cannot be read as an answer")
+
+
+def _build_verdict(status: Status, answer: Passage | None, reference: str) -> Verdict:
+    if answer is None:
+        return Verdict(score=0.0, met=False, reason="the response states no final answer")
     is_equal = status == "equal"
     relation = {"equal": "equals", "different": "is not"}.get(status, "cannot be read as")
     reason = f"the final answer {quote(answer.text)} {relation} {quote(reference)}"

@@ -35,6 +35,9 @@ def result_lines(summary: "Summary") -> list[str]:
         lines.append(
             f"unsupported: {summary.unsupported.total()} of {summary.quotable} that need a quotation ({marks})"
         )
+    if summary.unanswered_tasks:
+        counts = ", ".join(f"{name} {number}" for name, number in sorted(summary.unanswered_tasks.items()))
+        lines.append(escape_line(f"tasks on which an evaluator always abstained, of {summary.tasks}: {counts}"))
     if summary.superseded:
         lines.append(f"escalated: {summary.superseded} verdicts more are superseded by those of another judge")
     if summary.discarded:

@@ -22,7 +22,7 @@ from jurygraph.models.request import CallSink, Request
 from jurygraph.runs.store.packing import count_discarded, unpack_message
 from jurygraph.schema import Call, Cause, Failure, Plan, Question, RecordedVerdict
 from jurygraph.schema.frozen_model import require_type
-from jurygraph.schema.verdict import GATED_LAYERS
+from jurygraph.schema.verdict import CODE_LAYERS, GATED_LAYERS
 
 if TYPE_CHECKING:
     from jurygraph.graphs.state import Group, GroupLike
@@ -414,7 +414,8 @@ class Summary:
     """Sums over the traces of a run. A verdict on an unordered pair is in two traces and counts once.
     A score without a judgement is `gated`, by the response gate that set it, and not `judged`. Of the `quotable`
     findings of models, which need a quotation from the response, those without one are `unsupported`, by effect.
-    Verdicts that are `superseded` by those of another judge count nowhere else.
+    Verdicts that are `superseded` by those of another judge count nowhere else. `unanswered_tasks` are those on all of
+    whose responses an evaluator of facts or checks abstained, by evaluator: it lacks what it needs of the task.
 
     Groups may be added in any order: agents, components and evaluators are listed by name. The `bill` is
     filled by the caller, who knows the sources of the calls.
@@ -438,6 +439,8 @@ class Summary:
     _failures: dict[tuple[str, str], FailureRow] = field(default_factory=dict, repr=False)
     _parts: JudgedParts = field(default_factory=JudgedParts, compare=False, repr=False)
     _last_task: str | None = field(default=None, compare=False, repr=False)
+    _unanswered: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
+    _has_only_abstained: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)  # on the last task
     _lowest: tuple[float, str] | None = field(default=None, repr=False)
 
     def add(
@@ -459,8 +462,11 @@ class Summary:
         value = reward["value"]
         status = reward.get("status", "ok")
         self._agents.setdefault(agent, AgentRow(agent)).add(value, status, reward.get("coverage", 1.0))
-        self.tasks += task_id != self._last_task
-        self._last_task = task_id
+        if task_id != self._last_task:
+            self.tasks += 1
+            self._last_task = task_id
+            self._unanswered = self.unanswered_tasks
+            self._has_only_abstained = {}
         self.responses += 1
         self.failed += status == "failed"
         self._parts.add(reward, components)
@@ -485,6 +491,10 @@ class Summary:
         self.abstained += status == "abstained"
         self.failed_verdicts += status == "failed"
         self.not_applicable += status == "not_applicable"
+        if question.layer in CODE_LAYERS:
+            has_abstained = status == "abstained" and "failure" not in verdict
+            has_only_abstained = self._has_only_abstained.get(question.evaluator, True)
+            self._has_only_abstained[question.evaluator] = has_abstained and has_only_abstained
         if status == "failed" and "failure" in verdict:
             cause, kind = verdict["failure"]
             self.infrastructure_failures += cause == "infrastructure"
@@ -494,6 +504,10 @@ class Summary:
                 row.response = response
             row.verdicts += 1
             row.evaluators[question.evaluator] = row.evaluators.get(question.evaluator, 0) + 1
+
+    @property
+    def unanswered_tasks(self) -> Counter[str]:
+        return self._unanswered + Counter(name for name, is_true in self._has_only_abstained.items() if is_true)
 
     @property
     def agents(self) -> dict[str | None, AgentRow]:
@@ -566,6 +580,7 @@ class Summary:
             "gated_by": dict(sorted(self.gated.items())),
             "quotable": self.quotable,
             "unsupported": dict(sorted(self.unsupported.items())),
+            "unanswered_tasks": dict(sorted(self.unanswered_tasks.items())),
             "discarded": self.discarded,
             "error_rate": self.error_rate,
             "failures": [{**asdict(row), "evaluators": dict(sorted(row.evaluators.items()))} for row in self.failures],

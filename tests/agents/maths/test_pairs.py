@@ -1,6 +1,6 @@
-"""Pairs of an answer and a reference, judged by hand: `pairs.jsonl`.
+"""Pairs of an answer and a reference (`pairs.jsonl`), and whole responses (`responses.jsonl`), judged by hand.
 
-`missed` marks the equal ones that the parser cannot read, such as times of day and ranges: they get no credit.
+`missed` marks right ones that cannot be read, such as times of day and ranges: they get no credit.
 """
 
 import asyncio
@@ -13,13 +13,19 @@ from typing import Any
 import pytest
 
 from jurygraph import Jury, Response, Task
-from jurygraph.agents.maths.comparison import compare, comparison_pool, required_unit
+from jurygraph.agents.maths.comparison import compare, comparison_pool
+from jurygraph.agents.maths.reading import required_unit
 from jurygraph.agents.worker_pool import WorkerPool
 from jurygraph.errors import TimeLimitExceeded
 from tests.rows import all_rows
 
-PAIRS = [json.loads(line) for line in Path(__file__).with_name("pairs.jsonl").read_text("utf-8").splitlines()]
 
+def read_lines(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(__file__).with_name(name).read_text("utf-8").splitlines()]
+
+
+PAIRS = read_lines("pairs.jsonl")
+RESPONSES = read_lines("responses.jsonl")
 
 HOSTILE = (r"9^{9^{9^{9}}}", "10**10**10", "18 * 10^{999999999}", r"3 \times 10^{999} km", "(10^9)!", "18 cm**99999999")
 """Answers that are compared by a worker alone, since it takes seconds or never ends."""
@@ -38,6 +44,31 @@ def is_credited(pair: dict[str, Any]) -> bool:
 def test_every_pair_is_judged_as_by_hand(topic: str) -> None:
     pairs = [pair for pair in PAIRS if pair["topic"] == topic and pair["answer"] not in HOSTILE]
     assert [pair for pair in pairs if (compare(*texts_of(pair)) == "equal") != is_credited(pair)] == []
+
+
+@pytest.mark.parametrize("kind", dict.fromkeys(row["kind"] for row in RESPONSES))
+def test_every_response_is_judged_as_by_hand(kind: str) -> None:
+    rows = [row for row in RESPONSES if row["kind"] == kind]
+    found = {}
+    with Jury.from_config({"evaluators": ["maths.accuracy"]}) as jury:
+        for reference in dict.fromkeys(row["reference"] for row in rows):
+            texts = [row["text"] for row in rows if row["reference"] == reference]
+            traces = jury.score(Task(id="t", query="?", reference=reference), texts)
+            found |= {(reference, text): trace.verdicts[0].score for text, trace in zip(texts, traces, strict=True)}
+    expected = {(row["reference"], row["text"]): 0.0 if "missed" in row else row["accuracy"] for row in rows}
+    assert {pair: score for pair, score in found.items() if score != expected[pair]} == {}
+
+
+UNREADABLE = ("3 to 5 hours", "18 in debt", r"2 \begin{pmatrix} 1 \\ 2 \end{pmatrix}", r"\frac{1", "1/0")
+
+
+@all_rows("reference", UNREADABLE)
+def test_a_reference_that_cannot_be_read_abstains_for_all_responses(reference: str) -> None:
+    """Not only for those that differ: else right and wrong ones together would have a mean of 1."""
+    texts = [f"\\boxed{{{reference}}}", "Answer: 18", "", reference]
+    with Jury.from_config({"evaluators": ["maths.accuracy"]}) as jury:
+        traces = jury.score(Task(id="t", query="?", reference=f"A: {reference}"), texts)
+    assert [(trace.verdicts[0].status, trace.reward.value) for trace in traces] == [("abstained", None)] * len(texts)
 
 
 @pytest.mark.exhaustive

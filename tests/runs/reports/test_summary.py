@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from jurygraph.cli.render.summary import result_lines
 from jurygraph.decision.decide import RewardRow
 from jurygraph.runs.reports.summary import FailedRewards, Summary
 from jurygraph.runs.store.packing import pack_reward, pack_trace
@@ -151,6 +152,18 @@ def test_failures_of_one_kind_are_counted_for_each_evaluator() -> None:
     summary = Summary()
     add(summary, trace("t", "a", None, *failed, failed[-1]))
     assert [row.evaluators for row in summary.failures] == [{"tone": 2, "wit": 2}]
+
+
+def test_tasks_on_which_an_evaluator_of_checks_always_abstained_are_counted() -> None:
+    """Not of a judge that cannot tell, and not where only some responses have no verdict."""
+    summary = Summary()
+    for task, response, status in (("t", "a", "abstained"), ("t", "b", "ok"), ("u", "c", "abstained")):
+        add(
+            summary, trace(task, response, 0.0, verdict(response, status=status, score=None if status != "ok" else 1.0))
+        )
+    add(summary, trace("v", "d", 0.0, verdict("d", status="abstained"), failed_verdict("d", "response", "abstained")))
+    assert summary.to_json()["unanswered_tasks"] == {"tone": 1}
+    assert "tasks on which an evaluator always abstained, of 3: tone 1" in result_lines(summary)
 
 
 def test_discarded_verdicts_are_counted_for_each_component() -> None:

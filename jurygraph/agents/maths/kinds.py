@@ -1,0 +1,148 @@
+"""Read a reference as one of seven kinds, and an answer as the kind of its reference.
+
+An answer is compared as what the reference is: to the reference "C", the answer "C) Paris" is a letter; to "even",
+"even" is a word and no product of four variables. A number, an interval, a tuple and any other expression are one class
+here (`Reading`), since math-verify tells them apart.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+from jurygraph.agents.maths.reading import Reading, fold_width, parse_answer, strip_formatting, strip_wrappers
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A letter of a multiple choice, A to J."""
+
+    letter: str
+
+
+@dataclass(frozen=True, slots=True)
+class BasedNumber:
+    """The digits of a number in another base, without leading zeros: "2516_8"."""
+
+    digits: str
+    base: int
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The rows of a matrix; with the delimiter "|" it is a determinant, and with "‖" a norm."""
+
+    rows: tuple[tuple[Reading, ...], ...]
+    delimiter: str
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Letters alone, in lower case."""
+
+    text: str
+
+
+Kind: TypeAlias = Choice | BasedNumber | Matrix | Reading | Words
+
+# Choices
+_EMPHASIS = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox|bf) ?\{([^{}]*)\}|[*`$_]|\\[()]")
+_CHOICE = re.compile(
+    r"(?i:(?:(?:the )?(?:correct |right |best )?(?:option|choice|answer)(?: is)? ?:? ?)?)"
+    r"[(\[<{]?(?P<letter>[A-J])(?![\w'’])(?P<mark>[)\]>}.:]*) ?(?P<rest>.*)",
+    re.DOTALL,
+)
+_LONE_LETTER = re.compile(r"[(\[<]?([a-j])[)\]>.]?")
+_AFTER_LETTER = re.compile(r"[-–—,(]|(?:because|since|as|for|due to|is (?:the )?(?:correct|right|true|best))\b")
+# "A" before a word in lower case is an article.
+_OTHER_LETTER = re.compile(r"(?:^|[,;/&]|\b(?:and|or|not|nor|but)\b)[ (\[]{0,2}(?:[B-J]|A(?! [a-z]))(?![\w'’])")
+
+_BASED_NUMBER = re.compile(
+    r"(?P<sign>-?)0*(?P<digits>[0-9A-Za-z]*[0-9][0-9A-Za-z]*(?:\.[0-9A-Za-z]+)?)"
+    r"(?: ?_ ?\{? ?(?:base )?(?P<subscript>[0-9]{1,2}) ?\}?| \(?(?:in )?base (?P<word>[0-9]{1,2})\)?)"
+)
+_MATRIX = re.compile(
+    r"(?:[A-Za-z] ?= ?)?(?:\\left ?)?(?P<outer>[(\[|]?) ?"
+    r"\\begin ?\{(?P<name>[pbBvV]?(?:small)?matrix|array)\}(?: ?\{[clr| ]*\})?"
+    r"(?P<body>[^\\]*(?:\\(?!end ?\{)[^\\]*)*)"
+    r"\\end ?\{(?P=name)\} ?(?:\\right ?)?[)\]|]?"
+)
+_ROW_END = re.compile(r"\\\\(?: ?\[[^\]]{0,20}\])?|\\cr(?![A-Za-z])")
+_WORDS = re.compile(r"[^\W\d_]+(?:[ '’-]{1,2}[^\W\d_]+)*")
+
+
+@lru_cache(maxsize=1024)
+def read_reference(text: str) -> Kind | None:
+    """Read a reference as what it is: the first of these that fits, or None if none does.
+
+    A letter A to J; a number with a base; a matrix; an interval, tuple, number or other expression; words.
+    """
+    bare = strip_formatting(text)
+    letter = bare.strip("()")
+    if len(letter) == 1 and letter in "ABCDEFGHIJ":
+        return Choice(letter)
+    return _read_based_number(bare) or _read_matrix(text) or parse_answer(text) or _read_words(bare)
+
+
+@lru_cache(maxsize=1024)
+def read_answer(text: str, reference: Kind) -> Kind | None:
+    """Read an answer as its reference's kind; None if it cannot be read so."""
+    match reference:
+        case Choice():
+            return _read_choice(text)
+        case BasedNumber():
+            return _read_based_number(strip_formatting(text))
+        case Matrix():
+            return _read_matrix(text)
+        case Words():
+            return _read_words(strip_formatting(text))
+        case Reading():
+            return parse_answer(text)
+
+
+def _read_choice(text: str) -> Choice | None:
+    r"""Read "C", "c", "(C)", "option C", "C) Paris", "\text{C: Paris}" or "C because it fits"; not "C or D"."""
+    bare = _EMPHASIS.sub(lambda match: match[1] or "", strip_wrappers(fold_width(text)))
+    bare = " ".join(bare.split())
+    if lone := _LONE_LETTER.fullmatch(bare):
+        return Choice(lone[1].upper())
+    match = _CHOICE.fullmatch(bare)
+    if match is None:
+        return None
+    rest = match["rest"]
+    is_marked = not rest or match["mark"] or _AFTER_LETTER.match(rest)
+    return Choice(match["letter"]) if is_marked and not _OTHER_LETTER.search(rest) else None
+
+
+def _read_based_number(text: str) -> BasedNumber | None:
+    match = _BASED_NUMBER.fullmatch(text)
+    if match is None:
+        return None
+    base = int(match["subscript"] or match["word"])
+    digits = match["digits"].upper()
+    if not 2 <= base <= 36 or any(int(digit, 36) >= base for digit in digits.replace(".", "")):
+        return None
+    return BasedNumber(match["sign"] + digits, base)
+
+
+def _read_matrix(text: str) -> Matrix | None:
+    match = _MATRIX.fullmatch(strip_wrappers(text))  # not without LaTeX's spacing: "\\ " ends a row
+    if match is None:
+        return None
+    rows = []
+    for row in _ROW_END.split(match["body"]):
+        cells = [parse_answer(cell) for cell in row.split("&")]
+        readings = [cell for cell in cells if cell is not None]
+        if len(readings) == len(cells):
+            rows.append(tuple(readings))
+        elif row.strip():
+            return None
+    if not rows or any(len(row) != len(rows[0]) for row in rows):
+        return None
+    first = match["name"][0]
+    is_determinant = match["outer"] == "|" or first == "v"
+    return Matrix(tuple(rows), "|" if is_determinant else "‖" if first == "V" else "")
+
+
+def _read_words(text: str) -> Words | None:
+    return Words(" ".join(text.casefold().split())) if _WORDS.fullmatch(text) else None

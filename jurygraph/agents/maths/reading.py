@@ -1,0 +1,293 @@
+"""Read an answer as ONE value before any mathematics: any remaining text is a reason to refuse it.
+
+math-verify searches for mathematics inside a text, and gives credit where it should not: it reads "17 1", "18_20" and
+"17=18" as 18, "5t" as 5, and it ignores units. So an answer is read here first: a number with an optional unit, whose
+sizes are in `measures.toml`, or an expression with nothing around it, which is left to math-verify. A reference may
+also be a letter of a multiple choice, a number in another base, a matrix, or words. Anything else equals nothing. A
+library of physics would read "cats" as a pressure and knows neither dollars nor cents.
+
+Nothing here calls sympy, and no part of a text is matched in two ways, so reading takes linear time."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from unicodedata import normalize
+
+
+class Unit(NamedTuple):
+    """A unit of measurement: its dimension, such as "length", "length^2" or "count", and its size in a base unit."""
+
+    dimension: str
+    size: Fraction
+
+
+COUNT = Unit("count", Fraction(1))
+"""What any noun measures that is counted: "eggs" and "pages" are not told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An answer as one value: its LaTeX for math-verify, its unit, and its exact value if it is a plain number.
+
+    `percent`: a percent sign follows the number; `decimal`: it has decimals.
+    """
+
+    latex: str
+    value: Fraction | None = None
+    percent: bool = False
+    decimal: bool = False
+    unit: Unit | None = None
+
+
+def _read_toml(name: str) -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
+
+
+_UNITS = {
+    word: Unit(dimension, Fraction(size))
+    for dimension, table in _read_toml("measures.toml").items()
+    for words, size in table.items()
+    for word in words.split()
+}
+_WORDS = _read_toml("answer_words.toml")
+_SCALES = {f"{word}{ending}": scale for word, scale in _WORDS["scales"].items() for ending in ("", "s")}
+_LETTERS: Mapping[str, str] = _WORDS["letters"]
+_MONEY_LETTERS = {**_LETTERS, **_WORDS["money_letters"]}
+_COUNTED = frozenset(_WORDS["counted"].split())
+_NOT_UNITS = frozenset(_WORDS["not_units"].split())
+
+# Units
+_CLOSINGS = re.compile(rf" (?:{'|'.join(_WORDS['closings'])})$")
+_ORDINAL = r"(?:fif|six|seven|eigh|nin|ten|eleven|twelf|hundred|thousand)th|.*(?:teen|tie|illion)th"
+_NO_NOUN = re.compile(rf".*(?:ly|[a-z]{{2}}ed|teens?|illions?|fold|less|ing|wards?|wise)|(?:{_ORDINAL})s?|[ivxlcdm]+")
+_PLURAL = re.compile(r"[A-Za-z]?[a-z]{2,}[^sui\W]s")
+_NOUN = re.compile(r"[A-Za-z]?[a-z]{2,}")
+_PHRASE = re.compile(r"(?P<words>(?: ?[A-Za-z$€£¥₹/][A-Za-z$€£¥₹/ ]{0,80})?)(?: ?\^ ?\{? ?(?P<power>[23]) ?\}?)?")
+_JOINT = re.compile(r"(?<=[A-Za-z])(?:-(?=[A-Za-z])|\.(?= |$))")  # "sq. ft."
+_POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_GLUED = "mgh"  # "18m", but "5s" and "5t" are products
+_ASKED = re.compile(r"\b(?:how many(?: more| fewer| total| extra| whole)?|in) ([a-z]{2,12})\b", re.IGNORECASE)
+
+# Numbers
+_SIGNS = str.maketrans(_WORDS["signs"])
+_MINUS = re.compile(r"(^|[=(,\[{]) ?–|^(?i:minus|negative) (?=[0-9.\\$])")  # elsewhere a dash marks a range
+_FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF02, 0xFF5F) if chr(code) != "？"} | {0x3000: ord(" ")}
+_POWER = re.compile("⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_ROOT = re.compile(r"√ ?(?:([0-9]+)(?![0-9]|\.[0-9])|(?=\())")
+_LATEX_THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|,?\\[,!]) ?(?=[0-9]{3}(?![0-9]))")
+_LATEX_COMMA = re.compile(r"(?<=[0-9])\{,\}(?=[0-9])")
+_SPACING = re.compile(r"\\(?:left|right|displaystyle)(?![A-Za-z])")
+_BLANK = re.compile(r"\\(?:quad|qquad)(?![A-Za-z])|\\[,;:! ]|~")
+_WRAPPER = re.compile(
+    r"\\(?:boxed|fbox|text|mathrm|mathbf|textbf|mbox|mathit|textit) ?\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}"
+)
+_PAIRS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`"))
+_QUOTES = (('"', '"'), ("'", "'"), ("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"))
+_TAIL = re.compile("(?:[.,;。]|です|だ|である|입니다|이다|이에요|예요)$")  # stops, and "is" where it stands last
+_GROUP = re.compile(r"\\(?:text|mathrm|mbox|textbf|mathbf|textit|mathit) ?\{([A-Za-z /.-]*)\}")
+_DEGREES = re.compile(r"\^ ?\{? ?\\circ ?\}?|\\degrees?(?![A-Za-z])")
+_CURRENCY = r"(?:US|CA|AU|C|A)?\$|[£€¥₹]|USD|EUR|GBP|INR|JPY|CHF|Rs\.?"
+_INTEGER = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)"
+_NUMBER = re.compile(
+    rf"(?P<sign>[+-]?) ?(?:(?P<money>{_CURRENCY}) ?(?P<inner>[+-]?))?"
+    r"(?:(?:(?P<whole>[0-9]+) )?(?P<top>[0-9]+) ?/ ?(?P<bottom>[0-9]+)"
+    rf"|(?P<decimal>{_INTEGER}(?:\.[0-9]*)?|\.[0-9]+)"
+    r"(?:[eE](?P<exponent>[+-]?[0-9]{1,3})(?![0-9A-Za-z])"  # "1.5e3", "1.5 \times 10^{3}"
+    r"| ?(?:\\times|\\cdot|\*|[xX]) ?10 ?(?:\^|\*\*) ?\{? ?(?P<power>[+-]?[0-9]{1,3}) ?\}?(?![0-9^!]))?)(?![0-9.,])",
+    re.ASCII,
+)
+_ARGUMENT = r" ?(?:\{ ?([0-9]+) ?\}|([0-9]))"
+_FRACTION = re.compile(rf"^([+-]? ?[0-9]*) ?\\[dtc]?frac{_ARGUMENT}{_ARGUMENT}")
+_PERCENT = re.compile(r" ?(?:\\?%|(?:percent|per cent|pct)(?![A-Za-z]))")
+_DOLLARS = re.compile(r"^ (?:US )?(?:dollars?|USD)(?![A-Za-z])")
+_LONGEST_NUMBER = 1000
+
+# Expressions
+# With a decimal point, or without one where it cannot be a sum with Euler's number, as "2e-1" may be.
+_EXPONENT = re.compile(
+    r"(?<![0-9A-Za-z.])([0-9]*\.[0-9]+|[0-9]+(?=[eE](?:[0-9]|[+-][0-9]{2})))[eE]([+-]?[0-9]{1,3})(?![0-9.])"
+)
+_FUNCTIONS = re.compile(r"(?<![A-Za-z\\])(sin|cos|tan|log|ln|exp|pi|sqrt|max|min|infinity|inf|oo)(?![A-Za-z])")
+_SQRT_CALL = re.compile(r"\\sqrt ?\(([^()]*)\)")
+_EXPRESSION = re.compile(
+    r"(?:\\(?!(?:boxed|fbox|text|mbox|mathrm|def|input|[bp]?mod|pod)(?![A-Za-z]))(?:[A-Za-z]+ ?|[{}%])"
+    r"|(?<![A-Za-z])[A-Za-z]{1,3}(?![A-Za-z])|[0-9.,()\[\]{}|&*/^_+<>=!%: -]|\\\\)+"
+)
+_REFUSED = re.compile(
+    r"(?<!_)[0-9.}] +[0-9.]|[0-9})]_|\.[0-9]+\.|[0-9]{1001}|[0-9],[0-9]{4}"  # two numbers, a base, not a number
+    r"|:(?!=)(?! ?[0-9])|[-+*/^<>_]$|^[-+] ?[-+]"  # a part of an expression
+    r"|(?<![A-Za-z\\])(?:not?|nor|but|to|is|of|mod|mil)(?![A-Za-z])|^(?=[A-Za-z ,.]+$).*[A-Za-z]{3}"  # prose
+    r"|^[-+]? ?0[.0]* ?[A-Za-z]"  # "0 BC" would be 0
+    r"|[0-9] ?\\[dtc]?frac ?\{[0-9 ]+\} ?\{[0-9 ]+\} ?\^|% ?\^"
+)
+
+
+def measure_of(word: str) -> Unit | None:
+    """Return what a word measures, such as "cm", "Dollars" or "degree"; None if it measures nothing."""
+    if len(word) <= 2:
+        return _UNITS.get(word)
+    lower = word.lower()
+    return _UNITS.get(lower) or (_UNITS.get(lower[:-1]) if lower[-1] == "s" and len(lower) > 3 else None)
+
+
+@lru_cache(maxsize=256)
+def required_unit(query: str) -> str:
+    """Return the one unit of measurement that the last sentence with "?" asks for, such as "dollars" in "how much in
+    dollars" or "minutes" in "how many minutes"; empty if it names none or several."""
+    sentence = re.split(r"[.!?\n]", query[-2_000:].rpartition("?")[0])[-1]
+    units = {word.lower() for word in _ASKED.findall(sentence) if measure_of(word)}
+    return units.pop() if len(units) == 1 else ""
+
+
+@lru_cache(maxsize=1024)
+def parse_answer(text: str) -> Reading | None:
+    r"""Read an answer as one value.
+
+    Removes one pair of `$…$`, `\(…\)`, `\boxed{…}`, `\text{…}` or emphasis around the whole, a full stop, and a unit
+    after a number. "2 million" is 2,000,000, "70k" 70,000, "1{,}5" 1.5. Returns None if the text is prose, has adjacent
+    numbers, or is otherwise more than one value.
+    """
+    bare = strip_formatting(text)
+    return _read_number(bare) or _read_expression(bare)
+
+
+def fold_width(text: str) -> str:
+    """Return a text of the same length whose full-width digits, letters and signs ("１８") are ordinary ones.
+
+    The signs "！" and "？" stay: they end a sentence also where no blank follows.
+    """
+    return text if text.isascii() else text.translate(_FULL_WIDTH)
+
+
+def strip_formatting(text: str) -> str:
+    """Return an answer without LaTeX's spacing, and without what may stand around the whole of it."""
+    bare = _POWER.sub(lambda power: f"^{{{normalize('NFKC', power.group())}}}", fold_width(text))
+    bare = _ROOT.sub(lambda root: rf"\sqrt{{{root[1]}}}" if root[1] else r"\sqrt", bare.translate(_SIGNS))
+    bare = _LATEX_COMMA.sub(".", _LATEX_THOUSANDS.sub(",", bare))
+    bare = _BLANK.sub("  ", _SPACING.sub("", bare))  # two blanks: never a mark of thousands
+    bare = _GROUP.sub(lambda group: f" {group[1].strip()}", strip_wrappers(bare))
+    bare = _DEGREES.sub(" degrees ", bare.replace(r"\$", "$")).strip()
+    return _MINUS.sub(r"\1-", " ".join(bare.split()))
+
+
+def strip_wrappers(text: str) -> str:
+    r"""Return a text without `$…$`, `\boxed{…}`, quotation marks and emphasis around it, and without a last stop."""
+    for _ in range(8):
+        shorter = _unwrap(text.strip())
+        if shorter == text:
+            break
+        text = shorter
+    return text
+
+
+def _unwrap(text: str) -> str:
+    for mark_open, mark_close in (*_PAIRS, *_QUOTES):
+        inner = text[len(mark_open) : -len(mark_close)]
+        if len(text) > 2 * len(mark_open) and text.startswith(mark_open) and text.endswith(mark_close):
+            return text if mark_open in inner.replace(r"\$", "") or inner.endswith("\\") else inner
+    wrapper = _WRAPPER.fullmatch(text)
+    return wrapper[1] if wrapper else _TAIL.sub("", text)
+
+
+def _read_number(text: str) -> Reading | None:
+    """Read a text as one number with an optional unit: "1,000.50", "$70k", "1 1/2 hours", "50%"."""
+    text = _FRACTION.sub(r"\1 \2\3/\4\5", text).strip()
+    match = _NUMBER.match(text)
+    value = _value(match) if match else None
+    if match is None or value is None:
+        return None
+    percent = _PERCENT.match(text, match.end())
+    read = _read_unit(text[percent.end() if percent else match.end() :], match["money"] or "", value == 1)
+    if read is None or (percent and read != (1, None)):
+        return None
+    scale, unit = read
+    has_decimals = "." in (match["decimal"] or "")
+    as_written = f"{match['sign'] or match['inner'] or ''}{match['decimal']}".replace(",", "")
+    is_written_out = has_decimals and scale == 1 and not (match["exponent"] or match["power"])
+    latex = (as_written if is_written_out else f"{value * scale}") + (r"\%" if percent else "")
+    return Reading(latex, value * scale, bool(percent), has_decimals, unit)
+
+
+def _value(match: re.Match[str]) -> Fraction | None:
+    if len(match.group()) > _LONGEST_NUMBER or (match["sign"] and match["inner"]):
+        return None
+    if match["top"]:
+        top = int(match["top"])
+        bottom = int(match["bottom"])
+        if bottom == 0 or (match["whole"] and top >= bottom):
+            return None
+        value = int(match["whole"] or 0) + Fraction(top, bottom)
+    else:
+        exponent = int(match["exponent"] or match["power"] or 0)
+        value = Fraction(match["decimal"].replace(",", "")) * Fraction(10) ** exponent
+    return -value if "-" in (match["sign"], match["inner"]) else value
+
+
+def _read_unit(rest: str, money: str, is_one: bool) -> tuple[int, Unit | None] | None:
+    """Return the scale and the unit in the words after a number; None if they are none.
+
+    They are `[scales] [adjectives] unit [of noun]`, or a rate, `unit per unit`, and "each", "in total" or similar.
+    `money` is the currency before the number. `is_one`: the number is 1, so its noun is in the singular.
+    """
+    match = _PHRASE.fullmatch(_JOINT.sub(" ", _DOLLARS.sub("", rest) if "$" in money else rest))
+    if match is None:
+        return None
+    words = _CLOSINGS.sub("", f" {' '.join(match['words'].replace('/', ' / ').split())}").split()
+    is_glued = rest[:1].isalpha()
+    if words and (money or is_glued):
+        words[0] = (_MONEY_LETTERS if money else _LETTERS).get(words[0], words[0])
+    scale = 1
+    while words and _SCALES.get(words[0].lower(), 0) > scale:
+        scale *= _SCALES[words.pop(0).lower()]
+    if is_glued and scale == 1 and words and not (measure_of(words[0]) and (words[0] in _GLUED or len(words[0]) > 1)):
+        return None
+    words = [*filter(None, [money.rstrip(".")]), *words]
+    if not words:
+        return None if match["power"] else (scale, None)
+    unit = _read_noun(words, int(match["power"] or 1), is_one)
+    return unit and (scale, unit)
+
+
+def _read_noun(words: list[str], power: int, is_one: bool) -> Unit | None:
+    place = next((place for place, word in enumerate(words) if word in ("/", "per", "a", "an", "every")), 0)
+    if place:  # "$18/hour" is a rate, "18/x" a fraction
+        top = _read_noun(words[:place], 1, is_one)
+        bottom = _read_noun(words[place + 1 :], power, True)
+        return Unit(f"{top.dimension} per {bottom.dimension}", top.size / bottom.size) if top and bottom else None
+    if "of" in words[1:-1] and all(map(_is_plain, words[words.index("of") + 1 :])):  # "cups of flour"
+        words = words[: words.index("of")]
+    *adjectives, noun = words or [""]
+    if adjectives and adjectives[0] in _POWERS and power == 1:
+        power = _POWERS[adjectives.pop(0)]
+    if len(adjectives) > 2 or not all(_is_adjective(word) and not measure_of(word) for word in adjectives):
+        return None
+    measure = measure_of(noun)
+    if measure:
+        if adjectives or (power > 1 and measure.dimension not in ("length", "time")):
+            return None  # "nautical miles" and "light years" have other sizes
+        return measure if power == 1 else Unit(f"{measure.dimension}^{power}", measure.size**power)
+    is_noun = _PLURAL.fullmatch(noun) or (is_one and _NOUN.fullmatch(noun))
+    is_counted = noun.lower() in _COUNTED or (is_noun and _is_plain(noun))
+    return COUNT if is_counted and power == 1 else None
+
+
+def _is_plain(word: str) -> bool:
+    return _is_adjective(word) and not _NO_NOUN.fullmatch(word.lower())
+
+
+def _is_adjective(word: str) -> bool:
+    lower = word.lower()
+    is_number = lower in _NOT_UNITS or lower in _SCALES or re.fullmatch(f"(?:{_ORDINAL})s?", lower)
+    return bool(_NOUN.fullmatch(word)) and not is_number
+
+
+def _read_expression(text: str) -> Reading | None:
+    bare = _FUNCTIONS.sub(lambda word: rf"\{'infty' if word[1] in ('infinity', 'inf', 'oo') else word[1]} ", text)
+    bare = _SQRT_CALL.sub(r"\\sqrt{\1}", bare.strip())
+    bare = _EXPONENT.sub(r"(\1 \\cdot 10^{\2})", bare)
+    return Reading(bare) if _EXPRESSION.fullmatch(bare) and not _REFUSED.search(bare) else None
