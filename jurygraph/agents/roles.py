@@ -48,7 +48,7 @@ from jurygraph.schema.frozen_model import ParamsModel, PlainParams, read_params
 from jurygraph.schema.task import chat_text
 
 if TYPE_CHECKING:
-    from jurygraph.models.judge_client import JudgeClient, ParsedReply
+    from jurygraph.models.judge_client import JudgeClient, ParsedReply, ProblemFinder
 
 Answer = Verdict | float | bool
 Materials = Mapping[str, Material]
@@ -315,19 +315,21 @@ async def ask_model(
     read: "Callable[[ParsedReply[T]], R]",
     fail: Callable[[Fault], R],
     find_flaw: Callable[[T], str | None] | None = None,
+    find_problem: "ProblemFinder[T] | None" = None,
     letters: int = 0,
 ) -> R:
     """Return what `read` makes of the model's reply, or `fail` of the fault in its place.
 
-    A reply in which `find_flaw` finds one is sent back to the model once. Both functions may search texts of `letters`
-    characters in total: in a thread if there are many. Raises the errors that end a run.
+    A reply in which `find_flaw` finds one is sent back to the model once, and counts if that changes nothing. One in
+    which `find_problem` finds a problem is malformed: it is sent back as well, and never counts. `read` and `find_flaw`
+    may search texts of `letters` characters in total: in a thread if there are many. Raises the errors that end a run.
     """
 
     async def check(reply: T) -> str | None:
         return None if find_flaw is None else await search_off_loop(lambda: find_flaw(reply), letters)
 
     try:
-        reply = await client.judge(request, reply_model, check)
+        reply = await client.judge(request, reply_model, check, find_problem=find_problem)
     except Fault as fault:
         return fail(fault)
     return await search_off_loop(lambda: read(reply), letters)
@@ -379,6 +381,7 @@ async def judge_findings(
     subjects: Iterable[str],
     find: Callable[[T, Reply | None], Mapping[str, Finding]],
     *,
+    find_problem: "ProblemFinder[T] | None" = None,
     is_quoted: bool = True,
 ) -> dict[str, Verdict]:
     """Return a verdict on each subject: what `find` finds in the model's reply on a response.
@@ -387,7 +390,7 @@ async def judge_findings(
     elsewhere are discarded, the model gets one chance to repair its reply, and a finding with a claim that is left
     without any is marked `unsupported`. Nothing is credited where the judge cannot tell, so that it needs no quotation.
     `is_quoted` is false if replies have no quotations. The reply itself has the log probabilities of its tokens; a
-    check of quotations needs none.
+    check of quotations needs none. A reply in which `find_problem` finds a problem is malformed (see `ask_model`).
     """
     rule = client.safety.evidence
     text = await aread_text(response) if is_quoted and rule != "off" else None
@@ -409,7 +412,14 @@ async def judge_findings(
         return dict.fromkeys(subjects, failed_verdict(fault))
 
     return await ask_model(
-        client, request, reply_model, read=read, fail=fail, find_flaw=find_flaw, letters=len(response)
+        client,
+        request,
+        reply_model,
+        read=read,
+        fail=fail,
+        find_flaw=find_flaw,
+        find_problem=find_problem,
+        letters=len(response),
     )
 
 

@@ -35,12 +35,14 @@ from jurygraph.agents.roles import (
 from jurygraph.concurrency import each_answered
 from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError, InputError
+from jurygraph.messages import Problem
 from jurygraph.models.judge_client import JudgeClient, p_true
 from jurygraph.models.request import Reply
 from jurygraph.prompts import Prompt, load_prompt
 from jurygraph.schema import Audience, Criterion, FrozenModel, Layer, Question, Stakeholder, TaskView, Verdict
 from jurygraph.schema.frozen_model import Flag, Id, ParamsModel, Positive, Unit, require_type, require_unique
 from jurygraph.schema.task import require_different_texts
+from jurygraph.schema.verdict import MET_THRESHOLD
 
 T = TypeVar("T")
 
@@ -59,15 +61,18 @@ class BinaryAnswer(FrozenModel):  # on one item that is met or not; _add_reason 
     probability: Unit | None
 
     @model_validator(mode="after")
-    def _derive_met(self) -> Self:
-        """Take `met` from the probability, which says more; a `met` of null is final: the judge cannot tell."""
+    def _require_probability(self) -> Self:
+        """Require a number beside a decision; beside a null, by which the judge cannot tell, it says nothing.
+
+        Which number fits the decision depends on the log probabilities, too: see `Binary`.
+        """
         if self.met is None:
             return self.model_copy(update={"probability": None})
         if self.probability is None:
             raise ValueError(
                 f"met is {json.dumps(self.met)} and probability null: give null for both if you cannot tell"
             )
-        return self.model_copy(update={"met": self.probability >= 0.5})
+        return self
 
 
 class PartAnswer(FrozenModel):
@@ -90,14 +95,23 @@ class Form(Displayed, ABC):
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         """Return the finding of an answer, in the field `name` of a reply; its positive parts need a quotation."""
 
+    def find_problem(self, answer: Any, name: str, reply: Reply) -> Problem | None:
+        """Return what breaks the form of an answer that fits its model, such as a contradiction; None by default.
+
+        The reply is then malformed as a whole: it is sent back once, and never read by `find`.
+        """
+        return None
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Binary(Form):
-    """Met or not. The score is P(met): from the log probabilities of the token of `met`, else the probability given.
+    """Met or not, as the judge decides. The score is P(met), on the decision's side of 0.5.
 
-    It is the probability given that the judge can tell: what a token leaves to `null` is no part of it. If the log
-    probabilities contradict the reply, the given probability is used instead: so something unmet, which needs no
-    quotation, stays below 0.5.
+    P(met) comes from the log probabilities of the token of `met` if they agree with it, whatever number is beside it;
+    else from that number. It is the probability given that the judge can tell: what a token leaves to `null` is no part
+    of it. A number on the other side of 0.5 breaks the form: whichever of the two was taken, the judge would be
+    credited with what it did not say. A number of 0.5 is on no side, and leaves it to the decision: met at 0.5, or not
+    met with a score of 0. So something unmet, which needs no quotation, stays below 0.5.
     """
 
     def reply_model(self, compact: bool) -> type[FrozenModel]:
@@ -106,12 +120,33 @@ class Binary(Form):
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         if answer.met is None:
             return _answered(name, answer, None)
-        probability = None if reply is None else p_true(reply, (name, "met"))
-        if probability is not None and (probability >= 0.5) != answer.met:
-            probability = None  # a reply of "no" with P(yes) above 0.5 has no quotation for it
-        source = "as stated" if probability is None else "from log probabilities"
-        score = answer.probability if probability is None else probability
-        return _answered(name, answer, Measurement(score, answer.met, f"P(met) {source}"), "met" if answer.met else "")
+        score = _p_met_by_tokens(answer, name, reply)
+        native = "P(met) from log probabilities"
+        if score is None and not answer.met and answer.probability == MET_THRESHOLD:
+            score = 0.0
+            native = "not met; P(met) 0.5 as stated"
+        elif score is None:
+            score = answer.probability
+            native = "P(met) as stated"
+        return _answered(name, answer, Measurement(score, answer.met, native), "met" if answer.met else "")
+
+    def find_problem(self, answer: Any, name: str, reply: Reply) -> Problem | None:
+        stated = answer.probability
+        if answer.met is None or stated == MET_THRESHOLD or (stated > MET_THRESHOLD) == answer.met:
+            return None
+        if _p_met_by_tokens(answer, name, reply) is not None:
+            return None
+        problem = f"is {stated:g} and met {json.dumps(answer.met)}, which contradict each other"
+        return Problem((name, "probability"), problem, "decide anew, and give 0.5 or more exactly where met is true")
+
+
+def _p_met_by_tokens(answer: BinaryAnswer, name: str, reply: Reply | None) -> float | None:
+    """Return P(met) from the log probabilities of a reply; None if there are none, or if they contradict the decision.
+
+    As they do where words are drawn by chance: then they are not about the answer that was given.
+    """
+    p_met = None if reply is None else p_true(reply, (name, "met"))
+    return p_met if p_met is not None and (p_met >= MET_THRESHOLD) == answer.met else None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -238,7 +273,13 @@ async def judge_items(
     def find(value: Any, reply: Reply | None) -> dict[str, Finding]:
         return {name: item.form.find(getattr(value, name), name, reply) for name, item in items.items()}
 
-    verdicts = await judge_findings(client, request, reply_model, response, items, find, is_quoted=not compact)
+    def find_problem(value: Any, reply: Reply) -> Problem | None:
+        problems = (item.form.find_problem(getattr(value, name), name, reply) for name, item in items.items())
+        return next(filter(None, problems), None)
+
+    verdicts = await judge_findings(
+        client, request, reply_model, response, items, find, find_problem=find_problem, is_quoted=not compact
+    )
     return list(verdicts.values())
 
 
@@ -397,7 +438,7 @@ class Criteria(JudgeEvaluator):
             return self
 
     name = "criteria"
-    version = "3"
+    version = "4"
     prompt = load_prompt("criteria")
     audience: Audience = "criterion"
     item_name = "criterion"
@@ -467,7 +508,7 @@ class Preferences(_StakeholderJudge):
     """
 
     name = "preferences"
-    version = "3"
+    version = "4"
     prompt = load_prompt("preferences")
     audience = "stakeholder"
     item_name = "constraint"

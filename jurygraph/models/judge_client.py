@@ -135,11 +135,17 @@ def unwrap_reply(reply: Reply) -> Reply:
     return reply if text is reply.text else reply.model_copy(update={"text": text})
 
 
-def parse_reply(reply: Reply, reply_model: type[T], strict: bool = True) -> T:
+ProblemFinder = Callable[[T, Reply], Problem | None]
+"""Returns what breaks the form of a parsed reply beyond what its JSON alone can show; None if nothing does."""
+
+
+def parse_reply(
+    reply: Reply, reply_model: type[T], strict: bool = True, find_problem: ProblemFinder[T] | None = None
+) -> T:
     """Parse the whole reply, unwrapped, as `reply_model`, a pydantic model; only JSON's white space may surround it.
 
     If not `strict`, the first JSON object in it that validates counts: many programs read replies like this, and the
-    option makes its effect measurable.
+    option makes its effect measurable. `find_problem` gets the answer with the unwrapped reply.
 
     Types are strict, and every field is present once and known, even one with a default. NaN, infinities, −0 and
     numbers that no float can represent are rejected, and so are unpaired surrogates and values nested too deeply.
@@ -147,10 +153,12 @@ def parse_reply(reply: Reply, reply_model: type[T], strict: bool = True) -> T:
     Raises `Fault`, in this order: `truncated`, `refused`, `empty`, `malformed`, which has a `remedy` for the model.
     """
     refuse_unfinished(reply)
-    text = unwrap_reply(reply).text
-    answer = _parse(text, reply_model)
+    unwrapped = unwrap_reply(reply)
+    answer = _parse(unwrapped.text, reply_model)
     if isinstance(answer, Problem) and not strict:
-        answer = next(_objects_inside(text, reply_model), answer)
+        answer = next(_objects_inside(unwrapped.text, reply_model), answer)
+    if find_problem is not None and not isinstance(answer, Problem):
+        answer = find_problem(answer, unwrapped) or answer
     if isinstance(answer, Problem):
         location = f"field {answer.field}:" if answer.path else "the reply"
         fault = Fault("malformed", shorten(f"{location} {answer.problem}", _MAX_MESSAGE))
@@ -553,19 +561,25 @@ class JudgeClient:
         return answered
 
     async def judge(
-        self, request: Request, reply_model: type[T], check: "ReplyCheck[T] | None" = None, purpose: str | None = None
+        self,
+        request: Request,
+        reply_model: type[T],
+        check: "ReplyCheck[T] | None" = None,
+        purpose: str | None = None,
+        find_problem: ProblemFinder[T] | None = None,
     ) -> ParsedReply[T]:
         """Return the reply parsed as `reply_model`; a malformed reply is sent back to the model once for repair.
 
-        So is a reply for which `check` returns a message; if its repair is malformed, the first reply counts. A slow
-        `check` is a coroutine function, so that the event loop continues.
+        One in which `find_problem` finds a problem is malformed. A reply for which `check` returns a message is sent
+        back, too; if its repair is malformed, the first reply counts. A slow `check` is a coroutine function, so that
+        the event loop continues.
 
         Raises `Fault`, whose `call` is the call with the malformed reply, and the errors that end a run.
         """
         first = await self._send(request, purpose)
         parsed = None
         try:
-            parsed = self._read_reply(first, reply_model, first.call.id)
+            parsed = self._read_reply(first, reply_model, first.call.id, find_problem)
             message = check(parsed.value) if check else None
             problem = await message if isinstance(message, Awaitable) else message
             if problem is None:
@@ -577,7 +591,7 @@ class JudgeClient:
             problem = "; ".join(filter(None, (str(fault), fault.remedy)))
         try:
             second = await self._send(repair_request(request, first.reply, problem), REPAIR, first.call.id)
-            return self._read_reply(second, reply_model, first.call.id)
+            return self._read_reply(second, reply_model, first.call.id, find_problem)
         except Fault as fault:
             if parsed is not None and fault.cause == "response":
                 return parsed
@@ -587,10 +601,12 @@ class JudgeClient:
             fault.call = fault.call or first.call.id  # the first call was paid for
             raise
 
-    def _read_reply(self, answered: AnsweredCall, reply_model: type[T], first: str) -> ParsedReply[T]:
+    def _read_reply(
+        self, answered: AnsweredCall, reply_model: type[T], first: str, find_problem: ProblemFinder[T] | None
+    ) -> ParsedReply[T]:
         call = answered.call
         try:
-            value = parse_reply(answered.reply, reply_model, self.safety.whole_reply)
+            value = parse_reply(answered.reply, reply_model, self.safety.whole_reply, find_problem)
         except Fault as fault:
             fault.call = call.id
             self._gateway.first_replies.note(answered, fault)

@@ -90,7 +90,7 @@ def test_variants_and_exact_repeats_are_made_scored_and_kept(tmp_path: Path, run
 
     def reply(body: dict[str, Any], number: int) -> Answer:
         content = "".join(one["content"] for one in body["messages"])
-        found = {"reason": "no", "quotes": [], "met": "**" in content, "probability": 0.5 + 0.25 * ("**" in content)}
+        found = {"reason": "no", "quotes": [], "met": True, "probability": 0.5 + 0.25 * ("**" in content)}
         found["probability"] += 0.125 * (asked.count(content) > 0)
         asked.append(content)
         return reply_with(json.dumps(dict.fromkeys(requested_items(body), found)))

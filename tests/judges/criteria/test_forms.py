@@ -81,12 +81,6 @@ def test_an_answer_outside_the_form_is_refused(form: str, reply_fields: dict[str
         parse_reply(FORMS[form], reply_fields)
 
 
-@pytest.mark.parametrize(("met", "probability"), [(True, 0.4), (False, 0.5), (True, 0.5), (False, 0.0)])
-def test_met_is_taken_from_the_probability(met: bool, probability: float) -> None:
-    answer = parse_reply(FORMS["met"], binary_reply(met, probability))
-    assert answer.met is (probability >= 0.5)
-
-
 # Claims
 
 
@@ -101,7 +95,7 @@ def test_only_positive_findings_are_claims() -> None:
     assert claims_of(FORMS["parts"], parts_reply(None, None)) == []
 
 
-def test_a_contradictory_reply_gives_no_credit_without_a_quotation() -> None:
+def test_log_probabilities_that_contradict_the_decision_are_ignored() -> None:
     """As happens where words are drawn by chance, or a server's log probabilities are not those of its words."""
     reply_fields = {"item_1": binary_reply(False, 0.1, quotes=[])}
     before, after = json.dumps(reply_fields, separators=(",", ":")).rsplit("false,", 1)

@@ -1,6 +1,7 @@
 """Deep verification: the stored responses must give the stored verdicts."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,11 @@ from jurygraph.runs.store.ledger import MAX_TEXTS, commitment
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import Verdict
 from tests.graphs.scripted import ScriptedEvaluator
-from tests.judges.criteria.scripted_judge import find_everything
+from tests.judges.criteria.scripted_judge import binary_reply, find_everything
+from tests.judges.criteria.test_decision import with_tokens
 from tests.judges.pairwise.comparisons import LONGER, TASK, judge_script, longest
-from tests.models.server import run_server
+from tests.models.judge_scripts import response_in, responses, rubric
+from tests.models.server import Answer, run_server
 from tests.runs.integrity.test_verification import rewrite_chain
 from tests.runs.sample_runs import (
     FULL_CONFIG,
@@ -23,6 +26,8 @@ from tests.runs.sample_runs import (
     make_tasks,
     rescore_run,
     score,
+    task_line,
+    traces_of,
     verify_deeply,
     write_tasks,
 )
@@ -126,6 +131,25 @@ def test_a_group_with_an_erased_response_is_counted_as_erased(rich: Path) -> Non
 def test_a_rescored_run_verifies_the_verdicts_of_its_base(rich: Path, tmp_path: Path) -> None:
     rescore_run(rich, tmp_path / "other", "reward.same=2")
     assert verify_deeply(tmp_path / "other") == verify_deeply(rich)
+
+
+def test_the_decisions_of_replies_that_contradict_themselves_are_the_same_again(tmp_path: Path) -> None:
+    """With log probabilities that save the reply of the first criterion, and without: then it fails."""
+    task, texts = rubric("clear"), ["Dear Ann, at four.", "Dear Bob, at five."]
+    reply = {"criterion_1": binary_reply(False, 0.9)}
+
+    def script(body: dict[str, Any], number: int) -> Answer:
+        return with_tokens(reply, 0.018 if texts[0] in response_in(body) else None)
+
+    with run_server(script) as server:
+        config = {"model": f"openai-compatible:{server.url}#tiny", "evaluators": ["criteria"]}
+        lines = [task_line(task, responses(*texts))]
+        score(tmp_path / "run", write_tasks(tmp_path, lines), config | {"failure": {"min_coverage": 0.0}})
+        assert server.count == 1 + 2
+    saved, failed = (trace.verdicts[0] for trace in traces_of(tmp_path / "run"))
+    assert (saved.met, saved.native) == (False, "P(met) from log probabilities")
+    assert (failed.status, len(failed.calls)) == ("failed", 2)
+    assert verify_deeply(tmp_path / "run") == DeepVerification(recomputed=2)
 
 
 # Quotations of judges that compare responses
