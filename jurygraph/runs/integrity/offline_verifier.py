@@ -1,17 +1,21 @@
-"""Check a bundle of a jurygraph run with Python 3.8 or newer, without jurygraph.
+"""Check a bundle of a jurygraph run with Python 3.8 or newer, without jurygraph: python3 -I verify.py
 
 Without bundle.zip, the unpacked files next to this one are checked. Prints which checks hold, what they do not prove,
 and the command that checks the signature of a seal. Exit codes: 0, all checks hold; 5, a check failed, and the first
 failure is printed; 2, the command was wrong.
 """
 
-from __future__ import annotations
+import sys
+
+if __name__ == "__main__" and not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+    # A `json.py` beside this file must not run. So nothing is imported before, not even `__future__`.
+    sys.path = [folder for folder in sys.path if folder not in (sys.path[0], "", ".")]
 
 import argparse
 import hashlib
 import json
+import os
 import re
-import sys
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -20,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 OPENSSL = "openssl pkeyutl -verify -pubin -inkey PUBLIC.pem -rawin -in seal.txt -sigfile seal.sig"
+MEMBERS = {"README.txt", "verify.py", "config.yaml", "records.jsonl", "texts.jsonl", "traces.jsonl"}
+MEMBERS |= {"seal.txt", "seal.sig", "base", "base/records.jsonl", "base/texts.jsonl"}
 KINDS = ("run", "survey", "decision", "task", "group", "trace", "call", "close", "erasure")
 
 
@@ -33,7 +39,7 @@ def require(holds: bool, otherwise: str) -> None:
 
 
 @contextmanager
-def at_place(place: str) -> Iterator[None]:
+def at_place(place: str) -> "Iterator[None]":
     """Add the place to a failure raised inside; turn content that cannot be read into a failure."""
     try:
         yield
@@ -51,15 +57,22 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def read_lines(path: Path) -> Iterator[tuple[str, bytes, Any]]:
+def read_object(pairs: "list[tuple[str, Any]]") -> "dict[str, Any]":
+    """Return an object of JSON; of two values with one key, a reader may show either."""
+    content = dict(pairs)
+    require(len(content) == len(pairs), "has a key twice")
+    return content
+
+
+def read_lines(path: Path) -> "Iterator[tuple[str, bytes, Any]]":
     with at_place(path.name), path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             with at_place(f"line {number}"):
-                content = json.loads(line.decode())
+                content = json.loads(line.decode(), object_pairs_hook=read_object)
             yield f"{path.name}: line {number}", line, content
 
 
-def read_canonical(path: Path, length: int) -> Iterator[dict[str, Any]]:
+def read_canonical(path: Path, length: int) -> "Iterator[dict[str, Any]]":
     for place, line, content in read_lines(path):
         with at_place(place):
             require(canonical_json(content) + b"\n" == line and len(content) == length, "is not as jurygraph writes it")
@@ -84,7 +97,7 @@ class Chain:
         self._has_base = False
 
     def walk(
-        self, records: Iterable[tuple[int, str, str, int, str, bytes]], texts: Iterable[tuple[int, bytes, bytes]]
+        self, records: "Iterable[tuple[int, str, str, int, str, bytes]]", texts: "Iterable[tuple[int, bytes, bytes]]"
     ) -> None:
         """Check records (number, kind, key, time, body, link) and texts (number, salt, content), in their order."""
         stored = iter(texts)
@@ -112,7 +125,7 @@ class Chain:
         problem = "is missing and was not erased, or was erased and is there"
         require(not wrong, f"text {min(wrong, default=0)}: {problem}")
 
-    def heads(self) -> dict[int, str]:
+    def heads(self) -> "dict[int, str]":
         """Return the links that only a close record and erasures follow, by the numbers of their records."""
         return {number: self.links[number].hex() for number in range(self.settled, len(self.links))}
 
@@ -187,7 +200,7 @@ class Ledger(Chain):
         return body if kind in ("decision", "task") else None
 
 
-def check_reward(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[Any]:
+def check_reward(reward: "dict[str, Any]", specs: "list[dict[str, Any]]") -> "list[Any]":
     """Check that a reward follows from its terms and adjustments, to the last bit; return it with its terms."""
     require(len(reward["terms"]) == len(specs), "the reward has not one term for each component")
     pairs = zip(specs, reward["terms"])  # noqa: B905 - Python 3.8 knows no `strict`
@@ -204,7 +217,7 @@ def check_reward(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[An
     return [value, status, reward.get("coverage", 1.0), terms]
 
 
-def check_traces(path: Path, rewards: dict[str, list[Any]]) -> None:
+def check_traces(path: Path, rewards: "dict[str, list[Any]]") -> None:
     for place, _, trace in read_lines(path):
         with at_place(place):
             reward = trace["reward"]
@@ -214,7 +227,7 @@ def check_traces(path: Path, rewards: dict[str, list[Any]]) -> None:
     require(not rewards, f"traces.jsonl: {len(rewards)} traces are missing")
 
 
-def check_seal(folder: Path, run: Ledger) -> Iterator[str]:
+def check_seal(folder: Path, run: Ledger) -> "Iterator[str]":
     """Check that a seal is of this run, and yield what its signature would prove."""
     with at_place("seal.txt"):
         first, _, text = (folder / "seal.txt").read_bytes().partition(b"\n")
@@ -231,7 +244,7 @@ def check_seal(folder: Path, run: Ledger) -> Iterator[str]:
     yield f"not checked: its signature; with the signer's key, from elsewhere: {OPENSSL}"
 
 
-def iter_proofs(folder: Path, head: str | None) -> Iterator[str]:
+def iter_proofs(folder: Path, head: "str | None") -> "Iterator[str]":
     run = Ledger(folder)
     state = "closed" if run.is_closed else "not closed, so more may be missing at the end"
     yield f"holds: {len(run.links) - 1} records, {state}, chained up to the head {run.links[-1].hex()}"
@@ -244,11 +257,14 @@ def iter_proofs(folder: Path, head: str | None) -> Iterator[str]:
     require(head is None or head in run.heads().values(), f"records.jsonl: do not have the head {head}")
     if (folder / "seal.txt").exists():
         yield from check_seal(folder, run)
+    foreign = sorted({str(path.relative_to(folder)) for path in folder.rglob("*")} - MEMBERS)
+    if foreign:
+        yield f"not checked: {', '.join(map(ascii, foreign))}, which no bundle contains"
     yield "not proved: that verdicts lead to the terms (`jurygraph verify` does); the rest of traces.jsonl; that texts"
     yield "are true; and, without a head or key that you know from elsewhere, that nothing was rebuilt"
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: "list[str] | None" = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bundle", nargs="?", type=Path, default=Path(__file__).parent, help="zip, or unpacked folder")
     parser.add_argument("--expect-head", type=str.lower, help="head that the run must have: 64 hexadecimal digits")
@@ -258,15 +274,25 @@ def main(arguments: list[str] | None = None) -> None:
     if options.expect_head is not None and not re.fullmatch("[0-9a-f]{64}", options.expect_head):
         parser.error(f"--expect-head: {options.expect_head!r} is no head; give its 64 hexadecimal digits")
     try:
-        with at_place(options.bundle.name), tempfile.TemporaryDirectory() as unpacked:
-            folder = options.bundle
-            if options.bundle.is_file():
-                folder = Path(unpacked)
-                with zipfile.ZipFile(options.bundle) as archive:
-                    archive.extractall(folder)
-            sys.stdout.writelines(f"{proof}\n" for proof in iter_proofs(folder, options.expect_head))
+        for proof in iter_proofs_of_bundle(options.bundle, options.expect_head):
+            sys.stdout.write(f"{proof}\n")
+        sys.stdout.flush()
     except VerificationError as difference:
         parser.exit(5, f"differs: {difference}\n")
+    except BrokenPipeError:  # a reader such as `head` has left, which says nothing about the bundle
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def iter_proofs_of_bundle(bundle: Path, head: "str | None") -> "Iterator[str]":
+    with tempfile.TemporaryDirectory() as unpacked:
+        folder = bundle
+        if bundle.is_file():
+            folder = Path(unpacked)
+            with at_place(bundle.name), zipfile.ZipFile(bundle) as archive:
+                archive.extractall(folder)
+        with at_place(bundle.name):
+            yield from iter_proofs(folder, head)
 
 
 if __name__ == "__main__":

@@ -353,7 +353,7 @@ def _load_key(path: Path) -> object:
 Member = tuple[str, Iterable[bytes]]
 
 README = b"""\
-How to check this bundle: python3 verify.py in the unpacked folder, or python3 verify.py bundle.zip (Python 3.8, alone).
+How to check this bundle: python3 -I verify.py in the unpacked folder, or python3 -I verify.py bundle.zip (Python 3.8).
 Whoever has reason to doubt verify.py as well takes jurygraph's own runs/integrity/offline_verifier.py: it is that file.
 Proved: records and texts are those of the head that it prints, rewards follow from their terms, and traces.jsonl shows
 these rewards. All can be forged, except a head that you know (--expect-head), or

@@ -46,7 +46,7 @@ def require_run(folder: Path) -> None:
     if (folder / PLANNING).is_file():
         raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
     if is_zipfile(folder):
-        hint = f"unpack it and run `python3 verify.py {shell_quote(folder.resolve())}` there"
+        hint = f"unpack it and run `python3 -I verify.py {shell_quote(folder.resolve())}` there"
         raise InputError(f"{folder}: is a zip file and no run; if it is an audit bundle, {hint}")
     state = "contains no run" if folder.is_dir() else "is not a folder" if folder.exists() else "does not exist"
     raise InputError(f"{folder}: {state}; name the folder that `jurygraph score --out` made")
@@ -114,14 +114,15 @@ def config_text(config: Config) -> bytes:
     return (_CONFIG_COMMENT + to_yaml(config.model_dump(mode="json"))).encode()
 
 
+_LONGEST_HOLDER = 1_000  # characters
 _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def acquire_lock(path: Path) -> IO[str]:
     """Lock a file until it is closed or this process is killed.
 
-    Raises `InputError` naming the holder if another process holds the lock, or if the file cannot be written. A link is
-    not followed.
+    Raises `InputError` naming the holder if another process holds the lock, or if the file cannot be written or is not
+    jurygraph's, which is then left as it is. A link is not followed.
     """
     try:
         number = os.open(path, _LOCK_FLAGS, 0o600)
@@ -142,6 +143,10 @@ def acquire_lock(path: Path) -> IO[str]:
     if not _is_at(path, file):
         file.close()  # the previous holder has just removed the file
         return acquire_lock(path)
+    problem = _why_foreign(file)
+    if problem is not None:
+        file.close()
+        raise InputError(f"{path}: {problem}, so it is not jurygraph's and stays as it is; move it out of that folder")
     holder = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
@@ -155,6 +160,18 @@ def acquire_lock(path: Path) -> IO[str]:
         problem = f"cannot be written ({error.strerror})"
         raise InputError(f"{path}: {problem}; free some space, or name another folder with --out") from None
     return file
+
+
+def _why_foreign(file: IO[str]) -> str | None:
+    """Return why a lock file is not one that jurygraph wrote; None if it is empty or names its holder."""
+    status = os.fstat(file.fileno())
+    if status.st_nlink > 1:
+        return "is a hard link to a file that has other names"
+    if status.st_uid != os.geteuid():
+        return "belongs to another user"
+    if status.st_size and _read_holder(file) is None:
+        return "has other content than a lock"
+    return None
 
 
 def _is_at(path: Path, file: IO[str]) -> bool:
@@ -171,12 +188,20 @@ def release_lock(file: IO[str]) -> None:
 
 def _describe_holder(file: IO[str]) -> str:
     """Return the process that holds the lock, which is unnamed until it has written into the lock."""
+    holder = _read_holder(file)
+    return (
+        "another process" if holder is None else f"process {holder['pid']} on {holder['host']} since {holder['since']}"
+    )
+
+
+def _read_holder(file: IO[str]) -> dict[str, Any] | None:
+    """Return what a holder has written into its lock; None if that is not all of its content."""
     file.seek(0)
     try:
-        holder = json.loads(file.read())
-        return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
-    except (ValueError, TypeError, KeyError):  # also what is no UTF-8
-        return "another process"
+        holder = json.loads(file.read(_LONGEST_HOLDER))
+    except ValueError:  # also what is no UTF-8
+        return None
+    return holder if isinstance(holder, dict) and holder.keys() == {"pid", "host", "since"} else None
 
 
 class _Dumper(yaml.CSafeDumper):  # type: ignore[misc]

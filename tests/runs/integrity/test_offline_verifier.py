@@ -3,6 +3,7 @@
 import ast
 import json
 import math
+import os
 import re
 import shutil
 import subprocess
@@ -112,6 +113,30 @@ class TestIntactBundle:
         command = [sys.executable, "-I", "-S", "verify.py"]
         done = subprocess.run(command, cwd=tmp_path / "far away", capture_output=True, text=True, check=True)
         assert f"by the key {PUBLIC.hex()}" in done.stdout
+
+    @pytest.mark.landing
+    def test_no_file_beside_it_is_run_and_foreign_ones_are_named(self, unpacked_bundle: Path) -> None:
+        for name in ("__future__", "json", "argparse", "pathlib", "os"):
+            (unpacked_bundle / f"{name}.py").write_text("print('holds: everything')\nraise SystemExit(0)\n")
+        command = [sys.executable, "verify.py"]
+        done = subprocess.run(command, cwd=unpacked_bundle, capture_output=True, text=True, check=True)
+        assert "everything" not in done.stdout
+        assert "not checked: '__future__.py', 'argparse.py', 'json.py', 'os.py', 'pathlib.py', which" in done.stdout
+
+    @pytest.mark.landing
+    def test_a_reader_that_leaves_says_nothing_about_the_bundle(self, unpacked_bundle: Path) -> None:
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        command = [sys.executable, "-I", "verify.py"]
+        done = subprocess.run(command, cwd=unpacked_bundle, stdout=write_end, stderr=subprocess.PIPE, text=True)
+        os.close(write_end)
+        assert (done.returncode, done.stderr) == (1, "")
+
+    def test_a_key_twice_in_a_trace_is_refused(self, unpacked_bundle: Path, verify: Verify) -> None:
+        traces = unpacked_bundle / "traces.jsonl"
+        traces.write_text(traces.read_text().replace('{"', '{"task_id": "other", "', 1))
+        output = verify(unpacked_bundle)
+        assert (output.code, output.err) == (5, "differs: opened: traces.jsonl: line 1: has a key twice\n")
 
     def test_its_syntax_is_that_of_python_3_8(self) -> None:
         ast.parse(SOURCE.read_text(), feature_version=(3, 8))

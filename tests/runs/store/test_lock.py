@@ -60,6 +60,21 @@ def test_a_lock_that_its_holder_has_just_removed_is_made_anew(tmp_path: Path, mo
     release_lock(lock_file)
 
 
+def test_a_lock_that_is_not_jurygraphs_is_refused_and_never_emptied(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("kept")
+    linked = tmp_path / "linked" / "run.lock"
+    foreign = tmp_path / "foreign" / "run.lock"
+    for path in (linked, foreign):
+        path.parent.mkdir()
+    linked.hardlink_to(notes)
+    foreign.write_text('{"pid": 1}')
+    for path, problem in ((linked, "is a hard link"), (foreign, "has other content than a lock")):
+        with pytest.raises(InputError, match=f"{re.escape(str(path))}: {problem}.*; move it out"):
+            acquire_lock(path)
+    assert (notes.read_text(), foreign.read_text()) == ("kept", '{"pid": 1}')
+
+
 def test_a_folder_without_write_access_or_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = tmp_path / "missing"
     wrong = f"{missing}: cannot be written (No such file or directory); name a folder that you may write to with --out"
