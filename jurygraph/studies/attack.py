@@ -330,11 +330,12 @@ def _reachable(names: Iterable[str], predecessors: Mapping[str, Iterable[str]]) 
 def threshold_figures(report: Report) -> dict[str, float | None]:
     """Return the figures that a threshold can name, `THRESHOLD_NAMES`; None if nothing was judged."""
     arm = report.figures["arms"][report.figures["configured"]]
-    return {
-        f"{prefix}{name}": arm[responses][unit][name]
-        for prefix, (responses, unit) in _THRESHOLD_FIGURES.items()
-        for name in _PROPORTION
-    }
+    figures = {}
+    for prefix, (responses, unit) in _THRESHOLD_FIGURES.items():
+        proportion = arm[responses][unit]
+        for name in _PROPORTION:
+            figures[f"{prefix}{name}"] = proportion[name] if proportion["n"] or name == "n" else None
+    return figures
 
 
 def report_arm(safety: SafetyConfig, judged: Iterable[tuple[int, Attack | None, Verdicts]]) -> Figures:

@@ -167,7 +167,7 @@ def compare(
         "detectable_difference": None if estimate is None else detectable_difference(estimate),
         "kendall_within": _kendall_within(both, tasks_of_both),
         "judged_both": judged_both,
-        "flips": len(flips),
+        "flips": len(flips) if judged_both else None,
         "flip_rate": len(flips) / judged_both if judged_both else None,
         "margins": [_test_margin(margin, estimate, worst_loss) for margin in margins],
         "agents": _compare_agents(pairs, rewards, tasks),
@@ -227,7 +227,7 @@ def _difference(a: Floats, b: Floats, tasks: Ints) -> tuple[Figures, Estimate | 
     figures = {
         "n": len(a),
         "tasks": len(sums),
-        "changed_tasks": len(flippable_sums(sums)),
+        "changed_tasks": len(flippable_sums(sums)) if len(sums) else None,
         "mean_a": fmean(a) if len(a) else None,
         "mean_b": fmean(b) if len(b) else None,
         "mean_delta": estimate and estimate.value,

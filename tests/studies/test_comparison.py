@@ -108,7 +108,8 @@ def test_counts_add_up_swapping_runs_swaps_signs_and_order_changes_nothing(pairs
     random.shuffle(b)
     assert compare(iter(a), iter(b)).to_json() == compare(sorted(a), sorted(b)).to_json()
     same = compare(a, a).figures
-    assert (same["changed_tasks"], same["mean_delta_p"], same["changes"]) == (0, None, [])
+    changed = 0 if same["n"] else None
+    assert (same["changed_tasks"], same["mean_delta_p"], same["changes"]) == (changed, None, [])
 
 
 @unhurried
@@ -134,10 +135,11 @@ def test_copies_of_a_response_add_no_evidence(deltas: list[float], copies: int):
 
 
 def test_what_cannot_be_computed_is_none():
+    """So that a gate on it fails: that nothing flipped says nothing where no verdict is in both runs."""
     absent = {name for name in STATISTICS if compare_rewards([(None, 0.5), (0.5, None)])[name] is None}
     assert absent == {
         "mean_a", "mean_b", "mean_delta", "mean_delta_low", "mean_delta_high", "mean_delta_p",
-        "detectable_difference", "kendall_within", "flip_rate",
+        "detectable_difference", "kendall_within", "flip_rate", "flips", "changed_tasks",
     }  # fmt: skip
     one_task = compare_deltas([0.1, 0.2, -0.3, 0.4], per_task=4)
     assert (one_task["tasks"], one_task["mean_delta_low"], one_task["mean_delta_p"]) == (1, None, 1.0)

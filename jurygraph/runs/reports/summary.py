@@ -525,7 +525,10 @@ class Summary:
 
     @property
     def figures(self) -> dict[str, float | None]:
-        """Return the figures that thresholds refer to, by `GATE_NAMES`; the mean leaves out failed rewards."""
+        """Return the figures that thresholds refer to, by `GATE_NAMES`; the mean leaves out failed rewards.
+
+        None where nothing shows a figure: that no finding is unsupported says little where there was none.
+        """
         coverages = [coverage for row in self._agents.values() for coverage in row.coverages]
         values = [value for row in self._agents.values() for value in row.values]
         return {
@@ -534,8 +537,8 @@ class Summary:
             "degraded": sum(row.degraded for row in self._agents.values()),
             "mean": fsum(values) / len(values) if values else None,
             "coverage": fsum(coverages) / len(coverages) if coverages else None,
-            "error_rate": self.error_rate,
-            "unsupported": self.unsupported_share,
+            "error_rate": self.error_rate if self.verdicts else None,
+            "unsupported": self.unsupported_share if self.quotable else None,
         }
 
     @property

@@ -143,10 +143,10 @@ def acquire_lock(path: Path) -> IO[str]:
     if not _is_at(path, file):
         file.close()  # the previous holder has just removed the file
         return acquire_lock(path)
-    problem = _why_foreign(file)
-    if problem is not None:
+    foreign = _why_foreign(file)
+    if foreign is not None:
         file.close()
-        raise InputError(f"{path}: {problem}, so it is not jurygraph's and stays as it is; move it out of that folder")
+        raise InputError(f"{path}: {foreign}, so it is not jurygraph's and stays as it is; move it out of that folder")
     holder = {
         "pid": os.getpid(),
         "host": socket.gethostname(),

@@ -7,7 +7,8 @@ import pytest
 
 from jurygraph.cli.render.summary import result_lines
 from jurygraph.decision.decide import RewardRow
-from jurygraph.runs.reports.summary import FailedRewards, Summary
+from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
+from jurygraph.runs.reports.summary import GATE_NAMES, FailedRewards, Summary
 from jurygraph.runs.store.packing import pack_reward, pack_trace
 from jurygraph.schema import Counts, Failure, Question, RecordedVerdict, Response, Reward, SurveyOutline, Term, Trace
 
@@ -145,6 +146,18 @@ def test_failures_are_listed_by_frequency() -> None:
         ("truncated", 2, "0"),
     ]
     assert summary.infrastructure_failures == 3
+
+
+def test_a_figure_without_evidence_is_missing_and_fails_its_threshold() -> None:
+    """Every verdict failed: then none is unsupported, and that is no reason to pass."""
+    summary = Summary()
+    add(summary, trace("t", "a", None, failed_verdict("a", "response")))
+    gate = parse_gate(["unsupported<=0.1, error_rate<=0.1"], GATE_NAMES, "")
+    assert [(threshold.name, value) for threshold, value in failed_thresholds(gate, summary.figures)] == [
+        ("unsupported", None)
+    ]
+    gate = parse_gate(["error_rate<=0.1"], GATE_NAMES, "")
+    assert [value for _, value in failed_thresholds(gate, Summary().figures)] == [None]
 
 
 def test_failures_of_one_kind_are_counted_for_each_evaluator() -> None:
