@@ -289,9 +289,10 @@ QUOTED_CHARACTERS = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"
 """Characters that a reader may take for the end of a cell, which has to be quoted: line breaks, tabs and semicolons."""
 
 _BREAKS = f"[{QUOTED_CHARACTERS}]"
-_SIGNS = "=+\\-@＝＋－＠"
-_FORMULA = re.compile(rf"^[ \0]*'*(?={_BREAKS})|(?:^|{_BREAKS})[ \0]*'*(?=[{_SIGNS}])")
-_NEUTRALISED = re.compile(rf"((?:^|{_BREAKS})[ \0]*'*)'(?=[{_SIGNS}])|(^[ \0]*'*)'(?={_BREAKS})")
+_SIGNS = "=+\\-@＝＋－＠﹦﹢﹣﹫"
+_BLANKS = "[ \\0\u00a0\u1680\u180e\u2000-\u200f\u202f\u205f\u2060\u3000\ufeff]*"  # a spreadsheet passes over them
+_FORMULA = re.compile(rf"^{_BLANKS}'*(?={_BREAKS})|(?:^|{_BREAKS}){_BLANKS}'*(?=[{_SIGNS}])")
+_NEUTRALISED = re.compile(rf"((?:^|{_BREAKS}){_BLANKS}'*)'(?=[{_SIGNS}])|(^{_BLANKS}'*)'(?={_BREAKS})")
 
 
 def escape_formulas(text: str) -> str:

@@ -46,6 +46,9 @@ from jurygraph.sources.files import (
 )
 
 _MAX_JSON = 256 << 20
+_MAX_WORKBOOK = 256 << 20  # bytes of an .xlsx file once unpacked
+_MAX_SHEET_ROWS = 1_048_576  # as in Excel
+_MAX_SHEET_COLUMNS = 16_384
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
@@ -207,23 +210,47 @@ def _read_parquet(path: Path) -> Iterator[PlacedRow]:
 
 
 def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
-    """Yield the rows of the first sheet: its first row has the names of the columns, and empty rows are left out."""
+    """Yield the rows of the first sheet: its first row has the names of the columns, and empty rows are left out.
+
+    A small file can claim any number of rows, and unpack to any size, so both are bounded first.
+    """
     openpyxl, file = _open_binary(path, "Excel", "openpyxl", "xlsx")
     with file:
         try:
+            _refuse_large_workbook(path, file)
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            raise InputError(f"{path}: cannot be read as Excel ({error}); save it again as .xlsx") from None
-        rows = book.worksheets[0].iter_rows(values_only=True)
-        columns = ["" if name is None else str(name) for name in next(rows, ())]
-        while columns and not columns[-1]:
-            columns.pop()
-        _check_columns(path, columns)
-        for number, values in enumerate(rows, start=2):
-            cells = list(values)[: len(columns)]
-            if any(value is not None for value in cells):
-                filled = cells + [None] * (len(columns) - len(cells))
-                yield f"row {number}", to_json_values(dict(zip(columns, filled, strict=True)))
+            yield from _sheet_rows(path, book.worksheets[0])
+        except (InputError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 - openpyxl raises anything over a damaged file
+            detail = shorten(f"{type(error).__name__}: {error}")
+            raise InputError(f"{path}: cannot be read as Excel ({detail}); save it again as .xlsx") from None
+
+
+def _refuse_large_workbook(path: Path, file: BinaryIO) -> None:
+    with zipfile.ZipFile(file) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > _MAX_WORKBOOK:
+        problem = f"unpacks to {size:,} bytes, and {_MAX_WORKBOOK:,} are allowed"
+        raise InputError(f"{path}: {problem}; save the table as CSV or Parquet")
+
+
+def _sheet_rows(path: Path, sheet: Any) -> Iterator[PlacedRow]:
+    header = next(sheet.iter_rows(max_row=1, max_col=_MAX_SHEET_COLUMNS, values_only=True), ())
+    columns = ["" if name is None else str(name) for name in header]
+    while columns and not columns[-1]:
+        columns.pop()
+    if not columns:
+        return
+    _check_columns(path, columns)
+    # openpyxl yields each row up to the number that a row claims to have.
+    rows = sheet.iter_rows(min_row=2, max_row=_MAX_SHEET_ROWS + 1, max_col=len(columns), values_only=True)
+    for number, values in enumerate(rows, start=2):
+        if number > _MAX_SHEET_ROWS:
+            raise InputError(f"{path}: has a row beyond {_MAX_SHEET_ROWS:,}, where Excel ends; save it again as .xlsx")
+        if any(value is not None for value in values):
+            filled = [*values, *[None] * (len(columns) - len(values))]
+            yield f"row {number}", to_json_values(dict(zip(columns, filled, strict=True)))
 
 
 def folder_of_tasks(path: str | Path) -> Path:

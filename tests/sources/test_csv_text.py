@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from jurygraph.sources.ratings import QUOTED_CHARACTERS, escape_formulas, unescape_formulas
 from tests.rows import all_rows
 
-texts = st.text(alphabet="=+-@＝'a \"\0,;\t\r\n\v\x85\u2028")
+SIGNS = "=+-@＝＋－＠﹦﹢﹣﹫"
+BLANKS = " \0\u00a0\ufeff\u3000"
+texts = st.text(alphabet=f"=+-@＝﹦'a \"{BLANKS},;\t\r\n\v\x85\u2028")
 
 
 @given(texts)
@@ -23,7 +25,7 @@ def test_neutralised_text_is_restored(text: str) -> None:
 @given(texts)
 def test_no_part_between_breaks_begins_like_a_formula(text: str) -> None:
     parts = re.split(f"[{QUOTED_CHARACTERS}]", escape_formulas(text))
-    assert not [part for part in parts if part.lstrip(" \0").startswith(tuple("=+-@＝＋－＠"))]
+    assert not [part for part in parts if part.lstrip(BLANKS).startswith(tuple(SIGNS))]
 
 
 @all_rows("text", ["", "plain", "a=b", "1-1", "it's", "me@home", "a\nb", "'quoted'"])
@@ -31,7 +33,7 @@ def test_other_texts_stay_as_they_are(text: str) -> None:
     assert escape_formulas(text) == unescape_formulas(text) == text
 
 
-@all_rows("sign", "=+-@＝＋－＠")
+@all_rows("sign", SIGNS)
 def test_an_apostrophe_is_written_before_the_sign(sign: str) -> None:
     assert escape_formulas(f"{sign}1\n {sign}2\ta{sign}3") == f"'{sign}1\n '{sign}2\ta{sign}3"
     assert escape_formulas(f"\t{sign}1") == f"'\t'{sign}1"

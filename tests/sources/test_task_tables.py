@@ -1,7 +1,8 @@
 """Tables as tasks: the same ones in every file format, and every bad cell refused with file, line and column."""
 
 import json
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ def test_a_spreadsheet_may_have_numbers_for_texts_empty_rows_and_more_columns_th
         ([["question", "answer"], [None, "4"]], "t.xlsx, row 2, column question: is empty"),
         ([["question", "question"], ["a", "b"]], "t.xlsx, line 1: names column 'question' twice"),
         ([["prompt", "answer"], ["a", "b"]], "t.xlsx: has no column 'question'"),
-        (None, "t.xlsx: cannot be read as Excel (File is not a zip file); save it again as .xlsx"),
+        (None, "t.xlsx: cannot be read as Excel (BadZipFile: File is not a zip file); save it again as .xlsx"),
     ],
 )
 def test_a_wrong_spreadsheet_is_refused_with_its_row(rows: Any, problem: str, tmp_path: Path) -> None:
@@ -98,6 +99,42 @@ def test_a_wrong_spreadsheet_is_refused_with_its_row(rows: Any, problem: str, tm
     else:
         save_spreadsheet(path, rows)
     assert problem in refusal(path)
+
+
+def rewrite_member(path: Path, name: str, change: Callable[[bytes], bytes]) -> None:
+    """Change a member of a zip file."""
+    with zipfile.ZipFile(path) as archive:
+        members = {one.filename: archive.read(one) for one in archive.infolist()}
+    members[name] = change(members[name])
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, content in members.items():
+            archive.writestr(member, content)
+
+
+SHEET = "xl/worksheets/sheet1.xml"
+DAMAGED: Mapping[str, tuple[str, Callable[[bytes], bytes], str]] = {
+    "cut off": (SHEET, lambda content: content[: len(content) // 2], "cannot be read as Excel"),
+    "no sheet": (
+        "xl/_rels/workbook.xml.rels",
+        lambda content: content.replace(b"sheet1", b"gone"),
+        "cannot be read as Excel",
+    ),
+    "no number": (SHEET, lambda content: content.replace(b"<v>7</v>", b"<v>seven</v>"), "cannot be read as Excel"),
+    "a far row": (
+        SHEET,
+        lambda content: content.replace(b'r="3"', b'r="99999999999999"'),
+        "has a row beyond 1,048,576",
+    ),
+    "a bomb": (SHEET, lambda content: content + bytes(257 << 20), "unpacks to 269,"),
+}
+
+
+@all_rows("kind", DAMAGED)
+def test_a_damaged_or_boundless_spreadsheet_is_an_input_error(kind: str, tmp_path: Path) -> None:
+    member, change, problem = DAMAGED[kind]
+    path = save_spreadsheet(tmp_path / "t.xlsx", [["question", "answer", "n"], ["a", "b", 7], ["c", "d", 7]])
+    rewrite_member(path, member, change)
+    assert refusal(path).startswith(f"t.xlsx: {problem}")
 
 
 def test_without_groups_each_row_is_a_task_and_ids_are_row_numbers(tmp_path: Path) -> None:
