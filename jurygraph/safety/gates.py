@@ -124,9 +124,10 @@ def _any_of(patterns: Iterable[str]) -> str:
 
 
 WordSign = Literal[
-    "kept", "forget", "orders", "told", "grader", "full", "passed", "demand", "praise", "work", "office", "behind"
+    "kept", "demand", "forget", "orders", "told", "grader", "full", "passed", "praise", "work", "office", "behind"
 ]
-"""Functions of words; `addressing.toml` lists and explains them."""
+"""Functions of words; `addressing.toml` lists and explains them. Words with several functions have the first of them: an
+order of a verdict, which counts alone, is no less one for taking something as met."""
 
 Sign = Literal["mark", "token"] | WordSign
 SIGNS: tuple[Sign, ...] = ("mark", "token", *get_args(WordSign))
