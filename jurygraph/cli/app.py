@@ -5,10 +5,11 @@ import os
 import shlex
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -125,7 +126,9 @@ _EXIT_CODES = {TraceMismatch: ExitCode.INTEGRITY, ModelError: ExitCode.INCONCLUS
 
 def main(argv: Sequence[str] | None = None) -> None:
     try:
-        _run(argv)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            _run(argv)
     except SystemExit as end:
         limits = sys.modules.get("jurygraph.graphs.state")
         if argv is None and limits is not None and limits.LEFT_ALONE:  # the interpreter could not destroy these tasks
@@ -162,6 +165,18 @@ def _run(argv: Sequence[str] | None) -> None:
 def _make_printable(text: str) -> str:
     """Return a text without secrets, and with escapes for control characters, which would control the terminal."""
     return escape_lines(current_redactor().redact_text(text))
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning, which user code may have written with a key in it."""
+    sys.stderr.write(_make_printable(warnings.formatwarning(message, category, filename, lineno, line)))
 
 
 class _VisibleFormatter(logging.Formatter):

@@ -126,8 +126,8 @@ def _any_of(patterns: Iterable[str]) -> str:
 WordSign = Literal[
     "kept", "demand", "forget", "orders", "told", "grader", "full", "passed", "praise", "work", "office", "behind"
 ]
-"""Functions of words; `addressing.toml` lists and explains them. Words with several functions have the first of them: an
-order of a verdict, which counts alone, is no less one for taking something as met."""
+"""Functions of words; `addressing.toml` lists and explains them. Words with several functions have the first of them:
+an order of a verdict, which counts alone, is no less one for taking something as met."""
 
 Sign = Literal["mark", "token"] | WordSign
 SIGNS: tuple[Sign, ...] = ("mark", "token", *get_args(WordSign))
