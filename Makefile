@@ -19,6 +19,10 @@ BENCH  ?=
 ifeq ($(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 {print "large"}'),large)
 export TMPDIR := /dev/shm
 endif
+# uv stops where it cannot keep what it downloads.
+ifeq ($(shell test -w "$$HOME" && echo writable),)
+export UV_CACHE_DIR ?= $(CURDIR)/$(VENV)/.uv-cache
+endif
 # Compiled modules are kept, whatever a container's environment says: without them each process compiles all of it.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -61,9 +65,9 @@ tests: $(VENV)/.dev
 test: $(VENV)/.dev
 	+$(MAKE) --no-print-directory --jobs=2 lint tests
 
-# What `.ci/run` runs: `make test`, and the tests that start processes.
+# What `.ci/run` adds: the tests that start processes, or are dear.
 landing: $(VENV)/.dev
-	+$(MAKE) --no-print-directory --jobs=2 lint tests PYTEST='$(PYTEST) -m "not exhaustive and not heavy" --durations=25'
+	$(PYTEST) -m 'landing and not exhaustive and not heavy' $(EVERY_CORE)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check --quiet .
