@@ -7,7 +7,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint con
 PYTEST := $(BIN)/python -m pytest
 # An idle process takes tests from the other.
 EVERY_CORE := --numprocesses logical --maxprocesses 8 --dist worksteal
-# What `make check` tests beside what changed since main: a folder of tests, such as decision or agents/maths.
+# What `make check` tests besides what changed since main and the contracts: a folder, such as decision or agents/maths.
 ROOM   ?=
 # What `make mutants` draws: so many mutants of each room, others with another seed.
 SEED   ?= 0
@@ -60,7 +60,7 @@ lint: $(VENV)/.dev
 	$(BIN)/python -m tests.plain_words
 
 tests: $(VENV)/.dev
-	$(PYTEST) $(EVERY_CORE)
+	$(PYTEST) $(EVERY_CORE) $(CHOSEN)
 
 test: $(VENV)/.dev
 	+$(MAKE) --no-print-directory --jobs=2 lint tests
@@ -69,11 +69,10 @@ test: $(VENV)/.dev
 landing: $(VENV)/.dev
 	$(PYTEST) -m 'landing and not exhaustive and not heavy' $(EVERY_CORE)
 
+# `make test` with fewer tests.
 check: $(VENV)/.dev
-	$(BIN)/ruff check --quiet .
-	$(BIN)/ruff format --check --quiet .
-	$(BIN)/mypy
-	$(BIN)/python -m tests.changed $(ROOM) | xargs --no-run-if-empty $(PYTEST) $(EVERY_CORE) --cpu-limit 5
+	+chosen=$$($(BIN)/python -m tests.changed $(ROOM)) && \
+	    $(MAKE) --no-print-directory --jobs=2 lint tests CHOSEN="--cpu-limit 5 $$chosen"
 
 # Gates nothing. TESTS="tests/runs" runs the part that a change touches.
 TESTS ?= tests
