@@ -7,7 +7,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint con
 PYTEST := $(BIN)/python -m pytest
 # An idle process takes tests from the other.
 EVERY_CORE := --numprocesses logical --maxprocesses 8 --dist worksteal
-# What `make check` tests beside what changed since main: a folder of tests, such as decision or agents/maths.
+# What `make check` tests besides what changed since main and the contracts: a folder, such as decision or agents/maths.
 ROOM   ?=
 # What `make mutants` draws: so many mutants of each room, others with another seed.
 SEED   ?= 0
@@ -18,6 +18,10 @@ BENCH  ?=
 # Tests write many small files: memory takes them in a third of a disk's time.
 ifeq ($(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 {print "large"}'),large)
 export TMPDIR := /dev/shm
+endif
+# uv stops where it cannot keep what it downloads.
+ifeq ($(shell test -w "$$HOME" && echo writable),)
+export UV_CACHE_DIR ?= $(CURDIR)/$(VENV)/.uv-cache
 endif
 # Compiled modules are kept, whatever a container's environment says: without them each process compiles all of it.
 unexport PYTHONDONTWRITEBYTECODE
@@ -56,20 +60,19 @@ lint: $(VENV)/.dev
 	$(BIN)/python -m tests.plain_words
 
 tests: $(VENV)/.dev
-	$(PYTEST) $(EVERY_CORE)
+	$(PYTEST) $(EVERY_CORE) $(CHOSEN)
 
 test: $(VENV)/.dev
 	+$(MAKE) --no-print-directory --jobs=2 lint tests
 
-# What `.ci/run` runs: `make test`, and the tests that start processes.
+# What `.ci/run` adds: the tests that start processes, or are dear.
 landing: $(VENV)/.dev
-	+$(MAKE) --no-print-directory --jobs=2 lint tests PYTEST='$(PYTEST) -m "not exhaustive and not heavy" --durations=25'
+	$(PYTEST) -m 'landing and not exhaustive and not heavy' $(EVERY_CORE)
 
+# `make test` with fewer tests.
 check: $(VENV)/.dev
-	$(BIN)/ruff check --quiet .
-	$(BIN)/ruff format --check --quiet .
-	$(BIN)/mypy
-	$(BIN)/python -m tests.changed $(ROOM) | xargs --no-run-if-empty $(PYTEST) $(EVERY_CORE) --cpu-limit 5
+	+chosen=$$($(BIN)/python -m tests.changed $(ROOM)) && \
+	    $(MAKE) --no-print-directory --jobs=2 lint tests CHOSEN="--cpu-limit 5 $$chosen"
 
 # Gates nothing. TESTS="tests/runs" runs the part that a change touches.
 TESTS ?= tests

@@ -4,6 +4,7 @@ No model is needed: in one example a scripted judge stands in for one, in anothe
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -78,6 +79,8 @@ class Example:
 def main() -> None:
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir()
+    # The judge's address is new each time: its replies would only fill the user's cache.
+    os.environ["JURYGRAPH_CACHE"] = str(OUT / "cache")
     wrong = maths()
     trip()
     rubric()

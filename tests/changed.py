@@ -1,4 +1,4 @@
-"""Name the tests of what changed since main: the folder of tests that mirrors each changed module's, or the module.
+"""Name the tests that `make check` runs: those of what changed since main, and those that any change may break.
 
 `python -m tests.changed [FOLDER]...` prints paths below `tests`; folders that are named are printed, too.
 """
@@ -9,6 +9,21 @@ from collections.abc import Iterable
 from pathlib import Path
 
 TESTS = Path("tests")
+CONTRACTS = (
+    "agents/test_params.py",
+    "agents/test_registry.py",
+    "bad_input/test_bad_input.py",
+    "models/test_backends.py",
+    "runs/test_run.py",
+    "schema/test_contract.py",
+    "test_composing_guide.py",
+    "test_docs_reference.py",
+    "test_pages.py",
+    "test_public.py",
+    "test_recorded_examples.py",
+    "test_style.py",
+)
+"""Tests of what any change may break: names, messages, pages, recorded bits. At most twelve modules, and quick ones."""
 
 
 def changed_files() -> list[Path]:
@@ -26,25 +41,24 @@ def _git(*arguments: str) -> list[str]:
 
 def mirrored_tests(changed: Iterable[Path]) -> set[Path]:
     """Return the existing tests that mirror changed files; a test module stands for itself."""
-    found = {place for path in changed if (place := _mirror(path)) is not None}
-    return {place for place in found if not found.intersection(place.parents)}
+    found = {tests for path in changed if (tests := _mirror(path)) is not None}
+    return {tests for tests in found if not found.intersection(tests.parents)}
 
 
 def _mirror(path: Path) -> Path | None:
-    if path.parts[0] == "tests":
-        is_test = path.name.startswith("test_") and path.suffix == ".py"
-        place = path if is_test else path.parent
-    elif path.parts[0] == "jurygraph" and len(path.parts) > 2:
-        place = TESTS.joinpath(*path.parts[1:-1])
-    elif path.parts[0] == "jurygraph":
-        place = TESTS / f"test_{path.stem}.py"
-    else:
+    """Return the test module of a file's name, in the folder that mirrors its own or above, else the nearest folder.
+
+    A module in a folder of the package is not mirrored by a test of the same name directly below `tests`.
+    """
+    package, *folders = path.parts[:-1] or ("",)
+    if package not in ("jurygraph", "tests"):
         return None
-    while not place.exists():
-        place = place.parent
-    return None if place == TESTS else place
+    name = path.name if path.name.startswith("test_") else f"test_{path.stem}.py"
+    mirrors = [TESTS.joinpath(*folders[:depth]) for depth in range(len(folders), 0, -1)]
+    candidates = [folder / name for folder in mirrors or [TESTS]] + mirrors
+    return next((tests for tests in candidates if tests.exists()), None)
 
 
 if __name__ == "__main__":
     named = {TESTS / folder for folder in sys.argv[1:]}
-    print(*sorted(mirrored_tests(changed_files()) | named))
+    print(*sorted(mirrored_tests(changed_files()) | named | set(map(TESTS.joinpath, CONTRACTS))))

@@ -8,7 +8,6 @@ import os
 import runpy
 import sqlite3
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -21,6 +20,7 @@ from jurygraph.cli import main
 from jurygraph.runs.store import ledger as ledger_module
 
 JURYGRAPH = str(Path(sys.executable).with_name("jurygraph"))
+_IMPORT_PATH = tuple(sys.path)  # before a test adds its project to it
 
 
 class CommandResult(NamedTuple):
@@ -97,7 +97,11 @@ def _text(stream: io.TextIOWrapper) -> str:
 
 @contextmanager
 def _nothing_left_behind() -> Iterator[None]:
-    """Restore the environment, the import path and the registered evaluators; forget the modules of a project."""
+    """Restore the environment, the import path and the registered evaluators; forget the modules of a project.
+
+    A project's modules lie outside the import path of the run. That they are below the temporary folder says nothing:
+    the checkout and its packages may be, too, and NumPy cannot be imported twice.
+    """
     path = list(sys.path)
     modules = set(sys.modules)
     environment = dict(os.environ)
@@ -113,9 +117,9 @@ def _nothing_left_behind() -> Iterator[None]:
         if os.environ != environment:
             _restore(os.environ, environment)
         _restore(REGISTERED, registered)
-        temporary = tempfile.gettempdir()
         for name in set(sys.modules) - modules:
-            if str(getattr(sys.modules[name], "__file__", None) or "").startswith(temporary):
+            file = getattr(sys.modules[name], "__file__", None)
+            if file and not any(Path(file).is_relative_to(folder) for folder in _IMPORT_PATH):
                 del sys.modules[name]
 
 

@@ -3,7 +3,7 @@
 Property tests draw the same examples every time, so that a run says the same of the same code on any machine: 15 of
 each at most, and in `make test-exhaustive` 100 or as many as a test asks for (HYPOTHESIS_PROFILE=thorough);
 HYPOTHESIS_PROFILE=explore draws others each time.
-Replies of models are kept in a folder of the run's own.
+The home is empty, and each process of a run has another: what an earlier run left behind changes nothing.
 """
 
 import atexit
@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 from functools import partial
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -18,6 +19,7 @@ from hypothesis import settings
 from jurygraph.models import factory
 from jurygraph.models.limits import RetryPolicy
 from tests.examples import QUICK_EXAMPLES
+from tests.home import home_variables
 
 pytest_plugins = ["tests.gate"]
 
@@ -26,9 +28,9 @@ settings.register_profile("thorough", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-_REPLIES = tempfile.mkdtemp(prefix="jurygraph-replies-")
-os.environ["JURYGRAPH_CACHE"] = _REPLIES
-atexit.register(shutil.rmtree, _REPLIES, ignore_errors=True)
+_HOME = Path(tempfile.mkdtemp(prefix="jurygraph-home-"))
+os.environ.update(home_variables(_HOME))
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

@@ -29,9 +29,15 @@ _PROCESS_EVENTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"
 _broken_rules: list[str] = []
 
 
+def _lists_fonts() -> bool:
+    """Return whether matplotlib is being imported: in an empty home it starts `fc-list` to build its list of fonts."""
+    module = sys.modules.get("matplotlib.font_manager")
+    return module is not None and not hasattr(module, "fontManager")  # the last thing that it makes
+
+
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     """Note what the interpreter is about to do; it is an audit hook, and sees every thread."""
-    if event in _PROCESS_EVENTS:
+    if event in _PROCESS_EVENTS and not _lists_fonts():
         _broken_rules.append(f"it started a process ({event})")
     elif event == "import" and arguments[0] in ENGINES and arguments[0] not in sys.modules:
         _broken_rules.append(f"it imported {arguments[0]}")

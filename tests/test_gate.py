@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.changed import mirrored_tests
+from tests.changed import CONTRACTS, TESTS, mirrored_tests
 
 pytest_plugins = ["pytester"]
 
@@ -51,7 +51,22 @@ def test_more_cpu_than_allowed_fails_where_a_limit_is_given(pytester: pytest.Pyt
 
 
 def test_changed_files_name_the_tests_that_mirror_them() -> None:
-    changed = ["jurygraph/decision/decide.py", "jurygraph/agents/maths/answer.py", "jurygraph/jury.py", "README.md"]
-    changed += ["tests/schema/test_trace.py", "tests/bad_input/built.py", "jurygraph/cli/commands/score.py"]
-    expected = ["agents/maths", "bad_input", "cli/commands", "decision", "schema/test_trace.py", "test_jury.py"]
-    assert mirrored_tests(map(Path, changed)) == {Path("tests", name) for name in expected}
+    changed = {
+        "jurygraph/decision/decide.py": "decision/test_decide.py",
+        "jurygraph/models/backends/gguf.py": "models/test_gguf.py",  # its folder has no tests of its own
+        "jurygraph/agents/registry.toml": "agents/test_registry.py",
+        "jurygraph/jury.py": "test_jury.py",
+        "jurygraph/cli/commands/study.py": "cli/commands/test_study.py",
+        "jurygraph/agents/maths/evaluators/jury.py": "agents/maths",  # no test_jury.py of that folder
+        "tests/schema/test_trace.py": "schema/test_trace.py",
+        "tests/bad_input/built.py": "bad_input",
+        "tests/gate.py": "test_gate.py",
+    }
+    for path, expected in changed.items():
+        assert mirrored_tests([Path(path)]) == {TESTS / expected}, path
+    assert mirrored_tests(map(Path, ["README.md", "tests/conftest.py", "docs/models.md"])) == set()
+
+
+def test_at_most_twelve_contracts_are_tested_always() -> None:
+    assert len(CONTRACTS) <= 12
+    assert [name for name in CONTRACTS if not (TESTS / name).exists()] == []
