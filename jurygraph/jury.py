@@ -18,7 +18,7 @@ from pydantic_core import PydanticSerializationError
 
 from jurygraph.agents.graph_annotator import load_domain
 from jurygraph.agents.registry import check_judges, load_combiners, load_derivers, load_evaluators
-from jurygraph.agents.roles import Evaluator
+from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.concurrency import LoopThread, gather_in_order
 from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
@@ -48,7 +48,7 @@ from jurygraph.schema.frozen_model import require_type
 from jurygraph.schema.task import ProfilesLine
 from jurygraph.schema.trace import permitted_purpose
 from jurygraph.sources import parse_config, read_config
-from jurygraph.sources.user_modules import allow_modules_in_folder
+from jurygraph.sources.user_modules import FolderModules, current_modules, importing_from
 
 if TYPE_CHECKING:
     from jurygraph.models.request import CallSink
@@ -112,16 +112,15 @@ class Jury(Displayed):
         require_type("code_folder", code_folder, str | Path | None, "give a path")
         self.config = config = _choose_config(config, settings)
         refuse_secrets_in_config(config)
-        folder = None if code_folder is None else Path(code_folder)
-        self.code_folder = folder if folder is not None and allow_modules_in_folder(config, folder=folder) else None
-        self.evaluators, self.derivers = fresh_context(config.langsmith).run(
-            lambda: (load_evaluators(config), load_derivers(config))
-        )
+        modules = current_modules() if code_folder is None else FolderModules(Path(code_folder), config)
+        self.code_folder = modules.folder if modules is not None and modules.named else None
+        self.evaluators, self.derivers = fresh_context(config.langsmith).run(_load_code, config, modules)
         records = {name: evaluator.record for name, evaluator in self.evaluators.items()}
-        self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
-        check_judges(config, self.evaluators)
-        check_recipe(config, records)
-        self.gateways = _choose_gateways(gateway, config, max_cost, max_calls)
+        with importing_from(modules):
+            self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
+            check_judges(config, self.evaluators)
+            check_recipe(config, records)
+            self.gateways = _choose_gateways(gateway, config, max_cost, max_calls)
         self.gateway = self.gateways.get(None)
         calls = {name: config.calls_of(name) for name in self.gateways}  # a gateway of another jury has its own
         self._concurrent_calls = max((one.concurrency for one in calls.values()), default=MAX_CONCURRENT_GROUPS)
@@ -479,6 +478,11 @@ class Jury(Displayed):
 
 Outcome = list[Trace] | BaseException
 """A group's traces, or the error because of which it has none."""
+
+
+def _load_code(config: Config, modules: FolderModules | None) -> tuple[dict[str, Evaluator], dict[str, Deriver]]:
+    with importing_from(modules):
+        return load_evaluators(config), load_derivers(config)
 
 
 def _choose_config(config: Any, settings: Mapping[str, Any]) -> Config:

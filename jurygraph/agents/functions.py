@@ -19,6 +19,7 @@ from jurygraph.messages import name_type
 from jurygraph.schema import Audience, Branch, Condition, Criterion, Layer, Question, Scope, TaskView, Verdict
 from jurygraph.schema.frozen_model import FrozenModel, Id, PositiveInt, require_type
 from jurygraph.schema.plan import SUBMITTED, Pairs
+from jurygraph.sources.user_modules import plain_module_name
 
 _ARGUMENTS = {"response": ("task", "response"), "pair": ("task", "first", "second"), "group": ("task", "responses")}
 
@@ -177,9 +178,13 @@ def has_own_version(kind: type, role: type) -> bool:
 
     That of another package's base class says nothing about the code that the class adds.
     """
-    package = kind.__module__.partition(".")[0]
+    package = _package_of(kind)
     between = kind.__mro__[: kind.__mro__.index(role)]
-    return any("version" in vars(base) for base in between if base.__module__.partition(".")[0] == package)
+    return any("version" in vars(base) for base in between if _package_of(base) == package)
+
+
+def _package_of(kind: type) -> str:
+    return plain_module_name(kind.__module__).partition(".")[0]
 
 
 def adapt(target: Any, name: str, **settings: Any) -> AdaptedEvaluator:

@@ -23,7 +23,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.sources.user_modules import folder_of_modules
+from jurygraph.sources.user_modules import current_modules
 
 _ATTRIBUTES = (
     *("name", "version", "audience", "layer", "scope", "reads_data", "needs", "params"),
@@ -45,7 +45,9 @@ class IsolatedEvaluator(Evaluator):
             setattr(self, attribute, getattr(evaluator, attribute))
         self._evaluator = evaluator
         limit = evaluator.timeout or CODE_LIMIT
-        setup = {"use": use.model_copy(update={"isolate": None}).model_dump(mode="json"), "folder": folder_of_modules()}
+        modules = current_modules()
+        folder = None if modules is None else str(modules.folder.resolve())
+        setup = {"use": use.model_copy(update={"isolate": None}).model_dump(mode="json"), "folder": folder}
         self._pool = WorkerPool(self.name, "jurygraph.agents.registry:prepare_isolated", setup, time_limit=limit)
 
     @property

@@ -23,7 +23,7 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem, did_you_mean, nearest_name, validate
 from jurygraph.schema import Config, DeriverUse, EvaluatorRecord, EvaluatorUse, FrozenModel, digest_of
 from jurygraph.schema.frozen_model import ParamsModel
-from jurygraph.sources.user_modules import allow_modules_in_folder, import_module
+from jurygraph.sources.user_modules import FolderModules, current_modules, import_module, importing_from
 
 _BUILTINS = tomllib.loads(files("jurygraph.agents").joinpath("registry.toml").read_text("utf-8"))
 BUILTIN_EVALUATORS: Mapping[str, str] = _BUILTINS["evaluators"]
@@ -75,8 +75,10 @@ def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
         )
     paths = {**installed_plugins("evaluator"), **dict.fromkeys(REGISTERED, ""), **BUILTIN_EVALUATORS}
     module, _ = _split_path("" if use.target is not None else paths.get(use.use, use.use))
-    spec = getattr(sys.modules.get(module), "__spec__", None)
-    if spec is None or spec.name != module:
+    modules = current_modules()
+    loaded_as = module if modules is None else modules.name_in_process(module)
+    spec = getattr(sys.modules.get(loaded_as), "__spec__", None)
+    if spec is None or spec.name != loaded_as:
         raise ConfigError(
             f"{use.use!r} cannot be imported by another process, as `isolate` requires: write it in a module, and "
             "name it by its dotted path, as package.module.evaluator"
@@ -87,9 +89,10 @@ def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
 def prepare_isolated(setup: dict[str, Any]) -> Callable[[str], Any]:
     """Load and open an isolated evaluator in its worker process, and return the function that answers requests."""
     use = EvaluatorUse.model_validate(setup["use"])
-    if setup["folder"] is not None:
-        allow_modules_in_folder(Config(evaluators=(use,)), folder=Path(setup["folder"]))
-    return open_in_worker(load_evaluator(use))
+    folder = setup["folder"]
+    with importing_from(None if folder is None else FolderModules(Path(folder), Config(evaluators=(use,)))):
+        evaluator = load_evaluator(use)
+    return open_in_worker(evaluator)
 
 
 def load_deriver(use: DeriverUse) -> Deriver:
@@ -289,11 +292,16 @@ def _import(role: str, path: str, known: Iterable[str]) -> Any:
     try:
         module = import_module(module_name)
     except (Exception, SystemExit) as error:  # the user's module may raise anything: the config is at fault
-        missing = error.name if isinstance(error, ModuleNotFoundError) else None
-        if missing and f"{module_name}.".startswith(f"{missing}."):
+        missing = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
+        modules = current_modules()
+        if modules is not None and missing in modules.named:
+            hint = "code in the folder of a config finds its own files by `__name__`, as in files(__name__)"
+        elif missing and f"{module_name}.".startswith(f"{missing}."):
             raise ConfigError(_unknown_message(role, path, known)) from error
+        else:
+            hint = "install what it needs, or fix it"
         cause = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"{role} {path!r} cannot be imported: {cause}; install what it needs, or fix it") from error
+        raise ConfigError(f"{role} {path!r} cannot be imported: {cause}; {hint}") from error
     if not hasattr(module, attribute):
         hint = _hint(attribute, dir(module)) or "; name something that it defines"
         raise ConfigError(f"{role} {path!r}: module {module_name!r} has no {attribute!r}{hint}")

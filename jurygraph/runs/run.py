@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from jurygraph.decision.combiners import Combiners
     from jurygraph.explanation import Explanation
+    from jurygraph.sources.user_modules import FolderModules
 
 _Model = TypeVar("_Model", bound=FrozenModel)
 
@@ -154,37 +155,41 @@ class Run(Displayed):
         code = self.header.code
         return None if code is None else Path(os.path.normpath(self.folder.resolve() / code))
 
-    def allow_modules(self, revised: Config | None = None, *, only_combiners: bool = False) -> None:
-        """Allow imports of the modules that the config names, from the folder where they were when the run was scored.
+    def modules(self, revised: Config | None = None, *, only_combiners: bool = False) -> "FolderModules | None":
+        """Return the modules that the config names, from the folder where they were when the run was scored, if any.
 
         A `revised` config may name others; if the run recorded no folder, they are searched in the current one. Raises
         `InputError` if that folder is gone and a module is not installed, with `only_combiners` one with a combiner;
-        and `ConfigError` like `allow_modules_in_folder`.
+        and `ConfigError` like `FolderModules`.
         """
-        from jurygraph.sources.user_modules import allow_modules_in_folder, modules_named_in
+        from jurygraph.sources.user_modules import FolderModules, modules_named_in
 
         configs = [self.source.config, self.config, *([] if revised is None else [revised])]
         folder = self.source.code_folder or self.code_folder or (None if revised is None else Path())
         if folder is None:
-            return
+            return None
         if folder.is_dir():
-            allow_modules_in_folder(*configs, folder=folder)
-            return
+            return FolderModules(folder, *configs)
         for key, name in (named for config in configs for named in modules_named_in(config)):
             if find_spec(name) is None and (key.startswith("components.") or not only_combiners):
                 problem = f"{key} names {name!r}, which this run looks for in {folder}; that folder is missing"
                 hint = "move the run and the folder together, or install the module"
                 raise InputError(f"{self.folder}: {problem}; {hint}")
+        return None
 
-    def load_combiners(self) -> "Combiners":
-        """Return the combiners of the config; your own are imported as `allow_modules` describes.
+    def load_combiners(self, revised: Config | None = None) -> "Combiners":
+        """Return the combiners of the config, or of a revised one; your own are imported as `modules` describes.
 
-        Raises `InputError` where a version differs from that of the run.
+        Raises `InputError` where a version of the config's own differs from that of the run.
         """
         from jurygraph.agents.registry import load_combiners  # lazily: it loads NumPy
+        from jurygraph.sources.user_modules import importing_from
 
-        self.allow_modules(only_combiners=True)
-        combiners = load_combiners(self.config, self.header.evaluators.values())
+        config = self.config if revised is None else revised
+        with importing_from(self.modules(revised, only_combiners=True)):
+            combiners = load_combiners(config, self.header.evaluators.values())
+        if config != self.config:
+            return combiners
         for name, version in self.header.combiners.items():
             version_here = combiners[name].version if name in combiners else "none"
             if version_here != version:

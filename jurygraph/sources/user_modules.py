@@ -1,15 +1,22 @@
 """Import the modules that a config names by a dotted path from their files in the config's folder.
 
-Nothing else in that folder can be imported, neither by jurygraph nor by a library that probes for an optional package:
-the folder is on `sys.path` only while one of its modules is imported, which may import others. A name that already
-resolves to another module is refused.
+The folder is no entry of `sys.path`: nothing else in it can be imported, neither by jurygraph nor by a library that
+probes for an optional package. Its modules have names of their own in `sys.modules`, below a package that stands for
+the folder, so that two folders may have modules of one name. What such a module imports, also within its functions, is
+looked for among its siblings, too: it is executed with an `__import__` of its own, as `exec` allows. A name that
+already resolves to another module is refused.
 """
 
+import builtins
 import importlib
 import re
 import sys
-from collections.abc import Iterator
-from importlib.machinery import ModuleSpec, PathFinder
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from hashlib import sha256
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -22,57 +29,136 @@ CODE_PARAMS = ("functions", "tools")
 """Params of our evaluators and derivers that name code: a dotted path, or a mapping of names to dotted paths."""
 
 _DOTTED = re.compile(r"([^\W\d]\w*)(?:\.[^\W\d]\w*)*[.:][^\W\d]\w*")
-_folder = ""
-_named: set[str] = set()  # the outermost modules that are imported from the folder
-_loaded: set[str] = set()  # those of its modules that were imported, and what they imported there
+_PACKAGE = "jurygraph_folder_"
+
+
+class FolderModules:
+    """The modules in a folder that configs name; `named` are the outermost of them, and may be none.
+
+    Raises `ConfigError`, naming the key, if a module has the name of one that can be imported already.
+    """
+
+    def __init__(self, folder: Path, *configs: Config) -> None:
+        self.folder = folder
+        self._home = str(folder.resolve())
+        self._package = _PACKAGE + sha256(self._home.encode()).hexdigest()[:16]
+        self._is_own: dict[str, bool] = {}
+        self.named = set()
+        for key, name in (named for config in configs for named in modules_named_in(config)):
+            spec = PathFinder.find_spec(name, [self._home])
+            if spec is None:
+                continue
+            self.named.add(name)
+            try:
+                self._is_own[name] = not _is_importable(name, spec)
+            except ValueError as error:
+                raise ConfigError(f"{key}: {error}, and name it so in the config") from None
+
+    def name_in_process(self, name: str) -> str:
+        """Return the name that a module has in `sys.modules`: another one if it is a named module of the folder."""
+        outermost = name.partition(".")[0]
+        return f"{self._package}.{name}" if outermost in self.named and self._is_own[outermost] else name
+
+    def import_module(self, name: str) -> ModuleType:
+        self._install()
+        try:
+            return importlib.import_module(self.name_in_process(name))
+        except ModuleNotFoundError as error:
+            missing = plain_module_name(error.name or "")
+            if missing == error.name:
+                raise
+            raise ModuleNotFoundError(f"No module named {missing!r}", name=missing) from None
+
+    def import_sibling(
+        self,
+        name: str,
+        globals: Mapping[str, object] | None = None,  # noqa: A002 - the names of the built-in function
+        locals: Mapping[str, object] | None = None,  # noqa: A002
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
+        """Import as `__import__` does, for code of the folder: from there what is nowhere else.
+
+        Raises ImportError for a sibling with the name of another module, instead of running the wrong one.
+        """
+        outermost = name.partition(".")[0]
+        if level or not self._is_sibling(outermost):
+            return builtins.__import__(name, globals, locals, fromlist or (), level)
+        module = builtins.__import__(f"{self._package}.{name}", globals, locals, fromlist or ())
+        return module if fromlist else sys.modules[f"{self._package}.{outermost}"]
+
+    def _is_sibling(self, name: str) -> bool:
+        if name in sys.stdlib_module_names:
+            return False
+        if name not in self._is_own:
+            spec = PathFinder.find_spec(name, [self._home])
+            try:
+                self._is_own[name] = spec is not None and not _is_importable(name, spec)
+            except ValueError as error:
+                raise ImportError(str(error), name=name) from None
+        return self._is_own[name]
+
+    def _install(self) -> None:
+        """Let the folder's modules be found below a package of their own, which stands for the folder."""
+        if not any(isinstance(finder, _FolderFinder) for finder in sys.meta_path):
+            sys.meta_path.insert(0, _FolderFinder())  # the usual finder would find them, too, and execute them as usual
+        if self._package not in sys.modules:
+            package = ModuleType(self._package, f"The modules in {self._home}.")
+            package.__path__ = [self._home]
+            sys.modules[self._package] = package
+        vars(sys.modules[self._package])["import_sibling"] = self.import_sibling
+
+
+class _FolderFinder(MetaPathFinder):
+    """Finds the modules below the packages that stand for folders."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        package = sys.modules.get(fullname.partition(".")[0])
+        if not fullname.startswith(_PACKAGE) or path is None or package is None:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _FolderLoader(fullname, spec.loader.path)
+        return spec
+
+
+class _FolderLoader(SourceFileLoader):
+    """Executes a module with the `__import__` of its folder."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        package = sys.modules[module.__name__.partition(".")[0]]
+        vars(module)["__builtins__"] = {**vars(builtins), "__import__": vars(package)["import_sibling"]}
+        super().exec_module(module)
+
+
+_importing_from: ContextVar[FolderModules | None] = ContextVar("importing_from", default=None)
+
+
+@contextmanager
+def importing_from(modules: FolderModules | None) -> Iterator[None]:
+    """Let `import_module` find these modules, for as long as a config's code is loaded."""
+    token = _importing_from.set(modules)
+    try:
+        yield
+    finally:
+        _importing_from.reset(token)
+
+
+def current_modules() -> FolderModules | None:
+    return _importing_from.get()
 
 
 def import_module(name: str) -> ModuleType:
-    """Import a module by its dotted name: from the folder if a config names it and it is nowhere else."""
-    if name.partition(".")[0] not in _named:
-        return importlib.import_module(name)
-    before = set(sys.modules)
-    importlib.invalidate_caches()
-    sys.path.append(_folder)
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(_folder)
-        _loaded.update(filter(_is_in_folder, set(sys.modules) - before))
+    """Import a module by its dotted name: from the current folder if a config names it and it is nowhere else."""
+    modules = _importing_from.get()
+    return importlib.import_module(name) if modules is None else modules.import_module(name)
 
 
-def allow_modules_in_folder(*configs: Config, folder: Path) -> bool:
-    """Allow importing the modules that configs name and that lie in `folder`; return true if there are any.
-
-    The folder replaces an earlier one, whose modules are forgotten: those of another may have the same names. Raises
-    `ConfigError`, naming the key, if a module has the name of one that can be imported already.
-    """
-    global _folder
-    home = str(folder.resolve())
-    if home != _folder:
-        for name in list(sys.modules):
-            if name.partition(".")[0] in _loaded:
-                del sys.modules[name]
-        _named.clear()
-        _loaded.clear()
-        _folder = home
-    has_any = False
-    for key, name in (named for config in configs for named in modules_named_in(config)):
-        spec = PathFinder.find_spec(name, [home])
-        if spec is not None:
-            has_any = True
-            if not _is_importable(key, name, spec):
-                _named.add(name)
-    return has_any
-
-
-def _is_in_folder(name: str) -> bool:
-    file = getattr(sys.modules[name], "__file__", None)
-    return "." not in name and file is not None and Path(_folder) in Path(file).parents[:2]
-
-
-def folder_of_modules() -> str | None:
-    return _folder or None
+def plain_module_name(name: str) -> str:
+    """Return the name of a module as its config has it, without the package that stands for its folder."""
+    return name.partition(".")[2] if name.startswith(_PACKAGE) else name
 
 
 def modules_named_in(config: Config) -> Iterator[tuple[str, str]]:
@@ -97,12 +183,12 @@ def _paths(config: Config) -> Iterator[tuple[str, Any]]:
         yield f"components.{name}.combiner", component.combiner
 
 
-def _is_importable(key: str, name: str, spec: ModuleSpec) -> bool:
-    """Return true if a module is found without its folder. Raises ConfigError if that is another of this name."""
+def _is_importable(name: str, spec: ModuleSpec) -> bool:
+    """Return true if a module is found without its folder. Raises ValueError if that is another of this name."""
     try:
         existing = find_spec(name) if spec.loader is not None else None
     except ValueError:
-        raise ConfigError(f"{key}: {name!r} names no module that can be imported; rename it") from None
+        raise ValueError(f"{name!r} names no module that can be imported; rename it") from None
     if existing is None or existing.loader is None:
         return False  # a namespace package (no __init__.py) hides nothing: a regular module of that name comes first
     if existing.origin and spec.origin and Path(existing.origin).resolve() == Path(spec.origin).resolve():
@@ -112,4 +198,4 @@ def _is_importable(key: str, name: str, spec: ModuleSpec) -> bool:
     is_standard = name in sys.stdlib_module_names
     owner = "a module of Python itself" if is_standard else f"an installed module ({existing.origin})"
     problem = f"{module_file} next to the config has the same name as {owner}, which would be imported in its place"
-    raise ConfigError(f"{key}: {problem}; rename {module_file}, and name it so in the config")
+    raise ValueError(f"{problem}; rename {module_file}")

@@ -163,7 +163,8 @@ class AttackStudy:
         )
 
     def _prepare(self, safety: SafetyConfig) -> tuple[Jury, list[Plan]]:
-        jury = Jury(self._config.model_copy(update={"safety": safety}), gateway=self._jury.gateways)
+        config = self._config.model_copy(update={"safety": safety})
+        jury = Jury(config, gateway=self._jury.gateways, code_folder=self._jury.code_folder)
         return jury, [_plan(task, survey, jury) for task, survey in zip(self._tasks, self._surveys, strict=True)]
 
     async def _measure_arm(self, safety: SafetyConfig, sink: "_InMemorySink", report: ProgressCallback) -> Figures:

@@ -28,7 +28,7 @@ from jurygraph.runs.run import Run
 from jurygraph.schema import Config, FrozenModel, Response, Reward, Task, TaskLine, Trace, WeightsConfig
 from jurygraph.schema.frozen_model import Count, Id, LongId, Number, Unit
 from jurygraph.sources.ratings import read_models
-from jurygraph.sources.user_modules import allow_modules_in_folder
+from jurygraph.sources.user_modules import FolderModules, importing_from
 from jurygraph.studies.report import Report, ReportTable, refuse_repeated
 
 if TYPE_CHECKING:
@@ -323,8 +323,8 @@ def repeating(config: Config, samples: int, folder: Path) -> Config:
 
     With one sample, each variant is judged in the same form as a repeat. Evaluators may be modules in the folder.
     """
-    allow_modules_in_folder(config, folder=folder)
-    evaluators = load_evaluators(config)
+    with importing_from(FolderModules(folder, config)):
+        evaluators = load_evaluators(config)
     uses = []
     for use in config.evaluators:
         if "rotate" in evaluators[use.known_as].Params.model_fields:

@@ -1,6 +1,7 @@
 """Runs whose config names modules of its own folder: they are imported from there, wherever the run is read."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.runs.run import Run
-from jurygraph.sources.user_modules import allow_modules_in_folder
+from jurygraph.sources.user_modules import plain_module_name
 from tests.runs.sample_runs import evaluator_config, make_tasks, rescore_run, score, verify_run, write_tasks
 
 OWN_COMBINER = """\
@@ -27,8 +28,9 @@ class Half(Mean):
 
 
 def forget_modules() -> None:
-    """Let modules be imported anew, and from where they are allowed anew, as in a new process."""
-    allow_modules_in_folder(folder=Path("nowhere"))
+    """Let modules be imported anew, as in a new process."""
+    for name in [name for name in sys.modules if plain_module_name(name) != name]:
+        del sys.modules[name]
 
 
 @pytest.fixture(autouse=True)
@@ -105,4 +107,4 @@ def test_a_missing_folder_is_named_where_its_evaluators_are_needed(tmp_path: Pat
     verify_run(tmp_path / "run")
     missing = rf"evaluators\[0\] names 'manners', which this run looks for in {project}; that folder is missing"
     with closing(Run.open(tmp_path / "run")) as run, pytest.raises(InputError, match=missing):
-        run.allow_modules()
+        run.modules()

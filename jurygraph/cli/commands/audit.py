@@ -22,6 +22,7 @@ from jurygraph.runs.workflows.erasure import ErasureResult
 from jurygraph.runs.workflows.erasure import erase as erase_texts
 from jurygraph.runs.writable_run import close_run
 from jurygraph.sources.task_tables import check_table_files
+from jurygraph.sources.user_modules import importing_from
 
 
 def verify(
@@ -50,11 +51,11 @@ def verify(
         jurygraph verify run --deep --expect-head 9f2c…
     """
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
-        if deep:
-            stored_run.allow_modules()
+        modules = stored_run.modules() if deep else None  # before anything takes long
         with progress("verifying", stored_run.ledger.count, "records") as report:
             result = verify_run(stored_run, report, expect_head, signer)
-        deep_counts = _verify_deeply(stored_run, allow_files_outside) if deep else None
+        with importing_from(modules):
+            deep_counts = _verify_deeply(stored_run, allow_files_outside) if deep else None
     content = {"run": str(run), **result._asdict(), "deep": deep_counts}
     lines = _verification_lines(run, result, deep_counts, expect_head is not None)
     print_report(json, content, map(escape_line, lines))

@@ -83,7 +83,6 @@ def rescore(
     learned: dict[str, LearnedPanel] = {}
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
         config = apply_settings(stored_run.config, settings or [])
-        stored_run.allow_modules(config)
         for component in learn or []:
             with progress("learning", stored_run.tasks_scored, "tasks") as report:
                 learned[component] = learn_confusions(stored_run, config, component, report)

@@ -18,7 +18,6 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from jurygraph.agents.checks.spec import find_tensions
-from jurygraph.agents.registry import load_combiners
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AnnotatorQuality
 from jurygraph.decision.combiners import Combiners
@@ -70,7 +69,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     """
     _refuse_other_questions(run, config)
     records = run.header.evaluators
-    combiners = run.load_combiners() if config == run.config else load_combiners(config, records.values())
+    combiners = run.load_combiners(config)
     check_recipe(config, records)
     existing = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
     if existing is not None:
@@ -223,7 +222,7 @@ def learn_confusions(run: Run, config: Config, component: str, report: ProgressC
     config_without = _with_params(config, component, params)
     levels: list[float] = []
     votes: list[JudgeVote] = []
-    combiners = load_combiners(config_without, run.header.evaluators.values())
+    combiners = run.load_combiners(config_without)
     decision_for = task_decisions(run, config_without, combiners)
     for group in read_groups(run):
         decision = decision_for(group.record.key)

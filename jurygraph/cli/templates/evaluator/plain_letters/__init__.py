@@ -21,7 +21,7 @@ def plain_words(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
 class Warm(jg.JudgeEvaluator):
     """Judge, by a model with the prompt warm.md, whether a letter says something that shows concern for its reader."""
 
-    prompt = jg.read_prompt(files("plain_letters") / "warm.md")
+    prompt = jg.read_prompt(files(__name__) / "warm.md")
 
     def __init__(self, house: str = "a shop") -> None:
         super().__init__()
