@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator
@@ -215,6 +216,16 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
             return loop.run_forever()
         except (KeyboardInterrupt, SystemExit):
             continue  # the awaiting caller gets it from the task; asyncio also stops the loop, so run it again
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Return whether an exception may be somebody's Ctrl-C, rather than raised by user code.
+
+    Python's own handler alone raises one, in the main thread; commands and `asyncio.run` install others.
+    """
+    is_handled_by_python = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    return isinstance(error, KeyboardInterrupt) and in_main_thread and is_handled_by_python
 
 
 async def _cancel_tasks(loop: asyncio.AbstractEventLoop) -> None:

@@ -1,12 +1,14 @@
 """Many things under way at once, and what they give, in order or as they finish."""
 
 import asyncio
+import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 
 import pytest
 
-from jurygraph.concurrency import gather_in_order
+from jurygraph.concurrency import gather_in_order, is_interrupt
 from jurygraph.jury import gather_as_finished
 
 
@@ -120,3 +122,13 @@ def test_an_error_comes_after_the_results_of_tasks_that_started_earlier() -> Non
     with pytest.raises(ValueError, match="2 came to nothing"):
         asyncio.run(scenario())
     assert (found, work.cancelled, work.under_way) == ([0, 1], 1, 0)
+
+
+def test_only_pythons_own_handler_raises_an_interrupt_and_in_the_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("signal.getsignal", lambda _: signal.default_int_handler)
+    assert is_interrupt(KeyboardInterrupt())
+    assert not is_interrupt(SystemExit())
+    with ThreadPoolExecutor() as pool:
+        assert not pool.submit(is_interrupt, KeyboardInterrupt()).result()
+    monkeypatch.setattr("signal.getsignal", lambda _: lambda *_: None)
+    assert not is_interrupt(KeyboardInterrupt())

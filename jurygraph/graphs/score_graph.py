@@ -31,6 +31,7 @@ from pydantic import ValidationError
 
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput, UndeclaredClient
 from jurygraph.agents.worker_pool import WorkFailed
+from jurygraph.concurrency import is_interrupt
 from jurygraph.decision.decide import GroupVerdicts, RewardRow, compute_rewards_of_each
 from jurygraph.errors import RUN_ENDING, InputError, JurygraphError, PlanError, TimeLimitExceeded
 from jurygraph.graphs.routing import (
@@ -205,9 +206,9 @@ def catch_errors(read: Callable[[], Any]) -> Any:
     """Return the result of `read`, or the exception that it raised: even a number or a message can run user code."""
     try:
         return read()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - the boundary
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
         return error
 
 
@@ -442,7 +443,7 @@ async def _await_all(started: Sequence[Sequence[Result]]) -> list[list[Any]]:
     tasks = [result for calls in started for result, is_task in calls if is_task]
     finished = await asyncio.gather(*tasks, return_exceptions=True)
     for result in finished:
-        if isinstance(result, KeyboardInterrupt):
+        if isinstance(result, BaseException) and is_interrupt(result):
             raise result
     results = iter(finished)
     return [[next(results) if is_task else result for result, is_task in calls] for calls in started]
@@ -567,9 +568,11 @@ async def _await_result(result: Awaitable[Any]) -> Any:
     """Return the result or the exception; a stray cancellation is left to the gather in `_await_all`."""
     try:
         return await result
-    except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
+    except (GeneratorExit, asyncio.CancelledError):
         raise
-    except BaseException as error:  # noqa: BLE001 - as in `catch_errors`
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
         return error
 
 

@@ -252,11 +252,11 @@ async def interrupts_later(task: TaskView, response: Response) -> float:
 
 
 @pytest.mark.parametrize("name", ["interrupts", "interrupts_later"])
-def test_an_interrupt_is_raised_to_a_synchronous_caller_and_the_jury_stays_usable(name: str) -> None:
+def test_an_interrupt_that_user_code_raises_is_a_failed_verdict(name: str) -> None:
     with jury(evaluator_use("tone"), f"{HERE}.{name}", reward={"tone": 1.0}) as made:
-        with pytest.raises(KeyboardInterrupt):
-            made.score(task(), [response("a", tone=1.0)])
-        assert made.prepare(task()).task_id == "task"
+        (trace,) = made.score(task(), [response("a", tone=1.0)])
+    failures = [verdict.failure.kind for verdict in trace.verdicts if verdict.failure is not None]
+    assert (failures, trace.reward.value) == (["KeyboardInterrupt"], 1.0)
 
 
 class SetsField(Evaluator):
