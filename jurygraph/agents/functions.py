@@ -19,7 +19,6 @@ from jurygraph.messages import name_type
 from jurygraph.schema import Audience, Branch, Condition, Criterion, Layer, Question, Scope, TaskView, Verdict
 from jurygraph.schema.frozen_model import FrozenModel, Id, PositiveInt, require_type
 from jurygraph.schema.plan import SUBMITTED, Pairs
-from jurygraph.sources.user_modules import plain_module_name
 
 _ARGUMENTS = {"response": ("task", "response"), "pair": ("task", "first", "second"), "group": ("task", "responses")}
 
@@ -61,6 +60,8 @@ class AdaptedEvaluator(Evaluator):
         self.scope = settings.scope
         self.needs = settings.needs
         self.uses_model = self.layer in ("model", "residual") and not own_model
+        if not runnable:
+            self.without_model = f"{Evaluator.without_model}; if the function brings its own, declare own_model=True"
         self.branch = settings.branch or BRANCH_OF_AUDIENCE[settings.audience]
         self._question_fields = {field: getattr(settings, field) for field in ("material", "when", "pairs", "samples")}
         self._check_params({}, are_complete=False)
@@ -184,6 +185,8 @@ def has_own_version(kind: type, role: type) -> bool:
 
 
 def _package_of(kind: type) -> str:
+    from jurygraph.sources.user_modules import plain_module_name  # lazily: readers of configs load much
+
     return plain_module_name(kind.__module__).partition(".")[0]
 
 
@@ -215,9 +218,26 @@ def evaluator(target: None = None, /, *, name: str | None = None, **settings: An
 @overload
 def evaluator(target: Any, /, *, name: str | None = None, **settings: Any) -> Evaluator: ...
 def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any) -> Any:
-    """Make and register an evaluator; use it as a decorator, with or without settings (see `adapt`), or call it.
+    """Make and register an evaluator; use it as a decorator, with or without settings, or call it.
 
     The config refers to it by its dotted path, or by `name` (by default the function's own name) if that is unique.
+    The target is called with the task and what its scope names, and returns a `Verdict`, a bool or a score in [0, 1].
+
+    Settings:
+        layer: `check` (a function's default), `fact`, `model` (a Runnable's default) or `residual`.
+        own_model: whether the target brings its own model, as a Runnable does by default. A function of layer `model`
+            or `residual` does not: it abstains where the config's model is `none`.
+        audience: who it is about, `task`, `everyone`, `stakeholder`, `criterion` or `reviewer`; one question for each.
+        scope: `response` (called with task and response), `pair` (task, first, second) or `group` (task, responses).
+        pairs: which pairs are asked, for the scope `pair`.
+        version: by default a digest of the source; give one where the behaviour depends on more.
+        needs: names of the material that it reads.
+        material: the variants that it is about, instead of the submitted responses.
+        when: the condition on another question under which it is asked.
+        samples: how often it is asked.
+        branch: the node of the machine in which it runs; by default that of its audience.
+
+    Raises ConfigError for a wrong setting, or a target that cannot be called like this.
     """
     require_type("name", name, str | None, "write text")
     if target is None:

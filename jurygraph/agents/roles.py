@@ -170,6 +170,8 @@ class Evaluator(Configurable, ABC):
     layer: Layer = "check"
     scope: Scope = "response"
     uses_model: bool = False
+    without_model: str = "the config's model is none"
+    """Why it abstains where it uses the model and there is none."""
     batched: bool = False
     runs_inline: bool = False
     reads_data: bool = False

@@ -77,8 +77,7 @@ from jurygraph.schema.trace import group_statistics, group_verdicts_by_response,
 from jurygraph.schema.verdict import TIME_LIMIT
 
 Validated = TypeVar("Validated", Verdict, Material)
-NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message="the config's model is none")
-NO_MODEL_VERDICT = Verdict(status="abstained", reason=NO_MODEL_FAILURE.message, failure=NO_MODEL_FAILURE)
+NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message=Evaluator.without_model)
 MAX_MESSAGE_LENGTH = 500
 LONGEST_KIND = 100
 MAX_QUOTES_SEARCHED = 100
@@ -537,7 +536,9 @@ def _calls_of(name: str, judge: str | None, inputs: Sequence[EvaluatorInput], co
     evaluator = context.evaluators[name]
     limits = _limits(evaluator, context)
     if evaluator.uses_model and judge is None and context.config.model == "none":
-        return Calls(lambda _: NO_MODEL_VERDICT, inputs, limits, runs_inline=True)
+        failure = NO_MODEL_FAILURE.model_copy(update={"message": evaluator.without_model})
+        abstention = Verdict(status="abstained", reason=failure.message, failure=failure)
+        return Calls(lambda _: abstention, inputs, limits, runs_inline=True)
     if evaluator.batched:
         return Calls(evaluator.answer_all, [tuple(inputs)], limits, is_batched=True)
     return Calls(evaluator.answer, inputs, limits, evaluator.runs_inline and limits.seconds is None)

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import linecache
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypedDict
@@ -13,7 +14,7 @@ from langgraph.graph import END, START, StateGraph
 
 import jurygraph as jg
 from jurygraph import ConfigError, EvaluatorInput, Material, Response, TaskView, Verdict
-from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, adapt, read_answer, source_version
+from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, AdaptedSettings, adapt, read_answer, source_version
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.schema import EvaluatorUse
 from tests.rows import all_rows
@@ -299,3 +300,15 @@ def test_a_compiled_graph_judges_a_group_by_its_verdicts() -> None:
 
     judged = answer(adapt(graph(GroupState, judge), "g", scope="group"), SHORT, LONG)
     assert judged == [Verdict(score=0.2), Verdict(score=0.6)]
+
+
+def test_the_help_of_the_decorator_lists_every_setting() -> None:
+    listed = re.findall(r"^    (\w+): ", inspect.getdoc(jg.evaluator) or "", re.MULTILINE)
+    assert sorted(listed) == sorted(AdaptedSettings.model_fields)
+
+
+def test_a_function_of_layer_model_that_abstains_says_how_to_declare_a_model_of_its_own() -> None:
+    tone = adapt(lambda task, response: 0.5, "tone", layer="model", version="1")
+    assert tone.uses_model
+    assert tone.without_model.endswith("if the function brings its own, declare own_model=True")
+    assert not adapt(lambda task, response: 0.5, "tone", layer="model", own_model=True, version="1").uses_model

@@ -3,6 +3,9 @@
 import asyncio
 import gc
 import json
+import re
+import subprocess
+import sys
 import warnings
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -271,3 +274,24 @@ def test_sessions_of_an_ended_loop_are_closed() -> None:
 
 
 # The server itself
+
+
+FORGETFUL = """
+import asyncio, sys
+import jurygraph as jg
+jury = jg.Jury(model=sys.argv[1], evaluators=[jg.criteria(["It is kind."])], calls={"cache": False})
+task = jg.Task(id="t", query="?")
+traces = asyncio.run(jury.ascore(task, ["Four."])) if sys.argv[2] == "async" else jury.score(task, ["Four."])
+print(traces[0].reward.value)
+"""
+
+
+@pytest.mark.landing
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_a_jury_that_nobody_closed_says_so_in_one_line(how: str) -> None:
+    reply = {"criterion_1": {"reason": "ok", "quotes": ["Four."], "met": True, "probability": 0.9}}
+    with run_server(lambda body, number: reply_with(json.dumps(reply))) as server:
+        command = [sys.executable, "-c", FORGETFUL, f"openai-compatible:{server.url}#tiny", how]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "0.9\n"
+    assert re.fullmatch("a jury was not closed: .*jury.close.*\n", done.stderr)

@@ -4,8 +4,11 @@
 """
 
 import asyncio
+import logging
 import re
+import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from io import BytesIO
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, TypeVar
 from urllib.parse import urlsplit
@@ -35,8 +38,11 @@ if TYPE_CHECKING:
     from yarl import URL
 
 
+log = logging.getLogger(__name__)
+
 MAX_REPLY_BYTES = 8 << 20  # most bytes of a reply, compressed or not
 _LARGEST_AS_BYTES = 1 << 20  # aiohttp warns if more bytes than this are sent at once
+_CLOSE_SECONDS = 2.0  # for the connections that nobody closed, at the end of a process
 _IDLE = 4.0  # seconds: uvicorn, under vLLM and SGLang, closes an idle connection after 5
 
 
@@ -58,6 +64,7 @@ class HttpClient:
         self._headers = headers
         self._connections = connections
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+        weakref.finalize(self, _close_forgotten, self._sessions)
 
     async def send(
         self,
@@ -118,6 +125,25 @@ class HttpClient:
             for session in ended:
                 await session.close()
         return self._sessions[loop]
+
+
+def _close_forgotten(sessions: Mapping[asyncio.AbstractEventLoop, aiohttp.ClientSession]) -> None:
+    """Say that nobody closed these connections, and close them: aiohttp would write several lines about each."""
+    if not sessions:
+        return
+    log.warning("a jury was not closed: use it as `with jg.Jury(…) as jury:`, or call jury.close() at the end")
+    running = None
+    with suppress(RuntimeError):  # none runs in this thread
+        running = asyncio.get_running_loop()
+    for loop, session in sessions.items():
+        closing = session.close()
+        with suppress(TimeoutError, RuntimeError):  # the loop ends meanwhile
+            if loop.is_running() and loop is not running:
+                asyncio.run_coroutine_threadsafe(closing, loop).result(_CLOSE_SECONDS)
+            elif running is None:
+                asyncio.run(closing)
+            else:
+                running.create_task(closing)  # noqa: RUF006 - it ends with the loop at the latest
 
 
 T = TypeVar("T")
