@@ -31,9 +31,9 @@ from jurygraph.agents.maths.answer import (
     final_answer,
     longest_run,
     reasoning_range,
-    sentence_ends,
     step_markers,
 )
+from jurygraph.agents.maths.labels import sentence_ends
 from jurygraph.agents.roles import (
     CodeEvaluator,
     EvaluatorInput,

@@ -5,12 +5,20 @@ match the same text in two ways, and braces are matched in one pass with a stack
 """
 
 import re
-import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
-from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from jurygraph.agents.maths.labels import (
+    ANSWER_LINE,
+    ANSWER_SENTENCE,
+    ANY_ANSWER,
+    ORNAMENT,
+    RESULT,
+    Span,
+    find_labelled,
+    trim,
+)
 from jurygraph.agents.maths.reading import fold_width
 from jurygraph.safety.evidence import Passage
 
@@ -26,42 +34,19 @@ _MARKER = re.compile(
 _BRACES = re.compile(r"\\(?:boxed|fbox)[ \t]{0,4}\{|\\[{}]|[{}]")
 _HASHES = re.compile(r"(?<!#)####(?!#)([^\n#]*)")
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_LABEL_WORDS = tomllib.loads(Path(__file__).with_name("answer_labels.toml").read_text("utf-8"))
-_LINE_START = r"^[ \t>*_#-]{0,8}"
-_SENTENCE_START = rf"(?:{_LINE_START}|(?<=[.!?;] )|(?<=[。！？；]))"
-
-
-def _any_of(words: str) -> str:
-    return "|".join(words.split())
-
-
-def _label_patterns(kind: str) -> tuple[str, str]:
-    """Return the pattern of a label with a colon, and that of one with a verb, for the words of a kind."""
-    spaced = _LABEL_WORDS["spaced"]
-    joined = _LABEL_WORDS["joined"]
-    adjective = f"(?:{_any_of(spaced['adjectives'])})"
-    phrase = f"(?:{adjective} ){{0,3}}(?:{_any_of(spaced[kind])})(?: {adjective})?"
-    before_colon = _any_of(f"{joined[kind]} {joined['before_colon']}")
-    with_colon = (
-        rf"(?:{_SENTENCE_START}(?i:{phrase})|{before_colon})[*_ \t]{{0,4}}(?:[:=]|[—–](?= ))"  # "**Final answer:** 18"
-    )
-    heading = rf"^(?:#{{1,6}}[ \t]{{0,4}}|\*\*)(?i:{phrase})[*_ \t]{{0,4}}$"  # above the answer
-    verb = rf"\b(?i:(?:{_any_of(spaced[kind])})(?: {adjective})? (?:{_any_of(spaced['links'])}))\b"
-    joined_verb = f"(?:{_any_of(joined[kind])})(?:{_any_of(joined['links'])})"
-    return f"{with_colon}|{heading}", rf"(?:{verb}|{joined_verb})[ \t]{{0,4}}:?"  # "So the final answer is 18."
-
-
-_ANSWER_LINE, _ANSWER_SENTENCE = _label_patterns("answers")
-_LINE_LABEL = re.compile(rf"{_LINE_START}A[*_ ]{{0,4}}:|{_ANSWER_LINE}", re.MULTILINE)
-_LABEL = re.compile(f"{_LINE_LABEL.pattern}|{_ANSWER_SENTENCE}", re.MULTILINE)
-_RESULT_LABEL = re.compile("|".join(_label_patterns("results")), re.MULTILINE)
-_SENTENCE_END = re.compile(r"[.!?](?=[ \t\r]|$)|[。！？]")
-_ABBREVIATION = re.compile(r"\b(?:[Aa]pprox|[Cc]a|Nos?|vs|e\.g|i\.e|cf|viz|resp|Mrs?|Ms|Dr|Prof|Rs)$")
-_BLANK_RUN = re.compile(r"[ \t\r\n*_`]*")
-_ORNAMENT = " \t\r\n*_`"
 _LINE_LIMIT = 200  # characters of a text that is all answer
 _MAX_CACHED = 10_000  # characters of the longest text whose answer is cached
-_Span: TypeAlias = tuple[int, int]
+_STOPS = (".", "!", "。", "！", "\n")
+_RUN_ON = re.compile(r"^[ \t>*_#-]{0,8}(?i:question|problem|exercise|q|human|user)[*_ ]{0,4}[:0-9]", re.MULTILINE)
+"""Matches where a model, after its answer, goes on with a question of its own."""
+
+
+class _Answers(NamedTuple):
+    """The final answer of a text and, if that is a box, the answers of a sentence and of a line after it."""
+
+    final: Span
+    sentence: Span | None = None
+    line: Span | None = None
 
 
 def final_answer(text: str) -> Passage | None:
@@ -73,59 +58,76 @@ def final_answer(text: str) -> Passage | None:
     `####` with words ("#### Step 3") is a heading unless it is on the last line. A cut-off `<answer>` is none.
     Returns it without surrounding blanks and emphasis; None if the text has none of the forms.
     """
-    passages = _find_answers(text)
-    return passages[0] if passages else None
+    found = _find_answers(text)
+    return None if found is None else _passage(text, found.final)
 
 
-def stated_answers(text: str) -> tuple[Passage, ...]:
+def stated_answers(text: str) -> list[Passage]:
     """Return the passages that may be the answer of a response: the first that can be read as an answer is meant.
 
-    They are a line `Answer: …` after the last box, and the final answer; or else all of a text of one line of at most
-    200 characters. Which of them is read must not depend on which is right.
+    They are a line `Answer: …` after the last box, the final answer, and a sentence `… the answer is …` after that box;
+    or else all of a text of one line of at most 200 characters. Which of them is meant does not depend on which of them
+    is right.
     """
-    passages = _find_answers(text)
-    if passages or _ANSWER_OPEN in text:
-        return tuple(reversed(passages))
-    whole = _trim(text, 0, len(text))
-    return () if whole is None or not _is_one_line(text[slice(*whole)]) else (Passage(*whole, text[slice(*whole)]),)
+    found = _find_answers(text)
+    if found is not None:
+        return [_passage(text, span) for span in (found.line, found.final, found.sentence) if span is not None]
+    whole = trim(text, 0, len(text))
+    if whole is None or _ANSWER_OPEN in text or not _is_one_line(text[slice(*whole)]):
+        return []
+    return [_passage(text, whole)]
 
 
-def _find_answers(text: str) -> tuple[Passage, ...]:
+def _passage(text: str, span: Span) -> Passage:
+    return Passage(*span, text[slice(*span)])
+
+
+def _find_answers(text: str) -> _Answers | None:
     return _find_answers_cached(text) if len(text) <= _MAX_CACHED else _find_answers_anew(text)
 
 
-def _find_answers_anew(text: str) -> tuple[Passage, ...]:
-    """Return the final answer and, if that is a box, the answer of a line after it."""
+def _find_answers_anew(text: str) -> _Answers | None:
     folded = fold_width(text)  # as long as the text
-    spans = _find_spans(folded)
-    return tuple(Passage(start, end, text[start:end]) for start, end in spans)
+    close = folded.rfind(_ANSWER_CLOSE)
+    opened = folded.rfind(_ANSWER_OPEN, 0, max(close, 0))
+    tagged = None if opened < 0 else trim(folded, opened + len(_ANSWER_OPEN), close)
+    if tagged is not None:
+        return _find_in_tag(folded, *tagged)
+    cut_off = folded.rfind(_ANSWER_OPEN)
+    if cut_off > close:
+        return _find_in_cut_off(folded, cut_off)
+    return _find_untagged(folded)
 
 
 _find_answers_cached = lru_cache(maxsize=256)(_find_answers_anew)
 """Cached, since several evaluators read the same response, and each response is read with the same reference."""
 
 
-def _find_spans(text: str) -> list[_Span]:
-    close = text.rfind(_ANSWER_CLOSE)
-    opened = text.rfind(_ANSWER_OPEN, 0, max(close, 0))
-    tagged = None if opened < 0 else _trim(text, opened + len(_ANSWER_OPEN), close)
-    if tagged is not None:
-        offset = tagged[0]
-        inner = _find_untagged_spans(text[slice(*tagged)])
-        return [(start + offset, end + offset) for start, end in inner] or [tagged]
-    if text.rfind(_ANSWER_OPEN) > close:  # cut off: a box is whole, but a line may go on
-        box = _find_boxed(text)
-        return [box] if box else []
-    return _find_untagged_spans(text)
+def _find_in_tag(text: str, start: int, end: int) -> _Answers:
+    found = _find_untagged(text[start:end])
+    if found is None:
+        return _Answers((start, end))
+    final, *others = [span and (span[0] + start, span[1] + start) for span in found]
+    assert final is not None, "there is no answer without it"
+    return _Answers(final, *others)
 
 
-def _find_untagged_spans(text: str) -> list[_Span]:
-    box = _find_boxed(text)
-    if box:
-        later = _find_labelled(text, _LINE_LABEL, box[1])
-        return [box, later] if later else [box]
-    span = _find_after_hashes(text) or _find_labelled(text, _LABEL) or _find_labelled(text, _RESULT_LABEL)
-    return [span] if span else []
+def _find_in_cut_off(text: str, start: int) -> _Answers | None:
+    """Find an answer that is whole where the last `<answer>` has no end: a box, or a sentence with its stop."""
+    if box := _find_boxed(text):
+        return _Answers(box)
+    sentence = find_labelled(text, ANY_ANSWER, start)
+    is_whole = sentence is not None and text[sentence[1] : sentence[1] + 1] in _STOPS
+    return _Answers(sentence) if sentence is not None and is_whole else None
+
+
+def _find_untagged(text: str) -> _Answers | None:
+    if box := _find_boxed(text):
+        run_on = _RUN_ON.search(text, box[1])
+        own = text[: run_on.start()] if run_on else text
+        return _Answers(box, find_labelled(own, ANSWER_SENTENCE, box[1]), find_labelled(own, ANSWER_LINE, box[1]))
+    span = _find_after_hashes(text) or find_labelled(text, ANY_ANSWER) or find_labelled(text, RESULT)
+    return None if span is None else _Answers(span)
 
 
 def reference_answer(text: str) -> str | None:
@@ -146,33 +148,16 @@ def _is_one_line(text: str) -> bool:
 def answer_line_start(text: str, answer: Passage) -> int:
     """Return the start of the line with `answer`, or of the label above it if the answer is alone on its line."""
     line = text.rfind("\n", 0, answer.start) + 1
-    if text[line : answer.start].strip(_ORNAMENT):
+    if text[line : answer.start].strip(ORNAMENT):
         return line
     above = text[:line].rstrip()
-    label = _LABEL.match(fold_width(above), above.rfind("\n") + 1)
-    return label.start() if label and not above[label.end() :].strip(_ORNAMENT) else line
+    label = ANY_ANSWER.match(fold_width(above), above.rfind("\n") + 1)
+    return label.start() if label and not above[label.end() :].strip(ORNAMENT) else line
 
 
-def sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
-    """Yield the positions of marks that end a sentence in a range; the points of "3.5" and "e.g." end none."""
-    for stop in _SENTENCE_END.finditer(text, start, end):
-        place = stop.start()
-        if text[place] != "." or not _ABBREVIATION.search(text[max(start, place - 8) : place]):
-            yield place
-
-
-def _trim(text: str, start: int, end: int) -> _Span | None:
-    """Narrow a range by blanks, emphasis and a last full stop; return None if nothing is left."""
-    passage = text[start:end].rstrip(_ORNAMENT)
-    passage = passage.removesuffix(".").removesuffix("。").rstrip(_ORNAMENT)
-    trimmed = passage.lstrip(_ORNAMENT)
-    start += len(passage) - len(trimmed)
-    return (start, start + len(trimmed)) if trimmed else None
-
-
-def _find_boxed(text: str) -> _Span | None:
+def _find_boxed(text: str) -> Span | None:
     stack: list[int] = []  # the start of each open brace's content; negative: not a box
-    boxes: list[_Span] = []
+    boxes: list[Span] = []
     for token in _BRACES.finditer(text):
         mark = token.group()
         if mark == "}":
@@ -181,34 +166,18 @@ def _find_boxed(text: str) -> _Span | None:
                 boxes.append((content_start, token.start()))
         elif mark[-1] == "{" and len(mark) != 2:
             stack.append(token.end() if len(mark) > 1 else -1)
-    return next(filter(None, (_trim(text, *box) for box in reversed(boxes))), None)
+    return next(filter(None, (trim(text, *box) for box in reversed(boxes))), None)
 
 
-def _find_after_hashes(text: str) -> _Span | None:
+def _find_after_hashes(text: str) -> Span | None:
     answer = None
-    trimmed = _trim(text, 0, len(text))
+    trimmed = trim(text, 0, len(text))
     last_line = text.rfind("\n", 0, trimmed[1]) if trimmed else -1
     for line in _HASHES.finditer(text):
-        content = _trim(text, *line.span(1))
+        content = trim(text, *line.span(1))
         if content and (not _WORD.match(text, *content) or line.start() > last_line):
             answer = content
     return answer
-
-
-def _find_labelled(text: str, labels: re.Pattern[str], search_from: int = 0) -> _Span | None:
-    """Find the sentence after the last label that has one, on its line or on the next line that is not blank.
-
-    A label's passage ends at the next label, so none is read twice.
-    """
-    end = len(text)
-    for label_start, label_end in reversed([label.span() for label in labels.finditer(text, search_from)]):
-        start = _BLANK_RUN.match(text, label_end, end).end()  # type: ignore[union-attr]  # it matches anywhere
-        newline = text.find("\n", start, end)
-        line_end = end if newline < 0 else newline
-        if sentence := _trim(text, start, next(sentence_ends(text, start, line_end), line_end)):
-            return sentence
-        end = label_start
-    return None
 
 
 class Marker(NamedTuple):

@@ -88,7 +88,8 @@ def claimed_expressions(answer: str, reference: str) -> list[str]:
 Status: TypeAlias = Literal["equal", "different", "unparsed-answer", "unparsed-reference"]
 """`equal` and `different` are judgements; else that side cannot be read, the reference being read first."""
 
-_DIGITS = 100  # numbers that differ after so many decimals are equal; math-verify's 15 make Planck's constant 0
+_DIGITS = 300  # significant digits in which numbers are compared that are no fractions
+_CHOPPED_DIGITS = 100  # decimals after which math-verify takes a coefficient for 0; its 15 make Planck's constant 0
 _PRECISION = 30  # significant digits of numbers that are compared with decimals
 MEMORY_LIMIT = 4 * 2**30  # bytes of address space
 TEXT_LIMIT = 10_000  # characters of an answer or a reference
@@ -270,7 +271,7 @@ def _are_equal(gold: _Parsed, claim: _Parsed) -> bool:
         return _are_equal_in_any_order(members, other_members, has_decimals)
     if _is_value(value) and _is_value(other):
         return _are_equal_values(value, other, has_decimals)
-    options = {"numeric_precision": _DIGITS, "allow_set_relation_comp": True}
+    options = {"numeric_precision": _CHOPPED_DIGITS, "allow_set_relation_comp": True}
     return bool(verify(value, other, timeout_seconds=None, raise_on_error=True, **options))
 
 
@@ -301,10 +302,9 @@ def _is_value(value: Any) -> bool:
 def _are_equal_values(value: Any, other: Any, has_decimals: bool) -> bool:
     """Compare two numbers exactly, or as `are_equal_numbers` does if one has decimals.
 
-    Two that are no fractions are equal if they differ by less than 10 to the minus `_DIGITS`.
+    Two that are no fractions are equal if no digit of their difference is found with `_DIGITS` digits of its terms:
+    sympy calls such a part not comparable. This is relative to the numbers, however small.
     """
-    from sympy import Float
-
     exact = value.doit()
     other_exact = other.doit()
     if exact == other_exact:
@@ -314,4 +314,5 @@ def _are_equal_values(value: Any, other: Any, has_decimals: bool) -> bool:
         return all(are_close(Fraction(str(part)), Fraction(str(other_part))) for part, other_part in parts)
     if exact.is_Rational and other_exact.is_Rational:
         return False
-    return bool((exact - other_exact).evalf(_PRECISION, maxn=2 * _DIGITS, chop=Float(10) ** -_DIGITS) == 0)
+    difference = (exact - other_exact).evalf(_PRECISION, maxn=_DIGITS).as_real_imag()
+    return all(bool(part == 0) or not part.is_comparable for part in difference)

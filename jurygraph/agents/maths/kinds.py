@@ -47,19 +47,30 @@ Kind: TypeAlias = Choice | BasedNumber | Matrix | Reading | Words
 
 # Choices
 _EMPHASIS = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox|bf) ?\{([^{}]*)\}|[*`$_]|\\[()]")
+_SPACING = re.compile(r"\\(?:quad|qquad)(?![A-Za-z])|\\[,;:! ]|~")
 _CHOICE = re.compile(
     r"(?i:(?:(?:the )?(?:correct |right |best )?(?:option|choice|answer)(?: is)? ?:? ?)?)"
-    r"[(\[<{]?(?P<letter>[A-J])(?![\w'’])(?P<mark>[)\]>}.:]*) ?(?P<rest>.*)",
+    r"(?:\((?P<round>[A-J])\)|\[(?P<square>[A-J])\]|<(?P<angle>[A-J])>|(?P<plain>[A-J])(?P<mark>[).:]?))"
+    r"[.:]?(?: (?P<rest>.*))?",
     re.DOTALL,
 )
 _LONE_LETTER = re.compile(r"[(\[<]?([a-j])[)\]>.]?")
-_AFTER_LETTER = re.compile(r"[-–—,(]|(?:because|since|as|for|due to|is (?:the )?(?:correct|right|true|best))\b")
-# "A" before a word in lower case is an article.
-_OTHER_LETTER = re.compile(r"(?:^|[,;/&]|\b(?:and|or|not|nor|but)\b)[ (\[]{0,2}(?:[B-J]|A(?! [a-z]))(?![\w'’])")
+_REASON = re.compile(r"(?:because|since) .+|is (?:the )?(?:correct|right|true|best)(?: (?:answer|option|choice|one))?")
+_IN_BRACKETS = re.compile(r"\((?!(?:or|not|and|but|maybe|possibly|wrong|incorrect)\b)[^()]+\)")
+# What begins so says something of the letter, and is no text of an option.
+_REMARK = re.compile(
+    r"(?i)(?:is|are|was|were|cannot|can|could|would|might|may|seems?|looks|not|wrong|incorrect|invalid|if|unless|but)\b"
+)
+_LEAD_WORDS = "and|n?or|not|but|than|versus|vs|else|otherwise|though|although|option|choice|leaving|then"
+_LEAD = rf"(?:^|[|+/&,;-] ?|\b(?:{_LEAD_WORDS})\.? )"
+_OTHER_LETTER = re.compile(
+    rf"(?<![0-9}}] )(?<![\w'’\\])[B-HJ](?= ?(?:[).,;:!?|]|$))|\([A-J]\)|(?<!\w)[a-j]\)"
+    rf"|(?i:{_LEAD})\(?(?:[B-J]|A(?! [a-z]))(?![\w'’])"
+)
 
 _BASED_NUMBER = re.compile(
-    r"(?P<sign>-?)0*(?P<digits>[0-9A-Za-z]*[0-9][0-9A-Za-z]*(?:\.[0-9A-Za-z]+)?)"
-    r"(?: ?_ ?\{? ?(?:base )?(?P<subscript>[0-9]{1,2}) ?\}?| \(?(?:in )?base (?P<word>[0-9]{1,2})\)?)"
+    r"(?P<sign>-?)\(?0*(?P<digits>[0-9A-Za-z]*[0-9][0-9A-Za-z]*(?:\.[0-9A-Za-z]+)?)\)?"
+    r"(?: ?_ ?\{? ?(?:base )?\(?(?P<subscript>[0-9]{1,2})\)? ?\}?| \(?(?:in )?base (?P<word>[0-9]{1,2})\)?)"
 )
 _MATRIX = re.compile(
     r"(?:[A-Za-z] ?= ?)?(?:\\left ?)?(?P<outer>[(\[|]?) ?"
@@ -103,15 +114,20 @@ def read_answer(text: str, reference: Kind) -> Kind | None:
 def _read_choice(text: str) -> Choice | None:
     r"""Read "C", "c", "(C)", "option C", "C) Paris", "\text{C: Paris}" or "C because it fits"; not "C or D"."""
     bare = _EMPHASIS.sub(lambda match: match[1] or "", strip_wrappers(fold_width(text)))
-    bare = " ".join(bare.split())
+    bare = " ".join(_SPACING.sub(" ", bare).split())
     if lone := _LONE_LETTER.fullmatch(bare):
         return Choice(lone[1].upper())
     match = _CHOICE.fullmatch(bare)
     if match is None:
         return None
-    rest = match["rest"]
-    is_marked = not rest or match["mark"] or _AFTER_LETTER.match(rest)
-    return Choice(match["letter"]) if is_marked and not _OTHER_LETTER.search(rest) else None
+    letter = match["round"] or match["square"] or match["angle"] or match["plain"]
+    rest = match["rest"] or ""
+    is_marked = not match["plain"] or match["mark"]
+    if is_marked:  # "C. elegans" is no option "elegans"
+        is_option = not _REMARK.match(rest) and not (match["mark"] == "." and rest[:1].islower())
+    else:
+        is_option = not rest or any(pattern.fullmatch(rest) for pattern in (_REASON, _IN_BRACKETS))
+    return Choice(letter) if is_option and not _OTHER_LETTER.search(rest) else None
 
 
 def _read_based_number(text: str) -> BasedNumber | None:

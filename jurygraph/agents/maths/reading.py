@@ -82,13 +82,15 @@ _ROOT = re.compile(r"√ ?(?:([0-9]+)(?![0-9]|\.[0-9])|(?=\())")
 _LATEX_THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|,?\\[,!]) ?(?=[0-9]{3}(?![0-9]))")
 _LATEX_COMMA = re.compile(r"(?<=[0-9])\{,\}(?=[0-9])")
 _SPACING = re.compile(r"\\(?:left|right|displaystyle)(?![A-Za-z])")
-_BLANK = re.compile(r"\\(?:quad|qquad)(?![A-Za-z])|\\[,;:! ]|~")
+_BLANK = re.compile(r"\\(?:quad|qquad)(?![A-Za-z])|\\[,;:! ]|(?<=.)~")  # at its beginning, a tilde is "about"
 _WRAPPER = re.compile(
     r"\\(?:boxed|fbox|text|mathrm|mathbf|textbf|mbox|mathit|textit) ?\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}"
 )
 _PAIRS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`"))
 _QUOTES = (('"', '"'), ("'", "'"), ("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"))
-_TAIL = re.compile("(?:[.,;。]|です|だ|である|입니다|이다|이에요|예요)$")  # stops, and "is" where it stands last
+_TAIL = re.compile(
+    r"(?:[.,;。]|(?:\*\*)?(?:です|だ|である|입니다|이다|이에요|예요))$"
+)  # stops, and "is" where it stands last
 _GROUP = re.compile(r"\\(?:text|mathrm|mbox|textbf|mathbf|textit|mathit) ?\{([A-Za-z /.-]*)\}")
 _DEGREES = re.compile(r"\^ ?\{? ?\\circ ?\}?|\\degrees?(?![A-Za-z])")
 _CURRENCY = r"(?:US|CA|AU|C|A)?\$|[£€¥₹]|USD|EUR|GBP|INR|JPY|CHF|Rs\.?"
@@ -98,7 +100,8 @@ _NUMBER = re.compile(
     r"(?:(?:(?P<whole>[0-9]+) )?(?P<top>[0-9]+) ?/ ?(?P<bottom>[0-9]+)"
     rf"|(?P<decimal>{_INTEGER}(?:\.[0-9]*)?|\.[0-9]+)"
     r"(?:[eE](?P<exponent>[+-]?[0-9]{1,3})(?![0-9A-Za-z])"  # "1.5e3", "1.5 \times 10^{3}"
-    r"| ?(?:\\times|\\cdot|\*|[xX]) ?10 ?(?:\^|\*\*) ?\{? ?(?P<power>[+-]?[0-9]{1,3}) ?\}?(?![0-9^!]))?)(?![0-9.,])",
+    r"| ?(?:\\times|\\cdot|\*|[xX]) ?10 ?(?:\^|\*\*) ?(?:\{ ?)?(?P<power>[+-]?[0-9]{1,3})(?: ?\})?(?![0-9^!]))?)"
+    r"(?![0-9.,])",
     re.ASCII,
 )
 _ARGUMENT = r" ?(?:\{ ?([0-9]+) ?\}|([0-9]))"
@@ -115,7 +118,7 @@ _EXPONENT = re.compile(
 _FUNCTIONS = re.compile(r"(?<![A-Za-z\\])(sin|cos|tan|log|ln|exp|pi|sqrt|max|min|infinity|inf|oo)(?![A-Za-z])")
 _SQRT_CALL = re.compile(r"\\sqrt ?\(([^()]*)\)")
 _EXPRESSION = re.compile(
-    r"(?:\\(?!(?:boxed|fbox|text|mbox|mathrm|def|input|[bp]?mod|pod)(?![A-Za-z]))(?:[A-Za-z]+ ?|[{}%])"
+    r"(?:\\(?!(?:boxed|fbox|text|mbox|mathrm|def|input|[bp]?mod|pod|not|[hv]?phantom)(?![A-Za-z]))(?:[A-Za-z]+ ?|[{}%])"
     r"|(?<![A-Za-z])[A-Za-z]{1,3}(?![A-Za-z])|[0-9.,()\[\]{}|&*/^_+<>=!%: -]|\\\\)+"
 )
 _REFUSED = re.compile(

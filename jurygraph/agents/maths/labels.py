@@ -1,0 +1,108 @@
+"""Find the sentence after a label that announces a final answer, such as "Answer:" or "die Antwort ist".
+
+The words of ten languages are in `answer_labels.toml`. A denied label ("the wrong answer is") announces nothing. No
+pattern has a repeat that can match the same text in two ways, so that finding takes linear time.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+Span: TypeAlias = tuple[int, int]
+
+ORNAMENT = " \t\r\n*_`"
+_WORDS = tomllib.loads(Path(__file__).with_name("answer_labels.toml").read_text("utf-8"))
+_SPACED = _WORDS["spaced"]
+_JOINED = _WORDS["joined"]
+_LINE_START = r"^[ \t>*_#-]{0,8}"
+_SENTENCE_START = rf"(?:{_LINE_START}|(?<=[.!?;] )|(?<=[。！？；]))"
+_LONGEST_DENIAL = 40  # characters
+_SENTENCE_END = re.compile(r"(?<!\.)[.!?](?=[ \t\r]|$)|[。！？]")  # "..." ends none
+_INITIAL = re.compile(r"\b[A-Za-z]\. [a-z]")
+_ABBREVIATION = re.compile(r"\b(?:[Aa]pprox|[Cc]a|Nos?|vs|e\.g|i\.e|cf|viz|resp|Mrs?|Ms|Dr|Prof|Rs)$")
+_BLANK_RUN = re.compile(r"[ \t\r\n*_`]*")
+_DISPLAYS = {r"\[": r"\]", "$$": "$$"}
+
+
+def _any_of(words: str) -> str:
+    return "|".join(words.split())
+
+
+def _line_pattern(kind: str) -> str:
+    """Return the pattern of a label with a colon ("**Final answer:** 18"), or of a heading, for the words of a kind."""
+    adjective = f"(?:{_any_of(_SPACED['adjectives'])})"
+    phrase = f"(?i:(?:{adjective} ){{0,3}}(?:{_any_of(_SPACED[kind])})(?: {adjective})?)"
+    joined = _any_of(f"{_JOINED[kind]} {_JOINED['before_colon']}")
+    with_colon = rf"(?:{_SENTENCE_START}{phrase}|{joined})[*_ \t]{{0,4}}(?::|[—–](?= ))"
+    return rf"{with_colon}|^(?:#{{1,6}}[ \t]{{0,4}}|\*\*){phrase}[*_ \t]{{0,4}}$"
+
+
+def _sentence_pattern(kind: str) -> str:
+    """Return the pattern of a label with a verb ("so the final answer is 18"), for the words of a kind."""
+    link = rf"(?:{_any_of(_SPACED['links'])}|(?:would|must|should) be)"
+    spaced = rf"\b(?i:(?:{_any_of(_SPACED[kind])})(?: (?:{_any_of(_SPACED['adjectives'])}))? {link})\b"
+    joined = f"(?:{_any_of(_JOINED[kind])})(?:{_any_of(_JOINED['links'])})"
+    return rf"(?:{spaced}|{joined})[ \t]{{0,4}}:?"
+
+
+def _denial_pattern() -> str:
+    articles = rf"(?: (?:{_any_of(_SPACED['articles'])})(?= |\Z)){{0,2}}"
+    return rf"\b(?i:{_any_of(_SPACED['denials'])}){articles} ?\Z|(?:{_any_of(_JOINED['denials'])}) ?\Z"
+
+
+_BARE = rf"{_LINE_START}A[*_ ]{{0,4}}:"
+_EQUALS = rf"{_LINE_START}(?i:(?:the |final ){{0,2}}answer) ?=(?!=)"  # program code has it, too
+ANSWER_LINE = re.compile(_line_pattern("answers"), re.MULTILINE)
+ANSWER_SENTENCE = re.compile(_sentence_pattern("answers"), re.MULTILINE)
+ANY_ANSWER = re.compile(f"{_BARE}|{ANSWER_LINE.pattern}|{ANSWER_SENTENCE.pattern}", re.MULTILINE)
+RESULT = re.compile(f"{_line_pattern('results')}|{_sentence_pattern('results')}|{_EQUALS}", re.MULTILINE)
+"""Labels that announce an answer only where no label of an answer is: steps on the way have them, too."""
+
+_DENIAL = re.compile(_denial_pattern())
+
+
+def find_labelled(text: str, labels: re.Pattern[str], search_from: int = 0) -> Span | None:
+    """Find the sentence after the last label that has one, on its line or on the next line that is not blank.
+
+    Mathematics in display goes to its end. A label's passage ends at the next label, so none is read twice.
+    """
+    end = len(text)
+    for label_start, label_end in reversed([label.span() for label in labels.finditer(text, search_from)]):
+        if _DENIAL.search(text[max(0, label_start - _LONGEST_DENIAL) : label_start]):
+            continue
+        start = _BLANK_RUN.match(text, label_end, end).end()  # type: ignore[union-attr]  # it matches anywhere
+        if sentence := trim(text, start, _end_of_passage(text, start, end)):
+            return sentence
+        end = label_start
+    return None
+
+
+def _end_of_passage(text: str, start: int, end: int) -> int:
+    closing = _DISPLAYS.get(text[start : start + 2])
+    if closing and (closed := text.find(closing, start + 2, end)) >= 0:
+        return closed + 2
+    newline = text.find("\n", start, end)
+    line_end = end if newline < 0 else newline
+    stop = next(sentence_ends(text, start, line_end), line_end)
+    return stop + 1 if text[stop : stop + 1] in ("?", "？") else stop  # a question is no answer
+
+
+def sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
+    """Yield the positions of marks that end a sentence in a range; the points of "3.5", "e.g." or "E. coli" do not."""
+    for stop in _SENTENCE_END.finditer(text, start, end):
+        position = stop.start()
+        is_initial = position > start and _INITIAL.match(text, position - 1)
+        is_abbreviation = is_initial or _ABBREVIATION.search(text[max(start, position - 8) : position])
+        if text[position] != "." or not is_abbreviation:
+            yield position
+
+
+def trim(text: str, start: int, end: int) -> Span | None:
+    """Narrow a range by blanks, emphasis and a last full stop; return None if nothing is left."""
+    passage = text[start:end].rstrip(ORNAMENT)
+    passage = passage.removesuffix(".").removesuffix("。").rstrip(ORNAMENT)
+    trimmed = passage.lstrip(ORNAMENT)
+    start += len(passage) - len(trimmed)
+    return (start, start + len(trimmed)) if trimmed else None
