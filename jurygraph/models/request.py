@@ -101,12 +101,12 @@ _MAX_PARSED = 1 << 20
 _OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
 _OVERFLOW_MESSAGES = re.compile(
     r"(?:maximum|model's|available) (?:context|model|prompt|input|allowed|allowed input) (?:length|size)"
-    r"|exceed(?:s|ed)?(?: the)?(?: max(?:imum)?)? context (?:window|length|size)"  # Together, Ollama
-    r"|(?:prompt|input) is too long|prompt too long"  # Anthropic, Bedrock, Ollama
+    r"|exceed(?:s|ed)?(?: the)?(?: max(?:imum)?)? context (?:window|length|size|limit)"  # Together, Ollama, Anthropic
+    r"|(?:prompt|input)(?: is)? too long|(?:prompt|input) tokens?\b.{0,60}\bexceed"  # Anthropic, Bedrock, Ollama
     r"|(?:exceeds?|over) the (?:maximum|limit of|max(?:imum)?) (?:number of )?(?:input )?tokens"  # Gemini
     r"|max_(?:new|total)_tokens`? must be <=|must have less than \d+ tokens"  # TGI
     r"|context (?:the )?overflows|context length of only"  # LM Studio
-    r"|too many tokens\b",  # Cohere
+    r"|too many (?:input )?tokens\b",  # Cohere
     re.IGNORECASE,
 )
 """Messages about a request longer than the context; those of the first line are of OpenAI, vLLM, SGLang and llama.cpp.

@@ -99,7 +99,16 @@ def test_a_key_that_gemini_does_not_accept_ends_the_run_at_the_first_request() -
         (400, {"code": "Client specified an invalid argument", "error": "Incorrect API key provided: xx"}, "key"),
         (400, [{"error": {"code": 400, "message": "Bad field", "status": "INVALID_ARGUMENT"}}], "rejected"),
         (400, {"error": {"message": "cannot read 'API key not valid', which the input says"}}, "rejected"),
-        (400, {"error": {"message": "`inputs` must have less than 4096 tokens. Given: 5000"}}, "overflowed"),
+        *(
+            (400, {"error": {"message": message}}, "overflowed")
+            for message in (
+                "`inputs` must have less than 4096 tokens. Given: 5000",
+                "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000",
+                "The number of prompt tokens (9000) exceeds the limit",
+                "Too many input tokens. Max input tokens: 512, request input token count: 600",
+            )
+        ),
+        (400, {"error": {"message": "max_tokens is too large: 9000"}}, "rejected"),
         (400, [], "rejected"),
     ],
 )
