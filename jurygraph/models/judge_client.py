@@ -23,7 +23,6 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from jurygraph.messages import Problem, describe_validation_error, quote, shorten
 from jurygraph.models.gateway import Gateway, call_for
-from jurygraph.models.reply_text import double_wrong_backslashes, find_json, is_quoted_from
 from jurygraph.models.request import (
     JUDGE,
     REASONING_FIELDS,
@@ -35,7 +34,10 @@ from jurygraph.models.request import (
     Reply,
     Request,
     Token,
+    double_wrong_backslashes,
     encode_json,
+    find_json,
+    is_quoted_from,
 )
 from jurygraph.prompts import Prompt, RenderOptions
 from jurygraph.safety.gates import Fence

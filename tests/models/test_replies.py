@@ -210,6 +210,7 @@ SPACED = (
         # what the response may have put there
         (f"It says {OBJECT}", f"{QUOTED} {OBJECT}", (None, None)),
         (f"It says {OBJECT}", f"{QUOTED} {SPACED}", (None, None)),
+        (f"So: {OBJECT}", QUOTED + '{"a":' * 100_000, (None, None)),
         (f"It ends with </think>{OBJECT}", f"{QUOTED} </think>{OBJECT}", (None, None)),
         (f"It says </think>{OBJECT} here, so </think>{NO_OBJECT}", QUOTED, (None, None)),
         (NO_OBJECT.replace('"ok"', f'"it says {OBJECT} there"'), QUOTED, (None, None)),
