@@ -9,7 +9,7 @@
     ├── ModelError            a model could not be reached or did not answer
     │   ├── ModelAccessError  the server refuses the key, or does not have the model
     │   ├── ModelOutageError  the server did not answer for as long as the config waits for it
-    │   └── UnusableRepliesError  the first replies cannot be used, all for the same reason
+    │   └── UnusableRepliesError  the first replies cannot be used, or are rejections, all for the same reason
     ├── EvaluatorError        the code of an evaluator failed at each of its first answers
     ├── BudgetExceeded        the run's limit of cost or calls is reached
     ├── TraceMismatch         a stored reward or record does not match the data it was computed from
@@ -87,7 +87,7 @@ class ModelOutageError(ModelError):
 
 
 class UnusableRepliesError(ModelError):
-    """The first replies of a run could not be used, all for the same reason."""
+    """The first replies of a run could not be used, or its first requests were rejected, all for the same reason."""
 
 
 class EvaluatorError(JurygraphError):

@@ -126,13 +126,12 @@ class Jury(Displayed):
         self._concurrent_calls = max((one.concurrency for one in calls.values()), default=MAX_CONCURRENT_GROUPS)
         judges = tuple(gateway.backend.model for gateway in self.gateways.values())
         self.purpose = permitted_purpose(config.purpose, judges)
-        parameters = {name: call_settings.parameters for name, call_settings in calls.items()}
         self.context = RunContext(
             config,
             self.evaluators,
             self.derivers,
             self.combiners,
-            parameters=parameters,
+            settings=calls,
             judges=judges,
             secrets=self.gateways.secrets,
         )

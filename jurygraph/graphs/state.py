@@ -18,7 +18,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypedDict, TypeVar
 
 from langsmith import tracing_context
-from pydantic import JsonValue
 
 from jurygraph.agents.graph_annotator import Batch, CheckedRoles, CriterionPair, EdgeSource, KnownGraph
 from jurygraph.agents.roles import CODE_LIMIT, Deriver, Evaluator
@@ -297,8 +296,8 @@ class SharedParts(dict[Hashable, T]):
 class RunContext(Displayed):
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
-    `clients` are those of the models: of the config's `model` under None, and of `models` by their names; `parameters`
-    are those of their requests, and `judges` the names under which providers know them. `secrets` are known in addition
+    `clients` are those of the models: of the config's `model` under None, and of `models` by their names; `settings`
+    are those of their calls, and `judges` the names under which providers know them. `secrets` are known in addition
     to those of the environment. Plain functions of evaluators and derivers run in `threads`. `first_answers` stops a
     run whose evaluator is broken; None for a dry run, whose replies mean nothing. Tasks that differ only in their texts
     share the `outlines` and `decisions` of their plans.
@@ -309,7 +308,7 @@ class RunContext(Displayed):
     derivers: Mapping[str, Deriver]
     combiners: Mapping[str, Combiner]
     clients: "Mapping[str | None, JudgeClient]" = field(default_factory=dict)
-    parameters: Mapping[str | None, Mapping[str, JsonValue]] = field(default_factory=dict)
+    settings: Mapping[str | None, CallsConfig] = field(default_factory=dict)
     judges: tuple[str, ...] = ()
     secrets: tuple[str, ...] = field(default=(), repr=False)
     threads: CallThreads = field(default_factory=CallThreads)
@@ -327,7 +326,7 @@ class RunContext(Displayed):
         safety = self.config.safety
         key = project_key()
         clients = {
-            name: JudgeClient(gateway, self.parameters[name], safety, key, sink, calls)
+            name: JudgeClient(gateway, self.settings[name].parameters, safety, key, sink, calls, self.settings[name])
             for name, gateway in gateways.items()
         }
         context = object.__new__(RunContext)  # a third of the time of `replace`, for each task of a batch

@@ -1,6 +1,7 @@
 """The interface of a backend, by which the gateway reaches a model."""
 
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +15,15 @@ from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import Price
 
 _MAX_MESSAGE = 300
-_REJECTED_FIELDS = {
+_SETTINGS = {
     "max_completion_tokens": "calls.parameters: {max_tokens: null, max_completion_tokens: 1024}",
     "temperature": "calls.parameters: {temperature: null}",
     "logprobs": "calls.parameters: {logprobs: false}",
-    "json_schema": "calls.form: instructed",
-    "response_format": "calls.form: instructed",
+    "json_schema|response_format": "calls.form: instructed",
+    r"(?i:system role|\bsystem messages?\b|does not support 'system'|got system\b)": "calls.system: joined",
+    "(?i:developer instruction|roles must alternate)": "calls.system: joined",  # Google of Gemma, old Mistral
 }
-"""The setting to change, by a name in the message of a server that rejects a field of the request."""
+"""The setting to change, by a pattern in the message of a server that rejects a field or a role of the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +85,31 @@ class Backend(ABC):
     def fault(self, kind: str, problem: str, headers: Mapping[str, str] | None = None) -> Fault:
         """Return a fault that names the model, on one line without secrets; `headers` may give the time of a retry."""
         message = " ".join(process_redactor(self.secrets).redact_text(problem[:MAX_ERROR_BYTES]).split())
-        if kind == "server" and len(message) <= _MAX_MESSAGE and any(name in message for name in _REJECTED_FIELDS):
-            kind = (
-                "rejected"  # some servers fail at a field that they do not know; a long message may repeat the request
+        settings = list(
+            dict.fromkeys(
+                setting for pattern, setting in _SETTINGS.items() if re.search(pattern, message[:_MAX_MESSAGE])
             )
+        )
+        if kind == "server" and len(message) <= _MAX_MESSAGE and settings:
+            # some servers fail at a field that they do not know; a long message may repeat the request
+            kind = "rejected"
         wait = retry_after(headers or {}, datetime.now(UTC)) if kind in RETRYABLE else None
         message = message[:_MAX_MESSAGE]
+        setting = None
         if kind in ACCESS_KINDS:  # the message of a verdict is cut, which must leave the advice
             message = f"{message[: _MAX_MESSAGE // 2]}; {self._access_advice(kind)}"
         elif kind == "rejected":
-            advice = dict.fromkeys(setting for name, setting in _REJECTED_FIELDS.items() if name in message)
-            message += "".join(f"; try {setting} in the config" for setting in advice)
-        return Fault(kind, f"{self.label}: {message}", wait)
+            message += "".join(f"; try {setting} in the config" for setting in settings)
+            setting = next(iter(settings), None)
+        fault = Fault(kind, f"{self.label}: {message}", wait)
+        fault.setting = setting
+        return fault
 
     def restate(self, fault: Fault) -> Fault:
         """Return a fault of the HTTP client as one that names the model."""
         restated = self.fault(fault.kind, str(fault))
         restated.is_unsent = fault.is_unsent
+        restated.code = fault.code
         return restated
 
     def _access_advice(self, kind: str) -> str:

@@ -6,6 +6,7 @@ sink → cache → limiter → budget → backend, retried as a whole → sink �
 """
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -31,6 +32,7 @@ from jurygraph.models.limits import (
     reply_limit,
 )
 from jurygraph.models.request import (
+    ALL_REJECTED,
     AnsweredCall,
     CachedReply,
     CallSink,
@@ -55,6 +57,7 @@ _BYTES_PER_TOKEN = 4
 """Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
 
 FIRST_REPLIES = 20  # first replies of which one has to be usable
+_NUMBER = re.compile(r"\d+")
 _EXAMPLE = 200  # characters of a reply that are shown
 _CHANGES = {
     "malformed": "set calls.form (native or instructed), raise calls.max_tokens, or name another model",
@@ -264,6 +267,7 @@ class Gateway:
         except Fault as fault:  # without secrets that a server may have echoed, and the errors that caused it
             clean = Fault(fault.kind, self.redactor.redact_text(str(fault)), fault.retry_after)
             clean.attempts = sent
+            clean.setting = fault.setting
             raise clean from None
         if not self.backend.is_recording:
             self.first_replies.expect(answered.call.id)
@@ -296,6 +300,9 @@ class Gateway:
                 reserved.settle(0.0)
             if fault.kind == "too-large":
                 reserved.settle_unbounded()
+            if fault.kind == "rejected" and (ending := self.first_replies.note_rejection(fault)) is not None:
+                turn.limiter.report_fault(turn, ending)
+                raise ending from None
             is_late = fault.kind == "timeout" and until is not None and asyncio.get_running_loop().time() >= until
             if not is_late and turn.limiter.report_fault(turn, fault) and may_repeat:
                 return None
@@ -318,22 +325,44 @@ class Gateway:
 
 
 class FirstReplies:
-    """The first replies of a session, by their arrival: whether all are unusable for one reason.
+    """The first replies of a session, by their arrival: whether all are unusable, or rejections, for one reason.
 
-    Stored and cached replies are left out: they say nothing about the settings of today.
+    Stored and cached replies are left out: they say nothing about the settings of today. So are faults that are no
+    answer to the request, such as a timeout.
     """
 
     def __init__(self) -> None:
         self._left = FIRST_REPLIES
         self._unread: set[str] = set()
-        self._kinds: list[str | None] = []  # of faults, None for a reply that is usable or says nothing of the settings
+        self._reasons: list[str | None] = []  # None for a reply that is usable or says nothing of the settings
         self._last: tuple[Fault | None, str] = (None, "")
+        self._rejection: str | None = None  # the reason of all first requests, until one is accepted
 
     def expect(self, call: str) -> None:
         """Note that the reply of a call has arrived."""
+        self._rejection = None
         if self._left:
             self._left -= 1
             self._unread.add(call)
+
+    def note_rejection(self, fault: Fault) -> Fault | None:
+        """Note a rejected request; return the fault that ends the run if the first `FIRST_REPLIES` all were, alike.
+
+        Later ones end it, too, as long as none is accepted: a jury in Python may go on after the error. One that was
+        never sent, since its text cannot be encoded, says nothing of the server.
+        """
+        if fault.is_unsent:
+            return None
+        reason = fault.code or _NUMBER.sub("0", str(fault))  # messages may have the number of a request or its tokens
+        if self._left:
+            self._left -= 1
+            self._reasons.append(reason)
+            self._last = fault, ""
+            if len(self._reasons) == FIRST_REPLIES and self.are_rejected:
+                self._rejection = reason
+        if self._rejection != reason:
+            return None
+        return Fault(ALL_REJECTED, f"all of the first {FIRST_REPLIES} requests were rejected: {self.problem}")
 
     def note(self, answered: AnsweredCall, fault: Fault | None) -> None:
         """Note a reply that was read, with its fault if it cannot be used.
@@ -343,20 +372,28 @@ class FirstReplies:
         if answered.call.id not in self._unread:
             return
         self._unread.remove(answered.call.id)
-        self._kinds.append(None if fault is None or fault.kind not in _CHANGES else fault.kind)
+        self._reasons.append(None if fault is None or fault.kind not in _CHANGES else fault.kind)
         self._last = fault, answered.reply.text
-        if len(self._kinds) == FIRST_REPLIES and self.problem is not None:
+        if len(self._reasons) == FIRST_REPLIES and self.problem is not None:
             raise UnusableRepliesError(f"none of the first {FIRST_REPLIES} replies can be used: {self.problem}")
 
     @property
     def problem(self) -> str | None:
         """The fault of all replies so far, with one of them and what to change; None if one could be used."""
-        kinds = set(self._kinds)
-        kind = kinds.pop() if len(kinds) == 1 else None
-        if kind is None:
-            return None
         fault, text = self._last
-        return f"{fault}; such as {shorten(text, _EXAMPLE)!r}; {_CHANGES[kind]}"
+        if fault is None or None in self._reasons or len(set(self._reasons)) != 1:
+            return None
+        change = "" if fault.setting is None else f"write `{as_config_line(fault.setting)}` in the config"
+        if self.are_rejected:
+            return f"{fault}; {change or 'change what the message names, or name another model'}"
+        changes = [change, _CHANGES[fault.kind]] if change else [_CHANGES[fault.kind]]
+        return f"{fault}; such as {shorten(text, _EXAMPLE)!r}; {', or '.join(changes)}"
+
+    @property
+    def are_rejected(self) -> bool:
+        """True if all requests so far were rejected for one reason."""
+        reasons = set(self._reasons)
+        return len(reasons) == 1 and reasons.isdisjoint((None, *_CHANGES))
 
 
 class DryRunBackend(Backend):
@@ -399,6 +436,12 @@ def call_for(request: Request, **fields: Any) -> Call:
         prompt_version=request.prompt_version,
         **fields,
     )
+
+
+def as_config_line(setting: str) -> str:
+    """Return a setting, such as `calls.form: instructed`, as one line of YAML: `calls: {form: instructed}`."""
+    section, _, rest = setting.partition(".")
+    return f"{section}: {{{rest}}}"
 
 
 def _texts_of_tokens(reply: Reply) -> Iterator[str]:
@@ -447,10 +490,18 @@ class Gateways(dict[str | None, Gateway]):
         return tuple(secret for gateway in self.values() for secret in gateway.backend.secrets)
 
     @property
-    def problems_by_model(self) -> dict[str, str]:
-        """Return what is wrong with all first replies of a model, for each of which none could be used."""
-        problems = {name: gateway.first_replies.problem for name, gateway in self.items()}
-        return {"the model" if name is None else f"judge {name}": text for name, text in problems.items() if text}
+    def problems(self) -> list[str]:
+        """Return a sentence on each model of which no reply could be used, or all requests were rejected."""
+        sentences = []
+        for name, gateway in self.items():
+            first = gateway.first_replies
+            model = "the model" if name is None else f"judge {name}"
+            lead = (
+                f"every request to {model} was rejected" if first.are_rejected else f"no reply of {model} could be used"
+            )
+            if first.problem is not None:
+                sentences.append(f"{lead}: {first.problem}")
+        return sentences
 
     def name_of(self, request: Request | Call) -> str | None:
         """Return the name of the model that a request is for; of two with one model, that whose parameters it has.

@@ -2,7 +2,8 @@
 
 A reply counts as a whole or not at all, without one section of reasoning at its beginning and one code fence around all
 the rest. JSON inside it is not searched for: a quotation from a response, or text around an answer, never becomes an
-answer. One that cannot be used is sent back once. Log probabilities of its tokens give the probability of an answer.
+answer. The config may allow words around the only object (`calls.reply: one-object`). A reply that cannot be used is
+sent back once. Log probabilities of its tokens give the probability of an answer.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from jurygraph.messages import Problem, describe_validation_error, quote, shorte
 from jurygraph.models.gateway import Gateway, call_for
 from jurygraph.models.request import (
     JUDGE,
+    REASONING_FIELDS,
     REPAIR,
     AnsweredCall,
     CallLog,
@@ -32,11 +34,14 @@ from jurygraph.models.request import (
     Reply,
     Request,
     Token,
+    double_wrong_backslashes,
     encode_json,
+    find_json,
+    is_quoted_from,
 )
 from jurygraph.prompts import Prompt, RenderOptions
 from jurygraph.safety.gates import Fence
-from jurygraph.schema import Call, CallUse, Message, SafetyConfig
+from jurygraph.schema import Call, CallsConfig, CallUse, Message, SafetyConfig
 from jurygraph.schema.frozen_model import ConstantObject, decode_strictly
 
 if TYPE_CHECKING:
@@ -44,10 +49,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=BaseModel)
 
-_TRUNCATED = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
+_TRUNCATED = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded"})
 _WITHHELD = frozenset({"content_filter", "safety", "refusal", "recitation", "blocklist", "prohibited_content", "spii"})
-_REASONING = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
-_CODE_FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*\s(?P<inside>.*)```\s*", re.DOTALL)
+_REPEATED = re.compile(r"(.)\1+", re.DOTALL)
+_CHARACTERS_PER_TOKEN = 12
+"""More than any tokenizer reads as one token on average, but for repetitions of one character."""
 _MAX_MESSAGE = 300
 _MAX_REPLY = 4_000
 _MAX_OBJECTS = 5_000
@@ -121,17 +127,9 @@ def _schema_error(location: str, problem: str) -> TypeError:
     )
 
 
-def unwrap_reply(reply: Reply) -> Reply:
-    """Return the reply without one section of reasoning at its beginning, and without one code fence around the rest.
-
-    The section ends with the first `</think>` or `</thinking>`, and the fence must be around all that is left: what is
-    inside is the answer or no answer, as it would be without them.
-    """
-    text = reply.text
-    if reasoning := _REASONING.match(text):
-        text = text[reasoning.end() :]
-    if fence := _CODE_FENCE.fullmatch(text):
-        text = fence["inside"]
+def unwrap_reply(reply: Reply, *, among_words: bool = False) -> Reply:
+    """Return the reply with its JSON alone as its text (see `find_json`): that is the answer, or there is none."""
+    text = find_json(reply.text, among_words=among_words).text
     return reply if text is reply.text else reply.model_copy(update={"text": text})
 
 
@@ -140,12 +138,20 @@ ProblemFinder = Callable[[T, Reply], Problem | None]
 
 
 def parse_reply(
-    reply: Reply, reply_model: type[T], strict: bool = True, find_problem: ProblemFinder[T] | None = None
+    reply: Reply,
+    reply_model: type[T],
+    strict: bool = True,
+    find_problem: ProblemFinder[T] | None = None,
+    *,
+    among_words: bool = False,
+    request: Request | None = None,
 ) -> T:
     """Parse the whole reply, unwrapped, as `reply_model`, a pydantic model; only JSON's white space may surround it.
 
-    If not `strict`, the first JSON object in it that validates counts: many programs read replies like this, and the
-    option makes its effect measurable. `find_problem` gets the answer with the unwrapped reply.
+    With `among_words`, words may surround the only JSON object in it. If not `strict`, the first object in it that
+    validates counts: many programs read replies like this, and the option makes its effect measurable. `find_problem`
+    gets the answer with the unwrapped reply. An object between words that `request` has, too, may be a quotation from
+    the response, and is no answer. A backslash that begins no escape of JSON stands for itself.
 
     Types are strict, and every field is present once and known, even one with a default. NaN, infinities, −0 and
     numbers that no float can represent are rejected, and so are unpaired surrogates and values nested too deeply.
@@ -153,17 +159,34 @@ def parse_reply(
     Raises `Fault`, in this order: `truncated`, `refused`, `empty`, `malformed`, which has a `remedy` for the model.
     """
     refuse_unfinished(reply)
-    unwrapped = unwrap_reply(reply)
-    answer = _parse(unwrapped.text, reply_model)
+    answer = _parse_unwrapped(reply, reply_model, among_words and strict, request)
+    setting = None
     if isinstance(answer, Problem) and not strict:
-        answer = next(_objects_inside(unwrapped.text, reply_model), answer)
+        answer = next(_objects_inside(unwrap_reply(reply).text, reply_model), answer)
+    elif isinstance(answer, Problem) and not among_words:
+        is_readable = not isinstance(_parse_unwrapped(reply, reply_model, True, request), Problem)
+        setting = "calls.reply: one-object" if is_readable else None
+    unwrapped = unwrap_reply(reply, among_words=among_words and strict)
     if find_problem is not None and not isinstance(answer, Problem):
         answer = find_problem(answer, unwrapped) or answer
     if isinstance(answer, Problem):
         location = f"field {answer.field}:" if answer.path else "the reply"
         fault = Fault("malformed", shorten(f"{location} {answer.problem}", _MAX_MESSAGE))
         fault.remedy = answer.remedy
+        fault.setting = setting
         raise fault
+    return answer
+
+
+def _parse_unwrapped(reply: Reply, reply_model: type[T], among_words: bool, request: Request | None) -> T | Problem:
+    part = find_json(reply.text, among_words=among_words)
+    answer = _parse(part.text, reply_model)
+    if isinstance(answer, Problem) or not part.has_words_around or request is None:
+        return answer
+    if is_quoted_from(part.text, (message.content for message in request.messages)):
+        return Problem(
+            (), "has words around an object that the prompt has, too", f"write one JSON value, {_JSON_ALONE}"
+        )
     return answer
 
 
@@ -198,6 +221,20 @@ def with_instructions(request: Request) -> Request:
     return request.model_copy(update={"messages": (*earlier, *ending), "form": "instructed"})
 
 
+def join_system_message(request: Request) -> Request:
+    """Return the request with its system text in front of the first user message, for a model without that role."""
+    system = [message.content for message in request.messages if message.role == "system"]
+    others = [message for message in request.messages if message.role != "system"]
+    if not system:
+        return request
+    index = next((index for index, message in enumerate(others) if message.role == "user"), None)
+    if index is None:
+        others.insert(0, Message(role="user", content="\n\n".join(system)))
+    else:
+        others[index] = Message(role="user", content="\n\n".join((*system, others[index].content)))
+    return request.model_copy(update={"messages": tuple(others)})
+
+
 def refuse_unfinished(reply: Reply) -> None:
     """Raise `Fault` for a reply that is cut off (`truncated`), `refused` or `empty`."""
     finish = (reply.finish or "").lower()
@@ -211,7 +248,35 @@ def refuse_unfinished(reply: Reply) -> None:
     if finish in _WITHHELD:
         raise Fault("refused", f"the provider's filter withheld the reply (finish {quote(finish)})")
     if not reply.text.strip():
-        raise Fault("empty", "the reply has no text")
+        raise Fault("empty", f"the reply has no text{_describe_other_field(reply.other_field)}")
+
+
+def _describe_other_field(name: str | None) -> str:
+    if name is None:
+        return ""
+    if name in REASONING_FIELDS:
+        advice = "the server's reasoning parser took all of it for a thought: turn that parser off, or the thoughts"
+        return f", and the field `{name}` has some; {advice}"
+    return f": the model called a tool (`{name}`) where text is expected; turn off tools on the server"
+
+
+def _refuse_cut_prompt(request: Request, reply: Reply) -> None:
+    """Raise `Fault` if a server read so few tokens of a prompt that it must have dropped a part of it.
+
+    Some servers shorten what exceeds their context, say 200, and judge what is left. A count of 0 is none.
+    """
+    if not reply.tokens_in:
+        return
+    texts = [message.content for message in request.messages]
+    most = _CHARACTERS_PER_TOKEN * reply.tokens_in
+    if sum(map(len, texts)) <= most:
+        return
+    length = sum(len(_REPEATED.sub(r"\1", text)) for text in texts)
+    if length > most:
+        problem = (
+            f"the server read {reply.tokens_in:,} tokens of a prompt of {length:,} characters, so that it cut most off"
+        )
+        raise Fault("overflowed", f"{problem}; raise its context length, or shorten what is judged")
 
 
 def _objects_inside(text: str, reply_model: type[T]) -> Iterator[T]:
@@ -226,6 +291,7 @@ def _objects_inside(text: str, reply_model: type[T]) -> Iterator[T]:
 
 
 def _parse(text: str, reply_model: type[T]) -> T | Problem:
+    text = double_wrong_backslashes(text)
     try:
         try:
             answer = reply_model.model_validate_json(text, strict=True, extra="forbid")
@@ -363,7 +429,9 @@ def offset_of_boolean(text: str, path: Sequence[str | int]) -> int | None:
     """Return the offset in characters of the boolean at `path` in a JSON text; None if there is none."""
     offsets = (match.start() for match in _STRING_OR_BOOLEAN.finditer(text) if match[0][0] != '"')
     try:  # the words stand in the order of the document, unless a field occurs twice
-        booleans = [place for place, value in _walk(json.loads(text)) if isinstance(value, bool)]
+        booleans = [
+            place for place, value in _walk(json.loads(double_wrong_backslashes(text))) if isinstance(value, bool)
+        ]
         return dict(zip(booleans, offsets, strict=True)).get(tuple(path))
     except (ValueError, RecursionError):
         return None
@@ -410,6 +478,7 @@ ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
 """A check of a reply: returns a message about an error in it, or None if it is valid."""
 
 DEFENDED = SafetyConfig()
+DEFAULT_CALLS = CallsConfig()
 CUT_OFF = "cut-off"
 
 
@@ -431,8 +500,9 @@ class JudgeClient:
     """The requests of one group, or one task, to a model. `calls` are all calls, new or cached, by id; the clients of
     several models share them.
 
-    `safety` selects the defences; `key` is the project's, for the marks of fences. Replies are kept in `sink`. The
-    client of an `EvaluatorInput` or `DeriverInput` lists its calls with the verdict or material, under a `purpose`.
+    `safety` selects the defences; `key` is the project's, for the marks of fences. Replies are kept in `sink`. Of the
+    `settings` of calls, a client itself follows `reply` and `system`; the others are the gateway's. The client of an
+    `EvaluatorInput` or `DeriverInput` lists its calls with the verdict or material, under a `purpose`.
     """
 
     def __init__(
@@ -443,6 +513,7 @@ class JudgeClient:
         key: bytes = b"",
         sink: CallSink | None = None,
         calls: dict[str, Call] | None = None,
+        settings: CallsConfig = DEFAULT_CALLS,
     ) -> None:
         self.calls: dict[str, Call] = {} if calls is None else calls
         self.safety = safety
@@ -450,6 +521,8 @@ class JudgeClient:
         self._gateway = gateway
         self._sink = sink
         self._parameters = parameters
+        self._reads_among_words = settings.reply == "one-object" and safety.whole_reply
+        self._joins_system = settings.system == "joined"
         self._deadline_time: float | None = None
         self._group = self  # its deadline counts for the clients of all inputs
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -548,6 +621,8 @@ class JudgeClient:
             form="text" if reply_model is None else backend.capabilities.form,
             **fields,
         )
+        if self._joins_system:
+            request = join_system_message(request)
         return with_instructions(request) if request.form == "instructed" else request
 
     async def ask(self, request: Request, purpose: str | None = None) -> AnsweredCall:
@@ -579,7 +654,7 @@ class JudgeClient:
         first = await self._send(request, purpose)
         parsed = None
         try:
-            parsed = self._read_reply(first, reply_model, first.call.id, find_problem)
+            parsed = self._read_reply(first, reply_model, request, find_problem)
             message = check(parsed.value) if check else None
             problem = await message if isinstance(message, Awaitable) else message
             if problem is None:
@@ -590,8 +665,9 @@ class JudgeClient:
                 raise
             problem = "; ".join(filter(None, (str(fault), fault.remedy)))
         try:
-            second = await self._send(repair_request(request, first.reply, problem), REPAIR, first.call.id)
-            return self._read_reply(second, reply_model, first.call.id, find_problem)
+            repair = repair_request(request, first.reply, problem)
+            second = await self._send(repair, REPAIR, first.call.id)
+            return self._read_reply(second, reply_model, request, find_problem)
         except Fault as fault:
             if parsed is not None and fault.cause == "response":
                 return parsed
@@ -602,18 +678,27 @@ class JudgeClient:
             raise
 
     def _read_reply(
-        self, answered: AnsweredCall, reply_model: type[T], first: str, find_problem: ProblemFinder[T] | None
+        self, answered: AnsweredCall, reply_model: type[T], request: Request, find_problem: ProblemFinder[T] | None
     ) -> ParsedReply[T]:
+        """Return the parsed reply to a request, or to the repair of one, whose messages have the first reply."""
         call = answered.call
+        among_words = self._reads_among_words
         try:
-            value = parse_reply(answered.reply, reply_model, self.safety.whole_reply, find_problem)
+            value = parse_reply(
+                answered.reply,
+                reply_model,
+                self.safety.whole_reply,
+                find_problem,
+                among_words=among_words,
+                request=request,
+            )
         except Fault as fault:
             fault.call = call.id
             self._gateway.first_replies.note(answered, fault)
             raise
         self._gateway.first_replies.note(answered, None)
-        self._accept(first, call.id)
-        return ParsedReply(value, unwrap_reply(answered.reply), call)
+        self._accept(request.digest, call.id)
+        return ParsedReply(value, unwrap_reply(answered.reply, among_words=among_words), call)
 
     async def _send(self, request: Request, purpose: str | None, repaired: str | None = None) -> AnsweredCall:
         """Send a request; its place in the logs is that of its start, which does not depend on the time of a reply."""
@@ -639,6 +724,12 @@ class JudgeClient:
                 log.waiting.pop(request.digest, None)
         if self._open_logs or not self._logs:  # a reply after the final answer changes nothing
             self.calls[answered.call.id] = answered.call
+        try:
+            _refuse_cut_prompt(request, answered.reply)
+        except Fault as fault:
+            fault.call = answered.call.id
+            self._gateway.drop_from_cache(answered.call.id)  # a server with more context is asked again
+            raise
         return answered
 
     def _add_unanswered(self, request: Request, fault: Fault | None) -> None:

@@ -24,7 +24,7 @@ from pydantic import JsonValue
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.request import ACCESS_KINDS, RETRYABLE, Fault, deadline_at
+from jurygraph.models.request import REFUSAL_KINDS, RETRYABLE, Fault, deadline_at
 from jurygraph.schema import Price as Price
 
 T = TypeVar("T")
@@ -82,8 +82,8 @@ class Limiter:
 
     `after` consecutive faults that suggest an outage begin one. Then one turn at a time is granted as a probe, after
     0.5, 1, 2, … and at most 30 seconds, and the other requests wait. Any answer of the server ends the outage, and so
-    does a new event loop. `wait` seconds after its begin, or once the server refused the key or the model, requests
-    fail at once, except for an occasional probe.
+    does a new event loop. `wait` seconds after its begin, or once the server refused the key, the model or all first
+    requests, requests fail at once, except for an occasional probe.
     """
 
     def __init__(
@@ -244,7 +244,7 @@ class Limiter:
 
         Call it while the turn is open, else another request is sent before the pause.
         """
-        if fault.kind in ACCESS_KINDS:
+        if fault.kind in REFUSAL_KINDS:
             self._refuse(fault)
             return False
         if fault.kind not in OUTAGE_KINDS:

@@ -14,6 +14,7 @@ unauthorised  infrastructure  no      401, 402, 403: the key is missing or wrong
 unknown-model infrastructure  no      404: no such model or path
 unrecorded    infrastructure  no      the recording does not contain this request
 outage        infrastructure  no      the server did not answer for as long as `calls.outage.wait` allows
+all-rejected  infrastructure  no      the first requests were all rejected for one reason, as every other would be
 deadline      infrastructure  no      the group's deadline has passed
 budget        infrastructure  no      the run's limit of cost or calls is reached
 overflowed    response        no      the request has more tokens than the model's context
@@ -22,13 +23,15 @@ truncated     response        no      the reply ended at its token limit
 empty         response        no      the reply has no text
 malformed     response        no      the reply does not match the requested format, even after repair
 
-A fault concerns one question, which has no verdict then, except for those of kind unauthorised, unknown-model, outage
-and budget: they end a run, and whoever asks for a judgement gets an error of `errors.RUN_ENDING` in their place.
+A fault concerns one question, which has no verdict then, except for those of kind unauthorised, unknown-model, outage,
+all-rejected and budget: they end a run, and whoever asks for a judgement gets an error of `errors.RUN_ENDING` in their
+place.
 """
 
 import asyncio
+import json
 import re
-from collections.abc import AsyncIterator, Container, Iterator, Sequence
+from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,7 +42,14 @@ from pydantic import Field, JsonValue
 from pydantic_core import from_json, to_json
 
 from jurygraph.display import format_line
-from jurygraph.errors import BudgetExceeded, JurygraphError, ModelAccessError, ModelError, ModelOutageError
+from jurygraph.errors import (
+    BudgetExceeded,
+    JurygraphError,
+    ModelAccessError,
+    ModelError,
+    ModelOutageError,
+    UnusableRepliesError,
+)
 from jurygraph.schema import Call, CallUse, Cause, Failure, FrozenModel, Material, Message, RecordedVerdict, Step
 from jurygraph.schema.frozen_model import Count, Id, Number, digest_of
 from jurygraph.schema.task import NonNegative
@@ -62,14 +72,23 @@ RESPONSE_KINDS = frozenset({"overflowed", "refused", "truncated", "empty", "malf
 ACCESS_KINDS = frozenset({"unauthorised", "unknown-model"})
 """Kinds with which a server refuses every other request, too."""
 
+ALL_REJECTED = "all-rejected"
+REFUSAL_KINDS = ACCESS_KINDS | {ALL_REJECTED}
+"""Kinds after which no request is sent but an occasional probe."""
+
 _RUN_ENDING: dict[str, type[JurygraphError]] = {
     **dict.fromkeys(ACCESS_KINDS, ModelAccessError),
     "outage": ModelOutageError,
+    ALL_REJECTED: UnusableRepliesError,
     "budget": BudgetExceeded,
 }
 
 OUT_OF_FUNDS = frozenset({"insufficient_quota", "insufficient_balance", "billing_hard_limit_reached"})
 """Providers' error codes, with a 429 or another 4xx, for which a retry cannot help."""
+
+REASONING_FIELDS = ("reasoning_content", "reasoning")
+OTHER_FIELDS = ("tool_calls", "function_call", *REASONING_FIELDS)
+"""Fields of a message that may have something where `content` is empty; what is in them is no reply."""
 
 ABORTED = ("abort", "error")
 """Finish reasons of SGLang, vLLM and OpenRouter for a reply that the server, not the model, ended."""
@@ -83,12 +102,24 @@ _MAX_PARSED = 1 << 20
 _OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
 _OVERFLOW_MESSAGES = re.compile(
     r"(?:maximum|model's|available) (?:context|model|prompt|input|allowed|allowed input) (?:length|size)"
-    r"|exceeds?(?: the)? context window",
+    r"|exceed(?:s|ed)?(?: the)?(?: max(?:imum)?)? context (?:window|length|size|limit)"  # Together, Ollama, Anthropic
+    r"|(?:prompt|input)(?: is)? too long|(?:prompt|input) tokens?\b.{0,60}\bexceed"  # Anthropic, Bedrock, Ollama
+    r"|(?:exceeds?|over) the (?:maximum|limit of|max(?:imum)?) (?:number of )?(?:input )?tokens"  # Gemini
+    r"|max_(?:new|total)_tokens`? must be <=|must have less than \d+ tokens"  # TGI
+    r"|context (?:the )?overflows|context length of only"  # LM Studio
+    r"|too many (?:input )?tokens\b",  # Cohere
     re.IGNORECASE,
 )
-"""Messages of OpenAI, vLLM, SGLang, llama.cpp and llama-cpp-python about a request longer than the context."""
+"""Messages about a request longer than the context; those of the first line are of OpenAI, vLLM, SGLang and llama.cpp.
+"""
 
 _UNKNOWN_MODEL_CODES = {"model_not_found"}
+_KEY_CODES = {"api_key_invalid"}
+_KEY_MESSAGES = re.compile(
+    r"(?:incorrect|invalid) api key\b|api key (?:is )?(?:not valid|invalid|expired)\b", re.IGNORECASE
+)
+"""How Gemini's and xAI's messages about a key begin, with a 400; elsewhere in a message it may be echoed text."""
+
 _FILTERED = re.compile(r"\b(?:flagged|moderation|content policy)\b", re.IGNORECASE)
 """OpenRouter's messages, with a 403, about a prompt that a filter refused."""
 
@@ -132,8 +163,9 @@ class Fault(ModelError):
     """A request without a usable reply. `retry_after` is in seconds, if the provider sent it.
 
     `attempts` is the number of requests sent, once that is known; `call` the id of the call with the faulty reply, and
-    `remedy` what the model is told to do about it.
-    `is_unsent` is True if there was no connection, so that the server cannot have read the request.
+    `remedy` what the model is told to do about it. `is_unsent` is True if there was no connection, so that the server
+    cannot have read the request. `code` is the status and the code of a server's error, if it has both, and `setting`
+    the line of the config that mends the fault, as `calls.form: instructed`.
     """
 
     def __init__(self, kind: str, message: str, retry_after: float | None = None) -> None:
@@ -144,6 +176,8 @@ class Fault(ModelError):
         self.call: str | None = None
         self.remedy: str | None = None
         self.is_unsent = False
+        self.code: str | None = None
+        self.setting: str | None = None
 
     @property
     def cause(self) -> Cause:
@@ -152,7 +186,10 @@ class Fault(ModelError):
 
     @property
     def failure(self) -> Failure:
-        return Failure(cause=self.cause, kind=self.kind, message=str(self)[:_MAX_MESSAGE])
+        message = str(self)
+        if self.setting is not None and self.setting not in message:
+            message += f"; {self.setting} in the config would accept it"
+        return Failure(cause=self.cause, kind=self.kind, message=message[:_MAX_MESSAGE])
 
     def raise_if_run_ends(self) -> None:
         """Raise the error in `errors.RUN_ENDING` for a fault that is about more than one question."""
@@ -161,11 +198,15 @@ class Fault(ModelError):
 
 
 class ServerError(NamedTuple):
-    """A server's error: codes, message, and the status if the body has one: llama.cpp and OpenRouter may send a 200."""
+    """A server's error: codes, message, and the status if the body has one: llama.cpp and OpenRouter may send a 200.
+
+    `codes` are those that it has anywhere, and `code` is the one of its field of that name.
+    """
 
     codes: frozenset[str]
     message: str
     status: int | None = None
+    code: str | None = None
 
 
 def parse_error(content: bytes | bytearray) -> ServerError:
@@ -174,18 +215,23 @@ def parse_error(content: bytes | bytearray) -> ServerError:
         body = from_json(content[: _MAX_PARSED + 1])
     except ValueError:
         body = content[:MAX_ERROR_BYTES].decode(errors="replace")
+    if isinstance(body, list) and body:  # as Gemini's OpenAI-compatible address sends it
+        body = body[0]
     error = body.get("error") or body if isinstance(body, dict) else body
     if not isinstance(error, dict):
         return ServerError(frozenset(), str(error).strip())
     code = error.get("code")
-    codes = frozenset(value.lower() for value in (code, error.get("type")) if isinstance(value, str))
+    details = error.get("details")
+    reasons = [part.get("reason") for part in details if isinstance(part, dict)] if isinstance(details, list) else []
+    values = (code, error.get("type"), *reasons)
+    codes = frozenset(value.lower() for value in values if isinstance(value, str))
     status = code if type(code) is int and 400 <= code < 600 else None
     message = str(error.get("message") or error.get("detail") or error)
-    return ServerError(codes, message.strip(), status)
+    return ServerError(codes, message.strip(), status, code if isinstance(code, str) else None)
 
 
 def error_kind(status: int, error: ServerError) -> str:
-    if error.codes & OUT_OF_FUNDS:
+    if error.codes & OUT_OF_FUNDS or error.codes & _KEY_CODES:
         return "unauthorised"
     if error.codes & _UNKNOWN_MODEL_CODES:
         return "unknown-model"
@@ -198,7 +244,7 @@ def error_kind(status: int, error: ServerError) -> str:
         return "refused"
     if error.codes & _OVERFLOW_CODES or _OVERFLOW_MESSAGES.search(error.message):
         return "overflowed"
-    return "rejected"
+    return "unauthorised" if _KEY_MESSAGES.match(error.message) else "rejected"
 
 
 class Request(FrozenModel):
@@ -291,7 +337,8 @@ class Reply(FrozenModel):
     """A model's reply. `finish` is the provider's word for why it ended: `stop`, `length`, `content_filter`, …
 
     `refusal` is the text of a refusal. `served` is the model version that answered. `tokens` are present if log
-    probabilities were requested and returned. Token counts are None if the provider does not report them.
+    probabilities were requested and returned. Token counts are None if the provider does not report them. A reply
+    without text may have something else: `other_field` is the name of that field, such as `tool_calls`.
     """
 
     text: str
@@ -301,6 +348,101 @@ class Reply(FrozenModel):
     tokens_in: Count | None = None
     tokens_out: Count | None = None
     tokens: tuple[Token, ...] = ()
+    other_field: str | None = Field(
+        default=None, exclude_if=lambda name: name is None
+    )  # older replies keep their bytes
+
+
+def find_other_field(message: Mapping[str, Any]) -> str | None:
+    """Return the name of the field that has something, in a message without text; None if there is none."""
+    return next((name for name in OTHER_FIELDS if message.get(name)), None)
+
+
+# The judged response may have provoked every character of a reply: what is cut off never decides which object counts.
+# Log probabilities belong to the text as it was sent, so that it is cut and never rewritten.
+_REASONING = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
+_THOUGHT_TAG = re.compile(r"<(?P<closes>/?)think(?:ing)?>")
+_CODE_FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*\s(?P<inside>.*)```\s*", re.DOTALL)
+_ESCAPE = re.compile(r'\\(?P<escaped>["\\/bfnrt]|u[0-9a-fA-F]{4})?')
+_OPENING = re.compile(r'\{\s*"')
+
+
+class JsonText(NamedTuple):
+    """The part of a reply that may be its JSON; `has_words_around` if other words than a marked thought were cut
+    off."""
+
+    text: str
+    has_words_around: bool
+
+
+def find_json(text: str, *, among_words: bool = False) -> JsonText:
+    """Return a reply without one thought at its beginning, and without one code fence around the rest.
+
+    With `among_words`, words around the only object are cut off, too. A thought ends with the first closing tag if it
+    begins with an opening tag. Chat templates that write the opening tag themselves leave a thought without it: that
+    ends with the only tag of the reply, since a second one may be part of a response that the thought repeats.
+    """
+    has_words_around = False
+    if thought := _REASONING.match(text):
+        text = text[thought.end() :]
+    elif (end := _end_of_unopened_thought(text)) is not None:
+        text = text[end:]
+        has_words_around = True
+    if fence := _CODE_FENCE.fullmatch(text):
+        text = fence["inside"]
+    if among_words and (cut := _cut_to_object(text)) is not None:
+        has_words_around |= cut != text.strip()
+        text = cut
+    return JsonText(text, has_words_around)
+
+
+def _end_of_unopened_thought(text: str) -> int | None:
+    """Return the offset at which the answer begins after a thought without an opening tag; None if there is none.
+
+    In a text that begins with JSON, or a fence, the tag is part of a string.
+    """
+    tags = list(_THOUGHT_TAG.finditer(text))
+    if len(tags) != 1 or not tags[0]["closes"] or text.lstrip().startswith(("{", "```")):
+        return None
+    return tags[0].end()
+
+
+def _cut_to_object(text: str) -> str | None:
+    """Return a text from its first brace to its last, None if it has none or if a thought remains around them.
+
+    Two objects, or braces among the words, leave what is no JSON: which of several objects counts is never chosen, not
+    even where one is within a string of a broken one.
+    """
+    start = text.find("{")
+    end = text.rfind("}") + 1
+    if not 0 <= start < end or _THOUGHT_TAG.search(text[:start]) or _THOUGHT_TAG.search(text[end:]):
+        return None
+    return text[start:end]
+
+
+def double_wrong_backslashes(text: str) -> str:
+    """Return a JSON text in which a backslash that begins no escape stands for itself, as in `\\sqrt` or `\\(`.
+
+    Strings end where they did, because a quotation mark and a backslash after a backslash remain an escape.
+    """
+    return _ESCAPE.sub(lambda escape: escape[0] if escape["escaped"] else "\\\\", text)
+
+
+def is_quoted_from(json_text: str, sources: Iterable[str]) -> bool:
+    """Return whether a source has the object of a JSON text, in any white space and order of keys."""
+    answer = json.loads(double_wrong_backslashes(json_text))
+    decoder = json.JSONDecoder()
+    for source in map(double_wrong_backslashes, sources):
+        for opening in _OPENING.finditer(source):
+            try:
+                found, _ = decoder.raw_decode(source, opening.start())
+            except ValueError:
+                continue
+            except RecursionError:
+                return True  # nobody nests so deeply in good faith, and trying every level would take long
+            if found == answer:
+                return True
+    return False
 
 
 class AnsweredCall(NamedTuple):

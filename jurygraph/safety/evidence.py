@@ -1,7 +1,9 @@
 """Find quotations in a response: letter by letter, except for white space and Unicode's compatible forms.
 
 Invisible characters, such as joiners, are ignored. Superscripts, subscripts, fractions and circled digits are letters
-of their own: `x2` is not `x²`. Finding a quotation takes time proportional to the lengths of response and quotation.
+of their own: `x2` is not `x²`. A judge that quotes LaTeX in JSON often writes one backslash, and JSON reads `\\frac` as
+a form feed before "rac": such a quotation counts as the words of the response from which it comes. Finding a quotation
+takes time proportional to the lengths of response and quotation.
 """
 
 import asyncio
@@ -107,11 +109,17 @@ _PLAIN_PUNCTUATION = str.maketrans("‘’ʼ“”‐‑‒–—―", "'''\"\"-
 """Quotation marks, apostrophes and dashes, for which quotations often contain other forms."""
 
 _PLAIN_ASCII = re.compile(r"[!-~\s]*")
+_BLANKS_AND_DOTS = " .\u2026"
 _DOTS = re.compile(r"^(?:\.{3}|…)\s*|\s*(?:\.{3}|…)$")
 _SPACE = re.compile(r"\s+")
 _WIDE_SPACE = re.compile(r"\s\s+")
 _WORD_BOUNDARY = "(?<![A-Za-z0-9](?=[A-Za-z0-9]))"
 """Matches unless an ASCII letter or digit is on both sides."""
+_SWALLOWED = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+"""The control characters that JSON makes of \\beta, \\frac, \\nu, \\rho and \\text, with what was meant by them."""
+_COMMAND = re.compile(r"\\[bfnrt](?=[A-Za-z])")
+_SWALLOWED_COMMAND = re.compile(r"[\b\f\n\r\t](?=[A-Za-z])")
+_BLANK_COMMAND = "  "  # as long as the two characters that it replaces, so that offsets stay
 _NEVER_FOLDED = ("<super>", "<sub>", "<fraction>", "<circle>")
 """Compatibility forms that are not folded, since that would change the meaning: x² would become x2."""
 
@@ -137,7 +145,11 @@ class SearchableText:
 
         A passage begins and ends at whole letters with their accents, and is never blank.
         """
-        return next(self._passages(_fold_quotation(quotation)), None)
+        return next(self.find_all(self._restore_backslashes(quotation) or quotation), None)
+
+    def find_all(self, quotation: str) -> Iterator[Passage]:
+        """Yield, in order, the passages that equal the quotation in folded form."""
+        return self._passages(_fold_quotation(quotation))
 
     def find_between_words(self, quotation: str) -> Iterator[Passage]:
         """Yield, in order, the passages that equal the quotation and begin and end where words and numbers do."""
@@ -151,11 +163,39 @@ class SearchableText:
         Announcements of an answer, filler lines and parts of such lines support nothing.
         """
         if quotation not in self._support_cache:
-            passage = self._find_candidate(quotation)
-            if passage is None and (inner := _DOTS.sub("", quotation.strip())) != quotation:
-                passage = self._find_candidate(inner)
-            self._support_cache[quotation] = passage
+            inner = _DOTS.sub("", quotation.strip())
+            attempts = [quotation] if inner == quotation else [quotation, inner]
+            restored = self._restore_backslashes(quotation) or self._restore_backslashes(
+                quotation.strip(_BLANKS_AND_DOTS)
+            )
+            if restored is not None:
+                attempts.append(restored)
+            found = map(self._find_candidate, attempts)
+            self._support_cache[quotation] = next((passage for passage in found if passage is not None), None)
         return self._support_cache[quotation]
+
+    def _restore_backslashes(self, quotation: str) -> str | None:
+        """Return the words of the text from which JSON made a quotation with control characters; None without any.
+
+        Each of these may also be a real line break or tab, so that commands and control characters are both searched as
+        white space; the text has the right ones.
+        """
+        if not (self._has_commands and _SWALLOWED_COMMAND.search(quotation)):
+            return None
+        first = _SWALLOWED.get(quotation.lstrip(" ")[:1], "")
+        for passage in self._without_commands.find_all(quotation.replace("\b", " ")):
+            start = passage.start - len(first)
+            if start >= 0 and self.text.startswith(first, start):
+                return self.text[start : passage.end]
+        return None
+
+    @cached_property
+    def _has_commands(self) -> bool:
+        return _COMMAND.search(self.text) is not None
+
+    @cached_property
+    def _without_commands(self) -> "SearchableText":
+        return SearchableText(_COMMAND.sub(_BLANK_COMMAND, self.text))
 
     def has_nothing_but_filler(self, quotation: str) -> bool:
         """Return whether the first passage that equals the quotation is filler, or is within lines of filler."""

@@ -329,9 +329,9 @@ class SafetyConfig(FrozenModel):
 
     `fence` puts texts by others between marks that they cannot forge. `reminder` repeats the question after the
     response. `whole_reply` accepts or rejects a reply as a whole; without it, the first JSON object in the reply
-    counts. `evidence` asks for a quotation from the response for what a model finds, once more if there is none; then
-    the finding counts as the worst case if it is `required`, and stands if it is `preferred`. `gates` stop responses
-    that need no model.
+    counts, whatever `calls.reply` says. `evidence` asks for a quotation from the response for what a model finds, once
+    more if there is none; then the finding counts as the worst case if it is `required`, and stands if it is
+    `preferred`. `gates` stop responses that need no model.
     """
 
     fence: Flag = True
@@ -366,6 +366,10 @@ class Price(FrozenModel):
     output: NonNegative
 
 
+ReplyRule = Literal["strict", "one-object"]
+"""What of a reply may count: the whole of it, or also the only JSON object among words."""
+
+
 class OutageConfig(FrozenModel):
     """When requests wait for a model server that does not answer, and for how long.
 
@@ -384,12 +388,16 @@ class CallsConfig(FrozenModel):
     schema where the endpoint differs from the usual. `timeout` applies to each of at most `attempts`, `deadline` to
     everything that a group of responses needs. `context` is the number of tokens that a gguf model reads and writes for
     one request. `key` names the environment variable with the key of an OpenAI-compatible server. `cache` keeps replies
-    for other runs; `record` is a file for `replay:`.
+    for other runs; `record` is a file for `replay:`. `reply` says what counts: the whole reply (`strict`), or also the
+    only JSON object among words. With `system: joined` the system text begins the first user message, for a model
+    without that role.
     """
 
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     max_tokens: PositiveInt = 1024
     form: Literal["native", "instructed"] | None = None
+    reply: ReplyRule = "strict"
+    system: Literal["separate", "joined"] = "separate"
     timeout: Positive = 60.0
     deadline: Positive | None = None
     attempts: PositiveInt = 4
@@ -489,6 +497,15 @@ class Config(CodeModel):
             return self.calls
         own = self.models[judge].calls
         return self.calls.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+
+    def with_reply(self, rule: ReplyRule) -> Self:
+        """Return the config with one `calls.reply` for all models."""
+        change = {"reply": rule}
+        models = {
+            name: use.model_copy(update={"calls": use.calls.model_copy(update=change)})
+            for name, use in self.models.items()
+        }
+        return self.model_copy(update={"calls": self.calls.model_copy(update=change), "models": models})
 
     @property
     def only_then(self) -> frozenset[str]:

@@ -7,7 +7,7 @@ is another question than the score of a worthless one.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from jurygraph.decision.recipe import component_names, default_component
 from jurygraph.display import ProgressCallback
@@ -31,6 +31,7 @@ from jurygraph.schema import (
     Plan,
     Question,
     RecordedVerdict,
+    ReplyRule,
     Response,
     SafetyConfig,
     Survey,
@@ -54,6 +55,7 @@ Verdicts = Sequence[RecordedVerdict]
 MAX_GROUP_SIZE = 16
 """Maximum number of responses in a group."""
 
+REPLY_RULES: Sequence[ReplyRule] = get_args(ReplyRule)
 NO_DEFENCES = SafetyConfig(fence=False, reminder=False, whole_reply=False, evidence="off", gates=())
 _ENABLED_BY_ARM: dict[str, dict[str, Any]] = {
     "none": {},
@@ -97,6 +99,7 @@ class AttackStudy:
         """Plan the questions of every task. Raises the errors of `attack_surveys`."""
         self.arms, self.configured = arms(jury.config.safety)
         self._jury = jury
+        self._reply_rules = {jury.config.calls_of(judge).reply for judge in jury.config.judges}
         self._attacks = attacks
         self._tasks = [task for task, _ in tasks]
         self._surveys = attack_surveys(jury, self._tasks)
@@ -108,6 +111,14 @@ class AttackStudy:
     def responses(self) -> int:
         """Return the number of responses judged in each arm, including honest ones."""
         return sum(len(group.responses) for group in self._groups)
+
+    @property
+    def passes(self) -> int:
+        """Return how often `run` judges all responses: once for each arm, and for each `calls.reply` that none has."""
+        return len(self.arms) + sum(not self._is_configured(rule) for rule in REPLY_RULES)
+
+    def _is_configured(self, rule: ReplyRule) -> bool:
+        return self._reply_rules == {rule}
 
     async def forecast(self, report: ProgressCallback) -> CallEstimate:
         """Estimate the requests to the model in all arms together; nothing is sent. Without a model there are none.
@@ -134,14 +145,21 @@ class AttackStudy:
         """Judge everything in every arm; `report` is called with the number of responses judged.
 
         The figures are `arms` by name, `configured`, the arm with the config's own defences, the numbers of `tasks`, of
-        `responses` by attacks and of `honest` ones, of tasks without a question to attack (`skipped`), the evaluators
-        that were not run (`left_out`), the verdicts `lost` to infrastructure by kind, their share of all verdicts
-        (`error_rate`), and the `attacks` by id. Raises the errors that end a run.
+        `responses` by attacks and of `honest` ones, the outcomes under each `calls.reply` (`replies`), of tasks without
+        a question to attack (`skipped`), the evaluators that were not run (`left_out`), the verdicts `lost` to
+        infrastructure by kind, their share of all verdicts (`error_rate`), and the `attacks` by id. Raises the errors
+        that end a run.
         """
         gateways = self._jury.gateways
         sink = _InMemorySink()
         try:
             measured = {name: await self._measure_arm(arm, sink, report) for name, arm in self.arms.items()}
+            replies: dict[str, Figures] = {}
+            for rule in REPLY_RULES:
+                if self._is_configured(rule):
+                    replies[rule] = measured[self.configured]
+                else:
+                    replies[rule] = await self._measure_arm(self._jury.config.safety, sink, report, rule)
         except RUN_ENDING:
             await gateways.wait_for_pending()
             raise
@@ -159,16 +177,21 @@ class AttackStudy:
                 "left_out": [use.known_as for use in self._jury.config.evaluators if use.known_as not in used],
                 "attacks": {one.id: one.model_dump(include={"suite", "kind", "language"}) for one in self._attacks},
                 "arms": measured,
+                "replies": {rule: {name: arm[name] for name in ("attacks", "honest")} for rule, arm in replies.items()},
             }
         )
 
-    def _prepare(self, safety: SafetyConfig) -> tuple[Jury, list[Plan]]:
-        config = self._config.model_copy(update={"safety": safety})
+    def _prepare(self, safety: SafetyConfig, rule: ReplyRule | None = None) -> tuple[Jury, list[Plan]]:
+        defended = self._config.model_copy(update={"safety": safety})
+        config = defended if rule is None else defended.with_reply(rule)
         jury = Jury(config, gateway=self._jury.gateways, code_folder=self._jury.code_folder)
         return jury, [_plan(task, survey, jury) for task, survey in zip(self._tasks, self._surveys, strict=True)]
 
-    async def _measure_arm(self, safety: SafetyConfig, sink: "_InMemorySink", report: ProgressCallback) -> Figures:
-        jury, plans = self._prepare(safety)
+    async def _measure_arm(
+        self, safety: SafetyConfig, sink: "_InMemorySink", report: ProgressCallback, rule: ReplyRule | None = None
+    ) -> Figures:
+        """Return the outcomes of an arm, with `calls.reply` as in the config or by a rule."""
+        jury, plans = self._prepare(safety, rule)
         groups = (Group(group.task, group.responses, plans[group.task_index]) for group in self._groups)
         judged = []
         group_iterator = iter(self._groups)
@@ -464,6 +487,20 @@ def _sections(figures: Figures, own: Figures, labels: Mapping[str, str]) -> Iter
         rows.append([*row, arm["honest"]["verdicts"]["n"], _percent_cell(arm["honest"]["verdicts"])])
     columns = ["defences", "verdicts", "false", "responses", "false", "stopped", "failed", "unsupported"]
     yield ReportTable([*columns, "abstained", "honest", "passed"], rows, digits=1)
+    rows = []
+    for rule, arm in figures["replies"].items():
+        outcome = arm["attacks"]
+        shares = [outcome["verdicts"]["n"], *map(_percent_cell, (outcome["verdicts"], outcome["responses"]))]
+        rows.append([rule, *shares, sum(outcome["failed"].values()), _percent_cell(arm["honest"]["verdicts"])])
+    header = [
+        "calls.reply, with the defences of the config",
+        "verdicts",
+        "false",
+        "false responses",
+        "failed",
+        "passed",
+    ]
+    yield ReportTable(header, rows, digits=1)
     rows = []
     for kind, outcome in own["kinds"].items():
         shares = [_percent_cell(arm["kinds"][kind]["verdicts"]) for arm in arms.values()]

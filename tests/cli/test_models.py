@@ -11,6 +11,8 @@ import pytest
 from tests.cli.conftest import Command, CommandResult
 from tests.models.judge_scripts import config, judge_reply, rubric
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Script, Server, nobody, reply_with, run_server, status
+from tests.models.test_replies import CASES, PROSE, answer
+from tests.rows import all_rows
 
 CALLS = 6
 """What the project needs: two for each of three responses, as four criteria fit into one."""
@@ -141,6 +143,39 @@ def test_twenty_replies_in_no_form_end_a_run_and_leave_nothing_behind(tmp_path: 
     assert not (project.folder / "run").exists()
 
 
+@all_rows(
+    "name, code, message",
+    [
+        ("gemini-list", 3, "does not accept the key for model 'tiny': check JURYGRAPH_API_KEY"),
+        (
+            "logprobs-400",
+            3,
+            "in the config; write `calls: {parameters: {logprobs: false}}` in the config; nothing was scored",
+        ),
+        ("system-role", 3, "in the config; write `calls: {system: joined}` in the config; nothing was scored"),
+        ("chatty", 3, "; write `calls: {reply: one-object}` in the config, or set calls.form"),
+        (
+            "reasoning-only",
+            3,
+            "`reasoning_content` has some; the server's reasoning parser took all of it for a thought",
+        ),
+        ("tool-call", 3, "the model called a tool (`tool_calls`) where text is expected"),
+        ("cut-prompt", 1, "failed verdicts: 60 of kind overflowed"),
+    ],
+)
+def test_a_run_says_what_its_server_sends(
+    tmp_path_factory: pytest.TempPathFactory, run: Command, name: str, code: int, message: str
+) -> None:
+    text = PROSE * 600 if name == "cut-prompt" else "Text"
+    project = Project(tmp_path_factory.mktemp(name), run, {str(number): f"{text} {number}." for number in range(12)})
+    with run_server(lambda body, number: answer(CASES[name])) as server:
+        project.write_config(server.url, concurrency=4)
+        ended = project.score("run")
+    assert (ended.code, "may succeed now" in ended.err) == (code, False), ended.err
+    assert message in " ".join(ended.err.split()), ended.err
+    assert server.count <= (4 if name == "gemini-list" else 60)
+
+
 def test_a_key_that_is_not_set_is_reported_as_such(project: Project, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("JURYGRAPH_API_KEY", raising=False)
     with run_server(lambda body, number: status(401)) as server:
@@ -176,7 +211,9 @@ class TestFailures:
             "try calls.parameters: {max_tokens: null, max_completion_tokens: 1024} in the config"
         )
         assert "is complete; only failures are left to repeat" in ended[1].err
+        assert f"every request to the model was rejected: {server.url}: 400: {NO_LIMIT}" in ended[0].err
         for one in ended:
+            assert "may succeed now" not in one.err
             assert one.err.count("failed verdicts: ") == 1
             assert f"failed verdicts: 15 of kind {failure}\n" in one.err
 
@@ -185,6 +222,7 @@ class TestFailures:
             project.write_config(url, attempts=1)
             ended = project.score("run")
         assert f"failed verdicts: 15 of kind connection (criteria 15), for example: {url}: " in ended.err
+        assert "to repeat the 15 failures that may succeed now:  jurygraph score " in ended.err
 
     def test_the_retry_command_repeats_the_failed_verdicts_alone(self, project: Project, run: Command):
         mended = False
@@ -195,7 +233,9 @@ class TestFailures:
         with run_server(script) as server:
             project.write_config(server.url)
             ended = project.score("a run", "--limit", 2)
-            command = ended.err.partition("that may succeed now:  ")[2].splitlines()[0]
+            lead = "once what they name is changed, to repeat the 5 failures:  "
+            command = ended.err.partition(lead)[2].splitlines()[0]
+            assert "may succeed now" not in ended.err
             assert json.loads(project.score("a run", "--limit", 2, "--json").out)["retry_command"] == command
             before, mended = server.count, True
             repeated = run(*shlex.split(command)[1:])

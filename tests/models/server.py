@@ -23,8 +23,8 @@ Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 Script = Callable[[dict[str, Any], int], Answer]
 """What a request is answered with, by its body and its number; the first is 1."""
 
-TOKENS_IN, TOKENS_OUT = 11, 7
-"""What every reply of `said` says that it took."""
+TOKENS_IN, TOKENS_OUT = 2_000, 7
+"""What every reply of `reply_with` says that it took: plausible for the prompts of judges, of which none was cut."""
 
 _RESET = struct.pack("ii", 1, 0)
 _BACKLOG = 1024

@@ -331,7 +331,8 @@ class TestTwoLoops:
             server.release()
             return [await first, await second]
 
-        with run_server(yes, together=math.inf) as server:
+        unbilled = reply_with("yes", usage=False)
+        with run_server(lambda body, number: unbilled, together=math.inf) as server:
             replies = with_gateway(server.url, use_twice, concurrency=1, budget=Budget(max_cost=1.0), price=PRICE)
         assert (replies, server.count) == ([["yes"] * 3, ["yes"] * 2], 5)
 

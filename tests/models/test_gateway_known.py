@@ -256,6 +256,21 @@ def test_only_the_first_to_arrive_are_looked_at_and_stored_ones_never() -> None:
         first.note(answered(FIRST_REPLIES - 1), PROSE)
 
 
+def test_rejections_end_the_run_until_one_request_is_accepted() -> None:
+    def rejection(is_unsent: bool = False) -> Fault:
+        fault = Fault("rejected", "400: no such field")
+        fault.is_unsent = is_unsent
+        return fault
+
+    first = FirstReplies()
+    unsent = [first.note_rejection(rejection(is_unsent=True)) for _ in range(2 * FIRST_REPLIES)]
+    ends = [first.note_rejection(rejection()) for _ in range(FIRST_REPLIES + 1)]
+    assert unsent == [None] * 2 * FIRST_REPLIES
+    assert [end is not None for end in ends] == [False] * (FIRST_REPLIES - 1) + [True, True]
+    first.expect("c0")
+    assert first.note_rejection(rejection()) is None
+
+
 def test_all_backends_are_closed_though_one_cannot_be() -> None:
     closed: list[str] = []
 

@@ -81,7 +81,7 @@ def attack(
     with redirect_stdout_to_stderr(), open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury:
         study = _create_study(jury, config, model, suite, tasks, allow_files_outside)
         doing = "estimating" if dry_run else "attacking"
-        total = len(study.arms) * study.responses
+        total = (len(study.arms) if dry_run else study.passes) * study.responses
         with asyncio.Runner() as runner, progress(doing, total, "responses") as advance:
             if dry_run:
                 estimate = run_interruptible(runner, study.forecast(advance), jury.context.threads)

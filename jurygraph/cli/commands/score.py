@@ -95,8 +95,8 @@ def score(
 
     Exit codes: 0 done; 1 done, but some rewards failed, or a threshold was missed; 2 invalid config or input, nothing
     written; 3 inconclusive: too many failures of infrastructure (the command that repeats them is printed), or the
-    server was away too long or refused the key or the model, resumable; 4 --max-cost or --max-calls reached, resumable;
-    130 interrupted, resumable. Output of evaluators goes to standard error.
+    server was away too long or refused the key, the model or all first requests, resumable; 4 --max-cost or --max-calls
+    reached, resumable; 130 interrupted, resumable. Output of evaluators goes to standard error.
 
     \b
     Example:
@@ -194,8 +194,8 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         if not jury.gateways and any(evaluator.layer == "model" for evaluator in jury.evaluators.values()):
             print_message("model: none cannot answer questions for a model; name one in the config or with --model")
         code = ExitCode.SOME_FAILED
-    for model, problem in jury.gateways.problems_by_model.items():
-        print_message(f"no reply of {model} could be used: {problem}; then: {options.retry_command}")
+    for problem in jury.gateways.problems:
+        print_message(f"{problem}; then: {options.retry_command}")
     for row in summary.failures[:3]:
         example = shorten(row.message, 320)
         by = ", ".join(f"{name} {number}" for name, number in sorted(row.evaluators.items()))
@@ -204,6 +204,11 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
     errors = sum(row.verdicts for row in summary.failures if row.cause == "evaluator")
     if errors:
         print_message(f"once the code of the evaluator is mended, to repeat its {errors}:  {options.retry_command}")
-    elif transient := sum(row.verdicts for row in summary.failures if row.is_transient):
-        print_message(f"to repeat the {transient} failures that may succeed now:  {options.retry_command}")
+        return code
+    lasting = sum(row.verdicts for row in summary.failures if row.is_transient and not row.may_succeed_now)
+    may_succeed = sum(row.verdicts for row in summary.failures if row.may_succeed_now)
+    if may_succeed:
+        print_message(f"to repeat the {may_succeed} failures that may succeed now:  {options.retry_command}")
+    elif lasting and not jury.gateways.problems:
+        print_message(f"once what they name is changed, to repeat the {lasting} failures:  {options.retry_command}")
     return code

@@ -14,7 +14,14 @@ from pydantic import BaseModel, Field, SecretStr
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.request import OUT_OF_FUNDS, Reply, Request, exception_chain, kind_of_status
+from jurygraph.models.request import (
+    OUT_OF_FUNDS,
+    Reply,
+    Request,
+    exception_chain,
+    find_other_field,
+    kind_of_status,
+)
 from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import Message
 from jurygraph.sources.user_modules import import_module
@@ -94,13 +101,16 @@ def _reply(message: AIMessage) -> Reply:
     metadata = message.response_metadata
     usage = message.usage_metadata
     finish = _first_text(metadata, "finish_reason", "stop_reason", "done_reason")  # by integration
+    text = str(message.text)
+    other_fields = {**message.additional_kwargs, "tool_calls": message.tool_calls}
     return Reply(
-        text=str(message.text),
+        text=text,
         finish=None if finish is None else _FINISH_REASONS.get(finish.lower(), finish.lower()),
         refusal=_first_text(message.additional_kwargs, "refusal"),
         served=_first_text(metadata, "model_name", "model"),
         tokens_in=usage["input_tokens"] if usage else None,
         tokens_out=usage["output_tokens"] if usage else None,
+        other_field=None if text.strip() else find_other_field(other_fields),
     )
 
 

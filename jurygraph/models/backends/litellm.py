@@ -36,6 +36,7 @@ from jurygraph.models.request import (
     SchemaMode,
     error_kind,
     exception_chain,
+    find_other_field,
     kind_of_status,
     parse_error,
 )
@@ -402,6 +403,7 @@ def _reply(model: str, answer: Any, sent: Any) -> Reply:
         tokens_in=answer.usage.prompt_tokens or None,  # 0 if the provider did not report it
         tokens_out=answer.usage.completion_tokens or None,
         tokens=read_tokens(logprobs.model_dump() if logprobs else None, text),
+        other_field=None if text.strip() else find_other_field(dict(choice.message)),
     )
 
 

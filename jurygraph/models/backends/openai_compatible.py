@@ -30,6 +30,7 @@ from jurygraph.models.request import (
     ServerError,
     encode_json,
     error_kind,
+    find_other_field,
     kind_of_status,
     parse_error,
 )
@@ -155,6 +156,10 @@ _NO_ADDRESS = "the URL is not a web address; give one such as http://127.0.0.1:8
 class _Message(TypedDict):
     content: NotRequired[str | list[dict[str, Any]] | None]
     refusal: NotRequired[str | None]
+    reasoning_content: NotRequired[Any]
+    reasoning: NotRequired[Any]
+    tool_calls: NotRequired[Any]
+    function_call: NotRequired[Any]
 
 
 class _Choice(TypedDict):
@@ -221,7 +226,9 @@ class OpenAICompatible(Backend):
             async with asyncio.timeout(timeout):
                 http_reply = await self._client.send("POST", f"{self.endpoint}/{path}", encode_json(body))
         except PydanticSerializationError as error:
-            raise Fault("rejected", f"the request cannot be written as JSON in UTF-8: {error}") from None
+            fault = Fault("rejected", f"the request cannot be written as JSON in UTF-8: {error}")
+            fault.is_unsent = True
+            raise fault from None
         except TimeoutError:
             raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
         except Fault as fault:
@@ -247,7 +254,9 @@ class OpenAICompatible(Backend):
         await self._client.close()
 
     def _error_fault(self, status: int, headers: Mapping[str, str], error: ServerError) -> Fault:
-        return self.fault(error_kind(status, error), f"{status}: {error.message}", headers)
+        fault = self.fault(error_kind(status, error), f"{status}: {error.message}", headers)
+        fault.code = f"{status} {error.code}" if error.code else None
+        return fault
 
 
 def _endpoint(url: str) -> str:
@@ -284,6 +293,7 @@ def read_reply(envelope: _Envelope) -> Reply:
         tokens_in=read,
         tokens_out=written,
         tokens=read_tokens(choice.get("logprobs"), content),
+        other_field=None if content.strip() else find_other_field(message),
     )
 
 

@@ -348,6 +348,11 @@ class FailureRow:
     def is_transient(self) -> bool:
         return Failure(cause=self.cause, kind=self.kind).is_transient
 
+    @property
+    def may_succeed_now(self) -> bool:
+        """True if the same command may get a verdict; a request that is wrong needs another config or recording."""
+        return self.is_transient and self.kind not in ("rejected", "unrecorded", "too-large")
+
 
 def _is_quoted_finding(verdict: Content) -> bool:
     """Return whether a verdict is a finding that needs a quotation and has one.

@@ -61,6 +61,8 @@ def test_false_verdicts_before_and_after_the_defences_are_printed_first(tmp_path
         ended = Project(tmp_path, run, server.url, **other).attack("--suite", "null")
     assert ended.code == 0, ended.err
     assert "false verdict: 31 of 31 without defences, 0 of 31 with those of the config" in ended.out
+    rates = ended.out.partition("calls.reply, with the defences of the config")[2].splitlines()[1:4]
+    assert [line.split()[0] for line in rates if line[:1].isalpha()] == ["strict", "one-object"]
     assert "not attacked, because no model judges a single response: maths.length" in ended.err
 
 
@@ -114,7 +116,8 @@ def test_a_missed_threshold_exits_with_1_a_limit_with_4_and_a_failing_model_with
     missed = project.attack("--gate", "high<=1 and n>=1")
     assert missed.code == 1
     assert "threshold missed: high <= 1, but there is no high" in missed.err, "one task has no interval"
-    with run_server(lambda body, number: status(400)) as failing:
+    other_reasons = lambda body, number: status(400, body={"error": {"message": "x" * number}})  # noqa: E731
+    with run_server(other_reasons) as failing:
         ended = Project(tmp_path, run, failing.url).attack("--suite", "null", "--gate", "rate<=0")
     assert ended.code == 3
     assert "inconclusive: " in ended.err

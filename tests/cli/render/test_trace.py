@@ -73,7 +73,7 @@ def test_the_text_of_a_call_has_all_messages_the_reply_and_the_bill(
             assert content in shown
     assert len([line for line in lines if line.startswith("  reply (finish")]) == len(found["calls"])
     assert not set("\x1b\x07") & set("".join(lines))
-    bill = {f"  tokens_in       {TOKENS_IN}", "  cache_hit       false", "  cost            0.000092"}
+    bill = {f"  tokens_in       {TOKENS_IN}", "  cache_hit       false", "  cost            0.00407"}
     assert {"  attempts        1", *bill} <= set(lines)
     assert show(run, scored_once, response, "--call", "kind").splitlines() == lines
 
