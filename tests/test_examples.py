@@ -242,6 +242,26 @@ def test_a_hollow_response_beats_the_sound_one_under_flat_in_four_tasks_and_unde
         assert (part > 0) == is_left
 
 
+def test_with_the_authors_rule_gear_preserves_more_than_hard_gates(tmp_path: Path) -> None:
+    """As in the paper's Table 2, and as the page prints it: values are tenths, and a criterion is met from .7."""
+    lines = gzip.decompress((RUBRIC / "tasks.jsonl.gz").read_bytes()).decode()
+    (tmp_path / "tenths.jsonl").write_text(lines.replace('"scale": [1, 10]', '"scale": [0, 10]'), encoding="utf-8")
+    typed = [
+        ("score", "tenths.jsonl", "--config", RUBRIC / "read.yaml", "--out", "in-tenths"),
+        ("rescore", "in-tenths", "--out", "as-authors", "--set", "rubric.met_from=0.7"),
+        ("study", "credit", "as-authors", "--json"),
+    ]
+    ended = [run_command(*command, cwd=tmp_path) for command in typed]
+    assert [one.code for one in ended] == [0, 0, 0]
+    methods = json.loads(ended[-1].out)["methods"]
+    found = {
+        rule: f"{methods[rule]['preservation']['value']:.4f}" for rule in ("hard-local", "hard-transitive", "gear")
+    }
+    page = (RUBRIC / "README.md").read_text(encoding="utf-8").partition("### The authors' rule")[2]
+    assert all(re.search(rf"^{rule} .* {value} \(", page, re.MULTILINE) for rule, value in found.items()), found
+    assert found == {"hard-local": "0.7289", "hard-transitive": "0.6928", "gear": "0.8322"}
+
+
 # reviewers
 
 

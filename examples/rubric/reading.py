@@ -23,7 +23,7 @@ VERSION = hashlib.sha256(FILE.read_bytes()).hexdigest()[:12]
 
 @jg.evaluator(audience="criterion", layer="human", version=VERSION)
 def read(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
-    """The value read, on the criterion's scale, and as met or not; what nobody has read abstains."""
+    """The value read, on the criterion's scale; what nobody has read abstains."""
     criterion = task.about
     assert isinstance(criterion, jg.Criterion)
     if (response.id, criterion.id) not in READ:
@@ -31,4 +31,4 @@ def read(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
     value, reason = READ[response.id, criterion.id]
     low, high = criterion.scale or (0.0, 1.0)
     score = (value - low) / (high - low)
-    return jg.Verdict(score=score, met=score >= 0.5, native=value, scale=(low, high), reason=reason)
+    return jg.Verdict(score=score, native=value, scale=(low, high), reason=reason)

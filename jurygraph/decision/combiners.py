@@ -21,6 +21,7 @@ from jurygraph.schema import ComponentInput, Edge, Question, SkippedRule
 from jurygraph.schema.config import ExactInference
 from jurygraph.schema.frozen_model import ParamsModel, PlainParams, Unit, read_params
 from jurygraph.schema.task import NonNegative
+from jurygraph.schema.verdict import MET_THRESHOLD
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -268,6 +269,8 @@ class _Rubric(Combiner):
         exact: ExactInference = "auto"
         """`auto`: exact inference up to ten criteria with a parent; `never`: always the one-pass update of GEAR. Only
         `gear` uses it."""
+        met_from: Unit = MET_THRESHOLD
+        """The score from which a prerequisite is met whose judge has not decided itself. Only hard gating uses it."""
 
     version = "1"
     batched = True
@@ -402,6 +405,11 @@ class _Hard(_Rubric):
     """q_i = p_i if the parents' decisions hold, else 0."""
 
     mode: ClassVar[Literal["local", "transitive"]]
+
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
+        met_from = self.read_params(params).met_from
+        own = {} if met_from == MET_THRESHOLD else {"met_from": met_from}  # plans without it keep their digests
+        return {**super().freeze(inputs, params), **own}
 
     def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))

@@ -644,7 +644,8 @@ SPREAD = "spread over samples"
 
 def _score_matrices(spec: ComponentSpec, table: VerdictTable, rule: str, scenario: Scenario) -> dict[str, ScoreMatrix]:
     return {
-        name: table.score_matrix(spec_input, rule, spec.direction, scenario) for name, spec_input in spec.inputs.items()
+        name: table.score_matrix(spec_input, rule, spec.direction, scenario, spec.met_from)
+        for name, spec_input in spec.inputs.items()
     }
 
 

@@ -274,7 +274,7 @@ class _SpecBuilder:
         inputs = self._member_inputs(evaluator_names, "rubric.if_skipped", weights, settings.if_skipped)
         params = {
             "edges": [edge.model_dump() for edge in rubric.edges],
-            **settings.model_dump(include={"kappa", "exact"}),
+            **settings.model_dump(include={"kappa", "exact", "met_from"}),
         }
         with name_part("rubric"):
             return self._build_spec(RUBRIC, settings.aggregation, inputs, params)

@@ -50,7 +50,8 @@ class ScoreArrays(NamedTuple):
 
     `value` is the score, 0 where there is none; `met` the judge's own answer; `outcome` a code of this module, ABSENT
     where no verdict was requested; `confidence` the judge's confidence, 1 where there is none; `binary` where `met` is
-    all that the verdict says (see `Verdict.is_binary`).
+    all that the verdict says (see `Verdict.is_binary`); `decided` where `met` is the judge's own, and not read from the
+    score.
     """
 
     value: Floats
@@ -58,17 +59,19 @@ class ScoreArrays(NamedTuple):
     outcome: NDArray[np.int8]
     confidence: Floats
     binary: Bools
+    decided: Bools
 
     @classmethod
     def absent(cls, *shape: int) -> "ScoreArrays":
         codes = np.zeros(shape, dtype=np.int8)
         nowhere = np.zeros(shape, dtype=np.bool_)
-        return cls(np.zeros(shape), nowhere, codes, np.ones(shape), nowhere.copy())
+        return cls(np.zeros(shape), nowhere, codes, np.ones(shape), nowhere.copy(), nowhere.copy())
 
     def fill(self, cell: tuple[int, int], verdict: RecordedVerdict) -> None:
         self.value[cell], self.met[cell], self.outcome[cell] = score_entry(verdict)
         self.confidence[cell] = 1.0 if verdict.confidence is None else verdict.confidence
         self.binary[cell] = verdict.is_binary
+        self.decided[cell] = verdict.met is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +87,22 @@ class VerdictTable:
     sampled: frozenset[str] = frozenset()
     judges: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
 
-    def score_matrix(self, spec_input: ComponentInput, rule: str, direction: int, scenario: Scenario) -> ScoreMatrix:
-        """Return one input of a spec, filled; `direction` is -1 where a larger component means a lower reward."""
-        pieces = [
-            _fill_cells(self.effective_columns(name, spec_input), weight * direction < 0, spec_input, rule, scenario)
-            for name, weight in zip(spec_input.questions, spec_input.weights, strict=True)
-        ]
+    def score_matrix(
+        self,
+        spec_input: ComponentInput,
+        rule: str,
+        direction: int,
+        scenario: Scenario,
+        met_from: float = MET_THRESHOLD,
+    ) -> ScoreMatrix:
+        """Return one input of a spec, filled; `direction` is -1 where a larger component means a lower reward.
+
+        A score of `met_from` or more is met, in [0, 1], where its judge has not decided itself.
+        """
+        pieces = []
+        for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
+            columns = self.effective_columns(name, spec_input, met_from)
+            pieces.append(_fill_cells(columns, weight * direction < 0, spec_input, rule, scenario))
         weights = [np.full(piece[0].shape[1], weight) for piece, weight in zip(pieces, spec_input.weights, strict=True)]
         filled: Sequence[Any] = pieces[0]
         if len(pieces) > 1:
@@ -97,17 +110,19 @@ class VerdictTable:
         value, met, judged, applicable = filled
         return ScoreMatrix(value, met, judged, applicable, np.concatenate(weights), spec_input.input_weight)
 
-    def effective_columns(self, name: str, spec_input: ComponentInput) -> ScoreArrays:
+    def effective_columns(self, name: str, spec_input: ComponentInput, met_from: float = MET_THRESHOLD) -> ScoreArrays:
         """Return a question's verdicts as an input uses them: confident enough, and reduced to a majority if required.
 
         A discarded verdict counts as an abstention, and so does a missing majority, except of judges; a failure among
         the votes counts as that failure.
         """
         columns = self._columns_of(name, spec_input.judge)
+        if met_from != MET_THRESHOLD:
+            columns = columns._replace(met=np.where(columns.decided, columns.met, columns.value >= met_from))
         if name in spec_input.calibration:  # the value of any other cell than a judged one follows from its outcome
             calibrated = calibrate(columns.value, spec_input.calibration[name])
             value = np.where(columns.outcome == OK, calibrated, columns.value)
-            columns = columns._replace(value=value, met=value >= MET_THRESHOLD)
+            columns = columns._replace(value=value, met=value >= met_from)
         if (columns.outcome == NO_VARIANTS).any():
             counted = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
             outcome = np.where(columns.outcome == NO_VARIANTS, counted, columns.outcome).astype(np.int8)
@@ -242,6 +257,7 @@ def fill_columns(rows: int, cells: Cells) -> ScoreArrays:
             met[cell] = mirrored >= MET_THRESHOLD
             outcome[cell] = OK
             scores.binary[cell] = False
+            scores.decided[cell] = False
     return scores
 
 

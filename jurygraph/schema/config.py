@@ -37,7 +37,7 @@ from jurygraph.schema.plan import (
     Welfare,
 )
 from jurygraph.schema.task import NO_TASK_DEFAULTS, Audience, NonNegative, TaskDefaults
-from jurygraph.schema.verdict import RESPONSE_GATES, Layer, ResponseGate, ScoreCalibration
+from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES, Layer, ResponseGate, ScoreCalibration
 
 Kind = Literal["reward", "evaluation"]
 
@@ -270,12 +270,14 @@ class WeightsConfig(FrozenModel):
 class RubricConfig(FrozenModel):
     """The aggregation of a rubric's criteria (GEAR); `if_skipped` says how a criterion skipped by `when` counts.
 
-    With `exact: auto`, `gear` infers exactly if at most ten criteria of a rubric depend on another.
+    With `exact: auto`, `gear` infers exactly if at most ten criteria of a rubric depend on another. `met_from` is the
+    score from which hard gating takes a criterion as met, if its judge has not decided itself.
     """
 
     aggregation: Literal["flat", "gear", "hard-local", "hard-transitive"] = "gear"
     kappa: NonNegative = 1.0
     exact: ExactInference = "auto"
+    met_from: Unit = MET_THRESHOLD
     if_skipped: SkippedRule | None = None
 
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, PrivateA
 
 from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit, digest_of
 from jurygraph.schema.task import Audience, Profiles, Rubric, Task, TaskView, with_profiles
-from jurygraph.schema.verdict import Call, Layer, ResponseGate, ScoreCalibration
+from jurygraph.schema.verdict import MET_THRESHOLD, Call, Layer, ResponseGate, ScoreCalibration
 
 Scope = Literal["response", "pair", "group"]
 Pairs = Literal["ordered", "unordered"]
@@ -250,6 +250,12 @@ class ComponentSpec(FrozenModel):
     def implementation(self) -> Any:
         """Return the combiner; None if the spec was read from a file or another process."""
         return self._implementation.value
+
+    @property
+    def met_from(self) -> float:
+        """Return the score from which something is met whose judge has not decided itself, in [0, 1]."""
+        met_from = self.params.get("met_from")
+        return float(met_from) if isinstance(met_from, int | float) else MET_THRESHOLD
 
     @field_validator("inputs")
     @classmethod

@@ -242,7 +242,7 @@ def _find_rubric(run: Run, task_id: str) -> tuple[ComponentSpec, Rubric] | str:
         params = Gear().freeze(spec.inputs, {"edges": task.rubric.edges, **settings})
     except GraphCycleError:  # possible under `flat`, which ignores edges
         return "tasks whose edges form a cycle"
-    if spec.combiner != Flat.name and any(value != params[name] for name, value in spec.params.items()):
+    if spec.combiner != Flat.name and any(spec.params.get(name, value) != value for name, value in params.items()):
         return "tasks of which the config states other edges, κ or inference than their rubric and the run"
     return spec, task.rubric
 
@@ -253,7 +253,10 @@ def _add_sheet(
     """Add the sheet of a task, with the responses that have a reward from its rubric."""
     table = group_table(run, task_id, [response.trace for response in scored])
     rule = run.decision_of(task_id).rule
-    matrices = {name: table.score_matrix(use, rule, spec.direction, "counted") for name, use in spec.inputs.items()}
+    met_from = run.config.rubric.met_from
+    matrices = {
+        name: table.score_matrix(use, rule, spec.direction, "counted", met_from) for name, use in spec.inputs.items()
+    }
     p, applies = input_means(matrices)
     weights = signed_weights(matrices)
     has_reward = np.array([response.trace.reward.value is not None for response in scored])

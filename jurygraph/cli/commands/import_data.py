@@ -12,9 +12,10 @@ from jurygraph.cli.render.text import print_message, print_report, print_result
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, join_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
-from jurygraph.sources.importers import READERS, VOTE_READERS, Imported, read_rated_table
+from jurygraph.sources.importers import READERS, VOTE_READERS, Imported, QueryInTenths, read_rated_table
 
 RATINGS = "ratings"
+WRITINGBENCH = "writingbench"
 FORMATS = (*READERS, *VOTE_READERS, RATINGS)
 Selection = Literal["tasks", "answered"]
 
@@ -24,6 +25,14 @@ Only = Annotated[
         None,
         "`tasks`: tasks without responses, to score your own; `answered`: only tasks that have responses, as `score` "
         "requires.",
+    ),
+]
+Scale = Annotated[
+    Literal["position", "tenths"] | None,
+    option(
+        None,
+        "Score of a value v from 1 to 10 (writingbench): `position`, (v - 1) / 9, is the default; `tenths`, v / 10, is "
+        "that of GEAR's authors.",
     ),
 ]
 RatingsFile = Annotated[str | None, option("F", "Second output file (ratings): the ratings themselves.")]
@@ -39,6 +48,7 @@ def import_(
     ],
     target: Annotated[str, option("F", "Output file; - for stdout.", "-o", "--out")],
     only: Only = None,
+    scale: Scale = None,
     ratings: RatingsFile = None,
     column: ColumnNames = None,
     json: AsJson = False,
@@ -72,15 +82,8 @@ def import_(
         jurygraph import sheets assigned/key.jsonl assigned/sheets/ann.csv --out ratings.jsonl
         jurygraph import ratings people.csv --column label=stars --out tasks.jsonl --ratings ratings.jsonl
     """
-    if form not in FORMATS:
-        hint = did_you_mean(form, FORMATS) or "known: " + ", ".join(FORMATS)
-        raise InputError(f"unknown format {form!r}; {hint}")
-    if only is not None and form in VOTE_READERS:
-        raise InputError(f"--only: selects tasks, and {form} has none; remove it")
-    if len(files) > 1 and form not in VOTE_READERS:
-        raise InputError(f"{files[1]}: {form} takes one file; import each by itself")
-    if form != RATINGS and (ratings or column):
-        raise InputError(f"--{'ratings' if ratings else 'column'}: only for {RATINGS}; remove it for {form}")
+    tables = [name for name, value in (("--ratings", ratings), ("--column", column)) if value]
+    _check_options(form, files, only, scale, tables)
     if target != "-":
         refuse_unwritable(target, *files)
     if form == RATINGS:
@@ -88,7 +91,25 @@ def import_(
     elif form in VOTE_READERS:
         _import_votes(form, files, target, json)
     else:
-        _import_tasks(form, files[0], target, only, json)
+        reader = QueryInTenths.read if scale == "tenths" else READERS[form]
+        _import_tasks(reader(files[0]), target, only, json)
+
+
+def _check_options(
+    form: str, files: Sequence[str], only: Selection | None, scale: str | None, tables: Sequence[str]
+) -> None:
+    """Raise InputError for an unknown format, or what it does not take; `tables` are options of tables of ratings."""
+    if form not in FORMATS:
+        hint = did_you_mean(form, FORMATS) or "known: " + ", ".join(FORMATS)
+        raise InputError(f"unknown format {form!r}; {hint}")
+    if only is not None and form in VOTE_READERS:
+        raise InputError(f"--only: selects tasks, and {form} has none; remove it")
+    if scale is not None and form != WRITINGBENCH:
+        raise InputError(f"--scale: only for {WRITINGBENCH}; remove it for {form}")
+    if len(files) > 1 and form not in VOTE_READERS:
+        raise InputError(f"{files[1]}: {form} takes one file; import each by itself")
+    if form != RATINGS and tables:
+        raise InputError(f"{tables[0]}: only for {RATINGS}; remove it for {form}")
 
 
 def _import_ratings(file: str, tasks: str, ratings: str | None, columns: Sequence[str], json: bool) -> None:
@@ -146,10 +167,10 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
         print_message(f"next: jurygraph consensus {shell_quote(target)}")
 
 
-def _import_tasks(form: str, file: str, target: str, only: Selection | None, json: bool) -> None:
+def _import_tasks(rows: Iterable[Imported], target: str, only: Selection | None, json: bool) -> None:
     counts = {"tasks": 0, "responses": 0, "tasks_with_responses": 0, "omitted": 0}
     notes: defaultdict[str, list[str]] = defaultdict(list)
-    _write(target, _json_lines(_select_tasks(READERS[form](file), only, counts, notes)))
+    _write(target, _json_lines(_select_tasks(rows, only, counts, notes)))
     noted = {what: len(places) for what, places in notes.items()}
     print_report(json and target != "-", {"tasks_file": target, **counts, "notes": noted}, ())
     print_message(_format_counts(counts))

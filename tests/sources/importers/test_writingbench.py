@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from jurygraph.schema import Criterion
+from tests.command import run_command
 from tests.sources.importers.published import WRITINGBENCH, import_rows, tasks
 
 REAL = Path(__file__).parents[2] / "data" / "writingbench" / "rubrics.jsonl.gz"
@@ -46,3 +47,13 @@ def test_real_rows_are_read_whole() -> None:
         for entry, criterion in zip(row["checklist"], task.rubric.criteria, strict=True):
             assert criterion.text == f"{entry.pop('name')}: {entry.pop('criteria_description')}"
             assert criterion.anchors == entry
+
+
+def test_in_tenths_a_value_scores_a_tenth_of_itself(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in WRITINGBENCH))
+    assert run_command("import", "writingbench", source, "--out", target, "--scale", "tenths").code == 0
+    lines = [json.loads(line) for line in target.read_text().splitlines()]
+    assert {tuple(one["scale"]) for line in lines for one in line["rubric"]["criteria"]} == {(0.0, 10.0)}
+    ended = run_command("import", "judgebench", source, "--out", target, "--scale", "tenths")
+    assert (ended.code, "--scale: only for writingbench; remove it for judgebench" in ended.err) == (2, True)
