@@ -263,17 +263,10 @@ def _measure_recovery(setting: Setting, seed: int) -> Floats:
 
 KEPT_LABELS: Mapping[int, int] = {3: 2, 5: 3, 7: 3, 9: 3}
 """How many labels of an item are kept in a draw of Table 5, by how many it has (`ablation_labels` of the authors)."""
-TABLE_5: Mapping[str, tuple[float, float]] = {
-    "labels_3": (0.985, 0.989),
-    "labels_5": (0.988, 0.991),
-    "labels_7": (0.987, 0.992),
-    "labels_9": (0.987, 0.992),
-}
-"""The stability of majority vote and of PEC as printed; the printed column of Dawid-Skene is PEC's."""
 
 
 def label_stability(setting: Setting, seeds: Sequence[int], draws: int = 3) -> Floats:
-    """Return how stable the agents' order is if fewer labels of each item are kept: [S,M], by seed and method (Table 5).
+    """Return how stable the agents' order is if fewer labels of an item are kept (Table 5), [S,M], by seed and method.
 
     It is the mean over `draws` of τ_b between the scores by all labels and by so many of each item at random as
     `KEPT_LABELS` says. Methods and model are those of `recovery`.

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.studies.simulate import CONFIGURATIONS, TABLE_5, label_stability, pair_order_accuracy, recovery
-from tests.studies.simulate.published import EXPECTED, off
+from jurygraph.studies.simulate import CONFIGURATIONS, label_stability, pair_order_accuracy, recovery
+from tests.studies.simulate.published import EXPECTED, TABLE_5, off
 
 SETTINGS = {name: one.setting for name, one in CONFIGURATIONS.items()}
 FEW = ("gaps_tight", "labels_9", "adv_40")
