@@ -2,7 +2,9 @@
 
 Each rating is predicted from others (leave-one-out): never from a rating of the same item or of its group, except that
 `item-mean` and `rater-offset` use what others gave the very item. Own ratings are those of the same dimension and
-domain, as for the judges with a model, whose predictions are those of runs. Intervals are over reviewers.
+domain, as for the judges with a model, whose predictions are those of runs. Intervals of a judge are over reviewers;
+those of a difference of two judges are over reviewers and items, because a judge that errs on an item errs for all who
+rated it.
 """
 
 import asyncio
@@ -22,7 +24,8 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel, alpha_of_pairs
 from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval
-from jurygraph.inference.sign_flips import holm, sign_flip_p
+from jurygraph.inference.crossed import crossed_interval, t_test_p
+from jurygraph.inference.sign_flips import holm
 from jurygraph.judges.examples import rated_text
 from jurygraph.judges.reviewers import Personalized, ReviewerJudge
 from jurygraph.models.embedding import BATCH_SIZE, Embedder
@@ -518,8 +521,7 @@ def unrated_notes(runs: Sequence[RunPredictions], parts: Sequence[ScoredPart]) -
 _MAX_LEVELS = 101
 """Most different scores of a dimension for which alpha is computed."""
 _FEW_REVIEWERS = 20
-_LEAST_TESTED = 6
-"""Fewest reviewers with which flips of their signs can have p <= .05: the least p is 2^(1 - n)."""
+_FEW_ITEMS = 20
 _MAX_ROWS = 40
 
 Judged = tuple[ScoredPart, Sequence[Predictions]]
@@ -531,11 +533,11 @@ def report(judged: Sequence[Judged], level: AlphaLevel = "ordinal", vectorize: V
 
     The figures are `judges`: each with its most examples, for each dimension and each of its domains, with `answered`
     and `coverage` of its ratings, and on the `n` that all answered `alpha`, `rmse` and `mae`; `curve`, the same for
-    each number of examples; `differences` of two judges' absolute and squared errors (`first` less `second`), their
-    p-values by flips of reviewers (Holm), and for how many reviewers the first is nearer or farther; `reviewers`, each
-    with the mean absolute error of every judge; and `reasons`: the correlation of agreement with similar reasons, of
-    reviewers or those of a judge for them, over `pairs` of reviewers. Errors are in units of the scores. For alpha a
-    prediction counts as the nearest score that occurs.
+    each number of examples; `differences` of two judges' absolute and squared errors (`first` less `second`), with
+    intervals and p-values (Student's t, Holm) over reviewers and items, or groups of items, and for how many reviewers
+    the first is nearer or farther; `reviewers`, each with the mean absolute error of every judge; and `reasons`: the
+    correlation of agreement with similar reasons, of reviewers or those of a judge for them, over `pairs` of reviewers.
+    Errors are in units of the scores. For alpha a prediction counts as the nearest score that occurs.
     """
     whole = [(part, np.ones(len(part.score), dtype=bool), None, columns) for part, columns in judged]
     domains = [
@@ -621,9 +623,11 @@ def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figur
         row: Figures = {"dimension": part.dimension, "first": first.judge, "second": second.judge}
         for name, power in (("absolute", 1), ("squared", 2)):
             errors = [(np.abs(judge.values - part.score)[:, common] ** power).mean(axis=0) for judge in (first, second)]
-            sums = np.bincount(part.reviewer[common], errors[0] - errors[1])
-            row[name] = as_interval(_mean_by_reviewer(part, errors[0] - errors[1], common))
-            row[f"{name}_p"] = sign_flip_p(sums)
+            gaps = errors[0] - errors[1]
+            estimate = crossed_interval(gaps, part.reviewer[common], part.group[common])
+            row[name] = as_interval(estimate)
+            row[f"{name}_p"] = t_test_p(estimate)
+            sums = np.bincount(part.reviewer[common], gaps)
             row |= {"nearer": int((sums < 0).sum()), "farther": int((sums > 0).sum())} if power == 1 else {}
         rows.append(row)
     for name in ("absolute_p", "squared_p"):
@@ -653,7 +657,8 @@ def _by_reviewer(part: ScoredPart, columns: Sequence[Predictions]) -> Iterator[F
 def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield (
         "each score is predicted from other ratings (leave-one-out), never from one of the same group; errors are on "
-        f"ratings that all judges predict; alpha is Krippendorff's, {figures['level']}; intervals are over reviewers"
+        f"ratings that all judges predict; alpha is Krippendorff's, {figures['level']}; intervals are over reviewers, "
+        "and those of differences over reviewers and items (items of one group together)"
     )
     yield _judge_table("judge", [row for row in figures["judges"] if row["judge"] not in PEERS])
     peers = [row for row in figures["judges"] if row["judge"] in PEERS]
@@ -699,9 +704,11 @@ def _notes(judged: Sequence[Judged]) -> Iterator[str]:
         if not _common(columns).any():
             yield f"{name}: no rating that every judge predicts; see the coverage, and leave judges out"
         if len(part.names) < _FEW_REVIEWERS:
-            untested = f", and with fewer than {_LEAST_TESTED} no p is .05 or less"
-            limit = f"with fewer than {_FEW_REVIEWERS}, intervals are rough"
-            yield f"{name}: reviewers: {len(part.names)}; {limit}{untested if len(part.names) < _LEAST_TESTED else ''}"
+            yield f"{name}: reviewers: {len(part.names)}; with fewer than {_FEW_REVIEWERS}, intervals are rough"
+        item_groups = len(np.unique(part.group))
+        if item_groups < _FEW_ITEMS:
+            limit = f"with fewer than {_FEW_ITEMS}, differences of judges are rough"
+            yield f"{name}: items, or groups of them: {item_groups}; {limit}"
         for prediction in columns:
             origin = f"{name}, {prediction.judge} with {prediction.shots} examples: "
             yield from omission_notes(prediction.left_out, origin)
