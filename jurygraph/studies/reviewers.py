@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, groupby
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -312,6 +312,8 @@ MODEL_JUDGES = ("zero-shot", "aggregate", "personalized")
 _ONLY_DIMENSION = "score"
 _Cell = tuple[str, str, str]
 """Dimension, reviewer and item."""
+SeedReduction = Literal["majority", "mean"]
+"""What the answers of a judge's seeds make: one prediction of a rating."""
 
 
 class Design(NamedTuple):
@@ -400,16 +402,27 @@ class RunPredictions:
     verdicts: dict[_Cell, list[RecordedVerdict]] = field(default_factory=dict)
     bill: Bill = field(default_factory=Bill)
 
-    def answer(self, cell: _Cell, min_confidence: float) -> _Answer:
-        """Return the mean of the samples with at least this confidence, in [0, 1]."""
-        verdicts = self.verdicts.get(cell, ())
-        judged = [v for v in verdicts if status_of(v) == JUDGED and isinstance(v.native, int | float)]
-        sure = [v for v in judged if v.confidence is None or v.confidence >= min_confidence]
-        if sure:
-            return _Answer(fmean(float(v.native or 0.0) for v in sure), sure[0].reason, "")
-        if judged:
-            return _Answer(np.nan, "", f"confidence below {100 * min_confidence:g}")
-        return _Answer(np.nan, "", status_of(verdicts[0]) if verdicts else "not in the run")
+
+def _answer(verdicts: Sequence[RecordedVerdict], min_confidence: float, reduce: SeedReduction) -> _Answer:
+    """Return what the verdicts of all seeds on a cell predict, those with at least this confidence, in [0, 1].
+
+    A majority is more than half of the confident and the failed ones, as in a panel that discards first.
+    """
+    if not verdicts:
+        return _Answer(np.nan, "", "not in the run")
+    judged = [v for v in verdicts if status_of(v) == JUDGED and isinstance(v.native, int | float)]
+    sure = [v for v in judged if v.confidence is None or v.confidence >= min_confidence]
+    if not sure:
+        problem = f"confidence below {100 * min_confidence:g}" if judged else status_of(verdicts[0])
+        return _Answer(np.nan, "", problem)
+    scores = [float(v.native or 0.0) for v in sure]
+    if reduce == "mean":
+        return _Answer(fmean(scores), sure[0].reason, "")
+    score, votes = Counter(scores).most_common(1)[0]
+    failed = sum(v.status == "failed" for v in verdicts)
+    if 2 * votes <= len(sure) + failed:
+        return _Answer(np.nan, "", "no majority")
+    return _Answer(score, sure[scores.index(score)].reason, "")
 
 
 def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[RunPredictions]:
@@ -443,12 +456,17 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[R
 
 
 def join_runs(
-    runs: Sequence[RunPredictions], parts: Sequence[ScoredPart], min_confidence: float = 0.0
+    runs: Sequence[RunPredictions],
+    parts: Sequence[ScoredPart],
+    min_confidence: float = 0.8,
+    reduce: SeedReduction = "majority",
 ) -> list[list[Predictions]]:
     """Return the predictions for the ratings of each part; those of a judge with equal shots are its seeds.
 
-    A rating without a prediction is counted by its reason, that of the first seed. Costs are those of all requests of a
-    judge, as if it had been alone: also of replies that came from the cache.
+    As in the paper on personalized judges, answers with a confidence below `min_confidence`, in [0, 1], are discarded,
+    and the majority of the others is the prediction, over seeds and samples; or their mean. A rating without a
+    prediction is counted by its reason, where no answer is left that of the first one. Costs are those of all requests
+    of a judge, as if it had been alone: also of replies that came from the cache.
 
     Raises `InputError` for two runs with the same judge, shots and seed.
     """
@@ -464,7 +482,7 @@ def join_runs(
     ordered = sorted(grouped.items(), key=lambda item: (_place(item[0][0]), item[0]))
     return [
         [
-            _join(part, name, shots, [seeds[seed] for seed in sorted(seeds)], min_confidence)
+            _join(part, name, shots, [seeds[seed] for seed in sorted(seeds)], min_confidence, reduce)
             for (name, shots), seeds in ordered
         ]
         for part in parts
@@ -472,20 +490,24 @@ def join_runs(
 
 
 def _join(
-    part: ScoredPart, name: str, shots: int, runs: Sequence[RunPredictions], min_confidence: float
+    part: ScoredPart,
+    name: str,
+    shots: int,
+    runs: Sequence[RunPredictions],
+    min_confidence: float,
+    reduce: SeedReduction,
 ) -> Predictions:
-    cells = list(_cells(part, runs))
-    answers = [[run.answer(cell, min_confidence) for cell in cells] for run in runs]
-    problems = (next((a.problem for a in of_cell if a.problem), "") for of_cell in zip(*answers, strict=True))
+    by_cell = ([v for run in runs for v in run.verdicts.get(cell, ())] for cell in _cells(part, runs))
+    answers = [_answer(verdicts, min_confidence, reduce) for verdicts in by_cell]
     sent = [run.bill.tallies["sent"] for run in runs]
     return Predictions(
         name,
         shots,
-        np.array([[answer.value for answer in of_run] for of_run in answers]),
-        left_out=Counter(filter(None, problems)),
+        np.array([[answer.value for answer in answers]]),
+        left_out=Counter(answer.problem for answer in answers if answer.problem),
         calls=sum(tally.number for tally in sent),
         cost=None if any(tally.unpriced for tally in sent) else sum(tally.cost for tally in sent),
-        reasons=[answer.text for answer in answers[0]],
+        reasons=[answer.text for answer in answers],
     )
 
 
