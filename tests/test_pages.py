@@ -507,9 +507,9 @@ def test_the_predictions_are_measured_as_typed(tmp_path: Path) -> None:
     (form,) = blocks(JUDGES_PAGE, "json")
 
     def predict(body: dict[str, Any], number: int) -> Answer:
-        """Reply in the form of the page with the median of the shown scores, or 5; every reply is unsure."""
+        """Reply in the form of the page with the median of the shown scores, or 5."""
         shown = [score for _, score in examples_shown(body)]
-        score = {"value": int(statistics.median_low(shown)) if shown else 5, "confidence": 50}
+        score = {"value": int(statistics.median_low(shown)) if shown else 5, "confidence": 90}
         reply = {**json.loads(form)["score"], **score, "quotes": quotable(response_in(body))}
         return reply_with(json.dumps({"score": reply}))
 

@@ -1,21 +1,24 @@
 """How many items or reviewers a study needs, by resampling the ratings of a first one.
 
 Two questions: when is the interval of Krippendorff's alpha as narrow as wanted, and when is a difference of two judges
-found. Neither can be answered for more ratings of an item than some items have.
+found. Neither can be answered for more ratings of an item than some items have. A difference is tested as
+`study reviewers` does, over reviewers and items: more reviewers of the same items do not help against what a judge gets
+wrong on an item.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jurygraph.arrays import Floats
+from jurygraph.arrays import Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel, alpha_estimate
 from jurygraph.inference.clusters import t_quantile
+from jurygraph.inference.crossed import crossed_error
 from jurygraph.studies.agreement import ScoredPart
 from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
 from jurygraph.studies.reviewers import predict
@@ -55,7 +58,8 @@ class PowerStudy:
 
         The figures are `alpha`: for each dimension and number of ratings `per_item`, the `curve` of the median
         half-width over numbers of `items`, and `needed` items; and `differences`: the `reviewers` needed with as many
-        ratings each as now (`ratings_each`). What is needed is None if no feasible number is enough.
+        ratings each as now (`ratings_each`), of as many items or groups of items (`items_now`). What is needed is None
+        if no feasible number is enough.
         """
         alphas: list[Figures] = []
         gaps: list[Figures] = []
@@ -107,33 +111,40 @@ class PowerStudy:
         gaps = gaps[known] - gaps[known].mean()
         if not gaps.any():
             raise InputError(f"--judges: {' and '.join(self.judges)} have no different errors; name two others")
-        by_reviewer = without_noise([gaps[part.reviewer[known] == one] for one in np.unique(part.reviewer[known])])
-        ratings_each = int(np.median([len(own) for own in by_reviewer]))
+        effects = split_effects(gaps, part.reviewer[known], part.group[known])
+        reviewers_now = len(effects.reviewers)
+        ratings_each = int(np.median(np.bincount(np.unique(part.reviewer[known], return_inverse=True)[1])))
 
         def power(reviewers: int) -> float:
-            return power_of(by_reviewer, difference, reviewers, ratings_each, self.seed)
+            return power_of(effects, difference, reviewers, ratings_each, self.seed)
 
+        # Without end, more reviewers leave what items alone make uncertain; if that is too much, no search is needed.
+        items_now = len(effects.items)
+        items_alone = Effects(np.zeros(1), effects.items, np.zeros(1))
+        is_feasible = power_of(items_alone, difference, items_now, items_now, self.seed) >= self.power
         return {
             "dimension": part.dimension,
             "judges": self.judges,
             "difference": difference,
             "power": self.power,
-            "power_now": power(len(by_reviewer)),
-            "reviewers_now": len(by_reviewer),
+            "power_now": power(reviewers_now),
+            "reviewers_now": reviewers_now,
+            "items_now": items_now,
             "ratings_each": ratings_each,
-            "reviewers": _least(lambda number: power(number) >= self.power, _MOST_CLUSTERS),
+            "reviewers": _least(lambda number: power(number) >= self.power, _MOST_CLUSTERS) if is_feasible else None,
         }
 
     def _sections(self, alphas: Sequence[Figures], gaps: Sequence[Figures]) -> Iterator[str | ReportTable]:
         yield (
             f"by resampling the ratings, seed {self.seed}; alpha is Krippendorff's, {self.level}; - where no number up "
-            f"to {_MOST_ITEMS} items or {_MOST_CLUSTERS} reviewers is enough"
+            f"to {_MOST_ITEMS} items or {_MOST_CLUSTERS} reviewers is enough; a difference is tested over reviewers "
+            "and items (items of one group together), of as many items as now"
         )
         rows = [[row["dimension"] or "all", row["per_item"], row["needed"]] for row in alphas]
         yield ReportTable(("dimension", "ratings of an item", f"items for alpha ± {self.width:g}"), rows)
-        names = ("difference", "reviewers_now", "ratings_each", "power_now", "reviewers")
+        names = ("difference", "reviewers_now", "items_now", "ratings_each", "power_now", "reviewers")
         rows = [[row["dimension"] or "all", " - ".join(row["judges"]), *(row[name] for name in names)] for row in gaps]
-        header = ("dimension", "MAE of", "to find", "reviewers", "ratings of each", "power")
+        header = ("dimension", "MAE of", "to find", "reviewers", "items", "ratings of each", "power")
         yield ReportTable((*header, f"reviewers for power {self.power:g}"), rows, left=2, digits=2)
 
     def _plots(self, alphas: Sequence[Figures]) -> Iterator[Plot]:
@@ -161,6 +172,9 @@ def _notes(parts: Sequence[ScoredPart], alphas: Sequence[Figures], gaps: Sequenc
         if row["reviewers_now"] < _FEW_REVIEWERS:
             problem = f"hardly shows how reviewers differ; with fewer than {_FEW_REVIEWERS}, the answer is rough"
             yield f"{row['dimension'] or 'all'}: a file of {row['reviewers_now']} reviewers {problem}"
+        if row["reviewers"] is None:
+            remedy = "more items may, where a judge errs on an item for all of its reviewers"
+            yield f"{row['dimension'] or 'all'}: no number of reviewers finds the difference; {remedy}"
 
 
 def _draw_counts(rated: Any, items: int, per_item: int, levels: int, rng: np.random.Generator) -> Floats:
@@ -191,37 +205,92 @@ def _interpolate(curve: Sequence[Figures], width: float) -> int | None:
     return int(np.ceil(curve[-2]["items"] * 2.0**share))
 
 
-def without_noise(by_reviewer: Sequence[Floats]) -> list[Floats]:
-    """Return gaps whose means vary as the reviewers do, without what the chance of few ratings adds."""
-    means = np.array([own.mean() for own in by_reviewer])
-    noise = np.mean([own.var(ddof=1) / len(own) if len(own) > 1 else 0.0 for own in by_reviewer])
-    spread = means.var(ddof=1) if len(means) > 1 else 0.0
-    share = np.sqrt(max(0.0, 1.0 - noise / spread)) if spread > 0.0 else 0.0
-    return [
-        share * mean + (own - mean) * np.sqrt(len(own) / max(1, len(own) - 1))
-        for own, mean in zip(by_reviewer, means, strict=True)
-    ]
+class Effects(NamedTuple):
+    """The parts of gaps of two judges: effects of reviewers [R], of items [I], and the remainders [N].
 
-
-def power_of(by_reviewer: Sequence[Floats], difference: float, reviewers: int, ratings: int, seed: int) -> float:
-    """Return the share of resampled studies whose 95 % interval over reviewers finds a mean of `difference`.
-
-    A study draws so many reviewers, and so many ratings of each. `by_reviewer` are gaps with the mean 0.
+    An item is a group of items where these belong together.
     """
-    if reviewers < 2:
+
+    reviewers: Floats
+    items: Floats
+    remainders: Floats
+
+
+def split_effects(gaps: Floats, reviewer: Ints, item: Ints) -> Effects:
+    """Return the effects of gaps [N]: each kind varies as it does without what the chance of few ratings adds.
+
+    Where items have hardly more than one rating, what is an item's cannot be told, and no item has an effect.
+    """
+    of_reviewers = _means_by(reviewer, gaps)
+    of_items = _means_by(item, gaps - of_reviewers.of_values)
+    freedom = len(gaps) - len(of_reviewers.sizes) - len(of_items.sizes) + 1
+    if freedom <= 0:
+        of_items = of_items._replace(means=np.zeros(len(of_items.sizes)))
+        freedom = len(gaps) - len(of_reviewers.sizes)
+    of_reviewers = _means_by(reviewer, gaps - of_items.of_values)
+    remainders = gaps - of_items.of_values - of_reviewers.of_values
+    variance = float((remainders**2).sum()) / max(1, freedom)
+    scale = np.sqrt(len(gaps) / max(1, freedom))
+    return Effects(of_reviewers.without_noise(variance), of_items.without_noise(variance), scale * remainders)
+
+
+class _ClusterMeans(NamedTuple):
+    """The means and sizes of clusters, [G], and the cluster of each value, [N]."""
+
+    means: Floats
+    sizes: Ints
+    number: Ints
+
+    @property
+    def of_values(self) -> Floats:
+        """The mean of each value's cluster, [N]."""
+        return self.means[self.number]
+
+    def without_noise(self, variance: float) -> Floats:
+        """Return the means around 0, shrunk to the spread that they have without that of single values."""
+        noise = variance * float((1.0 / self.sizes).mean())
+        spread = float(self.means.var(ddof=1)) if len(self.means) > 1 else 0.0
+        share = np.sqrt(max(0.0, 1.0 - noise / spread)) if spread > 0.0 else 0.0
+        return np.asarray(share * (self.means - self.means.mean()))
+
+
+def _means_by(cluster: Ints, values: Floats) -> _ClusterMeans:
+    number = np.unique(cluster, return_inverse=True)[1]
+    sizes = np.bincount(number)
+    return _ClusterMeans(np.bincount(number, values) / sizes, sizes, number)
+
+
+def power_of(effects: Effects, difference: float, reviewers: int, ratings: int, seed: int) -> float:
+    """Return the share of resampled studies whose 95 % interval over reviewers and items finds a mean of `difference`.
+
+    A study draws so many reviewers, as many items as there are, and the remainders of so many ratings of each reviewer.
+    Every item has as many ratings as any other, or one more: the ratings of a reviewer are of items in a row.
+    """
+    item_count = len(effects.items)
+    if reviewers < 2 or item_count < 2:
         return 0.0
     rng = np.random.default_rng((seed, reviewers, ratings))
-    sizes = np.array([len(own) for own in by_reviewer])
-    starts = np.cumsum(sizes) - sizes
-    gaps = np.concatenate(by_reviewer)
+    number = reviewers * ratings
+    items_in_a_row = np.arange(number) % item_count
+    rated_items = min(item_count, number)
+    is_complete = ratings == item_count
+    padding = -number % item_count
+    quantile = t_quantile(min(reviewers, rated_items) - 1)
     hits = 0
-    batch = max(1, _CELLS_PER_BATCH // (reviewers * ratings))
+    batch = max(1, _CELLS_PER_BATCH // number)
     for start in range(0, _TESTS, batch):
-        drawn = rng.integers(0, len(sizes), (min(batch, _TESTS - start), reviewers, 1))
-        places = starts[drawn] + (rng.random((*drawn.shape[:2], ratings)) * sizes[drawn]).astype(np.intp)
-        means = gaps[places].mean(axis=2) + difference
-        errors = means.std(axis=1, ddof=1) / np.sqrt(reviewers)
-        hits += int((np.abs(means.mean(axis=1)) > t_quantile(reviewers - 1) * errors).sum())
+        size = min(batch, _TESTS - start)
+        gaps = rng.choice(effects.remainders, (size, reviewers, ratings))
+        gaps += rng.choice(effects.reviewers, (size, reviewers, 1))
+        of_items = rng.choice(effects.items, (size, item_count))
+        gaps += of_items[:, items_in_a_row].reshape(gaps.shape)
+        means = gaps.mean(axis=(1, 2))
+        residuals = (gaps - means[:, None, None]).reshape(size, number)
+        by_item = np.pad(residuals, ((0, 0), (0, padding))).reshape(size, -1, item_count).sum(axis=1)
+        by_reviewer = residuals.reshape(gaps.shape).sum(axis=2)
+        squares = (residuals**2).sum(axis=1)
+        errors = crossed_error(by_reviewer, by_item[:, :rated_items], squares, number, number, is_complete)
+        hits += int((np.abs(means + difference) > quantile * errors).sum())
     return hits / _TESTS
 
 

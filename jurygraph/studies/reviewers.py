@@ -2,7 +2,9 @@
 
 Each rating is predicted from others (leave-one-out): never from a rating of the same item or of its group, except that
 `item-mean` and `rater-offset` use what others gave the very item. Own ratings are those of the same dimension and
-domain, as for the judges with a model, whose predictions are those of runs. Intervals are over reviewers.
+domain, as for the judges with a model, whose predictions are those of runs. Intervals of a judge are over reviewers;
+those of a difference of two judges are over reviewers and items, because a judge that errs on an item errs for all who
+rated it.
 """
 
 import asyncio
@@ -13,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, groupby
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -22,7 +24,8 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel, alpha_of_pairs
 from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval
-from jurygraph.inference.sign_flips import holm, sign_flip_p
+from jurygraph.inference.crossed import crossed_interval, t_test_p
+from jurygraph.inference.sign_flips import holm
 from jurygraph.judges.examples import rated_text
 from jurygraph.judges.reviewers import Personalized, ReviewerJudge
 from jurygraph.models.embedding import BATCH_SIZE, Embedder
@@ -309,6 +312,8 @@ MODEL_JUDGES = ("zero-shot", "aggregate", "personalized")
 _ONLY_DIMENSION = "score"
 _Cell = tuple[str, str, str]
 """Dimension, reviewer and item."""
+SeedReduction = Literal["majority", "mean"]
+"""What the answers of a judge's seeds make: one prediction of a rating."""
 
 
 class Design(NamedTuple):
@@ -397,16 +402,27 @@ class RunPredictions:
     verdicts: dict[_Cell, list[RecordedVerdict]] = field(default_factory=dict)
     bill: Bill = field(default_factory=Bill)
 
-    def answer(self, cell: _Cell, min_confidence: float) -> _Answer:
-        """Return the mean of the samples with at least this confidence, in [0, 1]."""
-        verdicts = self.verdicts.get(cell, ())
-        judged = [v for v in verdicts if status_of(v) == JUDGED and isinstance(v.native, int | float)]
-        sure = [v for v in judged if v.confidence is None or v.confidence >= min_confidence]
-        if sure:
-            return _Answer(fmean(float(v.native or 0.0) for v in sure), sure[0].reason, "")
-        if judged:
-            return _Answer(np.nan, "", f"confidence below {100 * min_confidence:g}")
-        return _Answer(np.nan, "", status_of(verdicts[0]) if verdicts else "not in the run")
+
+def _answer(verdicts: Sequence[RecordedVerdict], min_confidence: float, reduce: SeedReduction) -> _Answer:
+    """Return what the verdicts of all seeds on a cell predict, those with at least this confidence, in [0, 1].
+
+    A majority is more than half of the confident and the failed ones, as in a panel that discards first.
+    """
+    if not verdicts:
+        return _Answer(np.nan, "", "not in the run")
+    judged = [v for v in verdicts if status_of(v) == JUDGED and isinstance(v.native, int | float)]
+    sure = [v for v in judged if v.confidence is None or v.confidence >= min_confidence]
+    if not sure:
+        problem = f"confidence below {100 * min_confidence:g}" if judged else status_of(verdicts[0])
+        return _Answer(np.nan, "", problem)
+    scores = [float(v.native or 0.0) for v in sure]
+    if reduce == "mean":
+        return _Answer(fmean(scores), sure[0].reason, "")
+    score, votes = Counter(scores).most_common(1)[0]
+    failed = sum(v.status == "failed" for v in verdicts)
+    if 2 * votes <= len(sure) + failed:
+        return _Answer(np.nan, "", "no majority")
+    return _Answer(score, sure[scores.index(score)].reason, "")
 
 
 def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[RunPredictions]:
@@ -440,12 +456,17 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[R
 
 
 def join_runs(
-    runs: Sequence[RunPredictions], parts: Sequence[ScoredPart], min_confidence: float = 0.0
+    runs: Sequence[RunPredictions],
+    parts: Sequence[ScoredPart],
+    min_confidence: float = 0.8,
+    reduce: SeedReduction = "majority",
 ) -> list[list[Predictions]]:
     """Return the predictions for the ratings of each part; those of a judge with equal shots are its seeds.
 
-    A rating without a prediction is counted by its reason, that of the first seed. Costs are those of all requests of a
-    judge, as if it had been alone: also of replies that came from the cache.
+    As in the paper on personalized judges, answers with a confidence below `min_confidence`, in [0, 1], are discarded,
+    and the majority of the others is the prediction, over seeds and samples; or their mean. A rating without a
+    prediction is counted by its reason, where no answer is left that of the first one. Costs are those of all requests
+    of a judge, as if it had been alone: also of replies that came from the cache.
 
     Raises `InputError` for two runs with the same judge, shots and seed.
     """
@@ -461,7 +482,7 @@ def join_runs(
     ordered = sorted(grouped.items(), key=lambda item: (_place(item[0][0]), item[0]))
     return [
         [
-            _join(part, name, shots, [seeds[seed] for seed in sorted(seeds)], min_confidence)
+            _join(part, name, shots, [seeds[seed] for seed in sorted(seeds)], min_confidence, reduce)
             for (name, shots), seeds in ordered
         ]
         for part in parts
@@ -469,20 +490,24 @@ def join_runs(
 
 
 def _join(
-    part: ScoredPart, name: str, shots: int, runs: Sequence[RunPredictions], min_confidence: float
+    part: ScoredPart,
+    name: str,
+    shots: int,
+    runs: Sequence[RunPredictions],
+    min_confidence: float,
+    reduce: SeedReduction,
 ) -> Predictions:
-    cells = list(_cells(part, runs))
-    answers = [[run.answer(cell, min_confidence) for cell in cells] for run in runs]
-    problems = (next((a.problem for a in of_cell if a.problem), "") for of_cell in zip(*answers, strict=True))
+    by_cell = ([v for run in runs for v in run.verdicts.get(cell, ())] for cell in _cells(part, runs))
+    answers = [_answer(verdicts, min_confidence, reduce) for verdicts in by_cell]
     sent = [run.bill.tallies["sent"] for run in runs]
     return Predictions(
         name,
         shots,
-        np.array([[answer.value for answer in of_run] for of_run in answers]),
-        left_out=Counter(filter(None, problems)),
+        np.array([[answer.value for answer in answers]]),
+        left_out=Counter(answer.problem for answer in answers if answer.problem),
         calls=sum(tally.number for tally in sent),
         cost=None if any(tally.unpriced for tally in sent) else sum(tally.cost for tally in sent),
-        reasons=[answer.text for answer in answers[0]],
+        reasons=[answer.text for answer in answers],
     )
 
 
@@ -518,8 +543,7 @@ def unrated_notes(runs: Sequence[RunPredictions], parts: Sequence[ScoredPart]) -
 _MAX_LEVELS = 101
 """Most different scores of a dimension for which alpha is computed."""
 _FEW_REVIEWERS = 20
-_LEAST_TESTED = 6
-"""Fewest reviewers with which flips of their signs can have p <= .05: the least p is 2^(1 - n)."""
+_FEW_ITEMS = 20
 _MAX_ROWS = 40
 
 Judged = tuple[ScoredPart, Sequence[Predictions]]
@@ -531,11 +555,11 @@ def report(judged: Sequence[Judged], level: AlphaLevel = "ordinal", vectorize: V
 
     The figures are `judges`: each with its most examples, for each dimension and each of its domains, with `answered`
     and `coverage` of its ratings, and on the `n` that all answered `alpha`, `rmse` and `mae`; `curve`, the same for
-    each number of examples; `differences` of two judges' absolute and squared errors (`first` less `second`), their
-    p-values by flips of reviewers (Holm), and for how many reviewers the first is nearer or farther; `reviewers`, each
-    with the mean absolute error of every judge; and `reasons`: the correlation of agreement with similar reasons, of
-    reviewers or those of a judge for them, over `pairs` of reviewers. Errors are in units of the scores. For alpha a
-    prediction counts as the nearest score that occurs.
+    each number of examples; `differences` of two judges' absolute and squared errors (`first` less `second`), with
+    intervals and p-values (Student's t, Holm) over reviewers and items, or groups of items, and for how many reviewers
+    the first is nearer or farther; `reviewers`, each with the mean absolute error of every judge; and `reasons`: the
+    correlation of agreement with similar reasons, of reviewers or those of a judge for them, over `pairs` of reviewers.
+    Errors are in units of the scores. For alpha a prediction counts as the nearest score that occurs.
     """
     whole = [(part, np.ones(len(part.score), dtype=bool), None, columns) for part, columns in judged]
     domains = [
@@ -621,9 +645,11 @@ def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figur
         row: Figures = {"dimension": part.dimension, "first": first.judge, "second": second.judge}
         for name, power in (("absolute", 1), ("squared", 2)):
             errors = [(np.abs(judge.values - part.score)[:, common] ** power).mean(axis=0) for judge in (first, second)]
-            sums = np.bincount(part.reviewer[common], errors[0] - errors[1])
-            row[name] = as_interval(_mean_by_reviewer(part, errors[0] - errors[1], common))
-            row[f"{name}_p"] = sign_flip_p(sums)
+            gaps = errors[0] - errors[1]
+            estimate = crossed_interval(gaps, part.reviewer[common], part.group[common])
+            row[name] = as_interval(estimate)
+            row[f"{name}_p"] = t_test_p(estimate)
+            sums = np.bincount(part.reviewer[common], gaps)
             row |= {"nearer": int((sums < 0).sum()), "farther": int((sums > 0).sum())} if power == 1 else {}
         rows.append(row)
     for name in ("absolute_p", "squared_p"):
@@ -653,7 +679,8 @@ def _by_reviewer(part: ScoredPart, columns: Sequence[Predictions]) -> Iterator[F
 def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield (
         "each score is predicted from other ratings (leave-one-out), never from one of the same group; errors are on "
-        f"ratings that all judges predict; alpha is Krippendorff's, {figures['level']}; intervals are over reviewers"
+        f"ratings that all judges predict; alpha is Krippendorff's, {figures['level']}; intervals are over reviewers, "
+        "and those of differences over reviewers and items (items of one group together)"
     )
     yield _judge_table("judge", [row for row in figures["judges"] if row["judge"] not in PEERS])
     peers = [row for row in figures["judges"] if row["judge"] in PEERS]
@@ -699,9 +726,11 @@ def _notes(judged: Sequence[Judged]) -> Iterator[str]:
         if not _common(columns).any():
             yield f"{name}: no rating that every judge predicts; see the coverage, and leave judges out"
         if len(part.names) < _FEW_REVIEWERS:
-            untested = f", and with fewer than {_LEAST_TESTED} no p is .05 or less"
-            limit = f"with fewer than {_FEW_REVIEWERS}, intervals are rough"
-            yield f"{name}: reviewers: {len(part.names)}; {limit}{untested if len(part.names) < _LEAST_TESTED else ''}"
+            yield f"{name}: reviewers: {len(part.names)}; with fewer than {_FEW_REVIEWERS}, intervals are rough"
+        item_groups = len(np.unique(part.group))
+        if item_groups < _FEW_ITEMS:
+            limit = f"with fewer than {_FEW_ITEMS}, differences of judges are rough"
+            yield f"{name}: items, or groups of them: {item_groups}; {limit}"
         for prediction in columns:
             origin = f"{name}, {prediction.judge} with {prediction.shots} examples: "
             yield from omission_notes(prediction.left_out, origin)

@@ -5,8 +5,9 @@ import pytest
 from statsmodels.stats.power import TTestPower
 
 from jurygraph.aggregation.agreement import krippendorff_alpha
+from jurygraph.arrays import Floats
 from jurygraph.studies.agreement import read_parts
-from jurygraph.studies.power import PowerStudy, _least, power_of, without_noise
+from jurygraph.studies.power import Effects, PowerStudy, _least, power_of, split_effects
 from tests.rows import all_rows
 from tests.studies.figures import figures_of
 from tests.studies.reviewers.test_baselines import random_rows, to_ratings
@@ -36,14 +37,40 @@ def test_reviewers_for_a_difference_are_those_of_student_s_test() -> None:
     centre = rng.normal(size=400)
     centre /= centre.std()
     gaps = centre[:, None] + rng.normal(size=(400, 40)) * 2.0
-    gaps -= gaps.mean()
-    by_reviewer = without_noise(list(gaps))
+    effects = effects_of(gaps)
     for reviewers, ratings in ((12, 4), (30, 10)):
         expected = TTestPower().power(0.6 / np.sqrt(1.0 + 4.0 / ratings), reviewers, 0.05)
-        assert power_of(by_reviewer, 0.6, reviewers, ratings, 0) == pytest.approx(expected, abs=0.035)
-    needed = _least(lambda number: power_of(by_reviewer, 0.6, number, 4, 0) >= 0.8, 1000)
+        assert power_of(effects, 0.6, reviewers, ratings, 0) == pytest.approx(expected, abs=0.035)
+    needed = _least(lambda number: power_of(effects, 0.6, number, 4, 0) >= 0.8, 1000)
     assert needed == pytest.approx(TTestPower().solve_power(0.6 / np.sqrt(2.0), None, 0.05, 0.8), abs=3)
-    assert _least(lambda number: power_of(by_reviewer, 0.01, 12, number, 0) >= 0.8, 64) is None
+    assert _least(lambda number: power_of(effects, 0.01, 12, number, 0) >= 0.8, 64) is None
+
+
+def effects_of(gaps: Floats) -> Effects:
+    reviewer, item = np.indices(gaps.shape).reshape(2, -1)
+    return split_effects((gaps - gaps.mean()).ravel(), reviewer, item)
+
+
+def test_errors_that_an_item_has_for_all_reviewers_need_items() -> None:
+    """Where items alone differ, the power is that of Student's test over items, however many reviewers there are."""
+    centre = np.random.default_rng(4).normal(size=25)
+    effects = effects_of(np.tile(centre / centre.std(), (30, 1)) + 0.01)
+    expected = TTestPower().power(0.6, 25, 0.05)
+    for reviewers in (30, 60, 200):
+        assert power_of(effects, 0.6, reviewers, 25, 0) == pytest.approx(expected, abs=0.035)
+    assert _least(lambda number: power_of(effects, 0.3, number, 25, 0) >= 0.8, 256) is None
+
+
+def test_what_gaps_consist_of_is_found_without_what_chance_adds() -> None:
+    rng = np.random.default_rng(5)
+    gaps = 0.5 * rng.normal(size=(60, 1)) + 0.8 * rng.normal(size=(1, 60)) + 2.0 * rng.normal(size=(60, 60))
+    kept = rng.random(gaps.shape) < 0.3
+    reviewer, item = np.nonzero(kept)
+    effects = split_effects(gaps[kept] - gaps[kept].mean(), reviewer, item)
+    spreads = [part.std() for part in effects]
+    assert spreads == [pytest.approx(0.5, abs=0.15), pytest.approx(0.8, abs=0.2), pytest.approx(2.0, abs=0.1)]
+    alone = split_effects(gaps[kept] - gaps[kept].mean(), reviewer, np.arange(len(reviewer)))
+    assert not alone.items.any()
 
 
 def test_one_reviewer_is_said_and_curves_are_drawn() -> None:

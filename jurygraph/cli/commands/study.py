@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from jurygraph.agents.presentation.variants import PresentationSet
     from jurygraph.cli.scoring import ScoreOptions
     from jurygraph.studies.presentations import Pairs
+    from jurygraph.studies.reviewers import SeedReduction
 
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.", no_args_is_help=True, rich_markup_mode=None
@@ -470,7 +471,10 @@ def reviewers(
     run: Annotated[list[Path] | None, option("RUN", "Run with judges of reviewers; repeat it for several.")] = None,
     min_confidence: Annotated[
         float, typer.Option(metavar="C", help="Leave out less confident predictions, 0 to 100.", min=0, max=100)
-    ] = 0.0,
+    ] = 80.0,
+    reduce: Annotated[
+        Literal["majority", "mean"], typer.Option(help="How the answers of all seeds become one prediction.")
+    ] = "majority",
     out: Annotated[Path | None, option("DIR", "Folder for runs of the judges with a model.", "-o", "--out")] = None,
     model: Annotated[str | None, option("M", "Model of these runs.")] = None,
     config: Annotated[Path | None, option("F", "Config of these runs, with a judge of reviewers.")] = None,
@@ -503,7 +507,7 @@ def reviewers(
     Example:
         jurygraph study reviewers ratings.csv --items texts.jsonl
         jurygraph study reviewers votes.csv --item id --judges item-mean,rater-offset --json
-        jurygraph study reviewers ratings.csv --run scored --min-confidence 80
+        jurygraph study reviewers ratings.csv --run scored --min-confidence 0 --reduce mean
         jurygraph study reviewers ratings.csv --judges zero-shot,personalized --model M --out runs --dry-run
     """
     from jurygraph.cli.scoring import ScoreOptions
@@ -512,7 +516,7 @@ def reviewers(
     study = _ReviewerStudy(ratings, items, columns, judges, shots, seeds)
     options = ScoreOptions("", out or Path(), config=config, dry_run=dry_run, max_cost=max_cost, max_calls=max_calls)
     folders = [*(run or ()), *study.score(options, model, out is not None, json)]
-    return None if dry_run else study.report(folders, min_confidence / 100.0, embedder, level)
+    return None if dry_run else study.report(folders, min_confidence / 100.0, reduce, embedder, level)
 
 
 class _ReviewerStudy:
@@ -556,14 +560,16 @@ class _ReviewerStudy:
             runs = [StudyRun(one.name, tasks, partial(one.revise, source=self._source)) for one in self._designs]
             return score_study(options.run, runs, replace(options, model=model), as_json)
 
-    def report(self, folders: Sequence[Path], least: float, embedder: str | None, level: AlphaLevel) -> Report:
-        """Compare the judges without a model and those of the runs, whose predictions have the `least` confidence."""
+    def report(
+        self, folders: Sequence[Path], least: float, reduce: "SeedReduction", embedder: str | None, level: AlphaLevel
+    ) -> Report:
+        """Compare the judges without a model and those of the runs, whose answers have the `least` confidence."""
         from jurygraph.models.embedding import open_embedder
         from jurygraph.studies.reviewers import EmbeddedTexts, join_runs, predict, read_run, tf_idf, unrated_notes
         from jurygraph.studies.reviewers import report as compare_judges
 
         runs = list(chain.from_iterable(read_runs(folders, read_run)))
-        joined = join_runs(runs, self._parts, least)
+        joined = join_runs(runs, self._parts, least, reduce)
         unrated = list(unrated_notes(runs, self._parts))
         with progress("embedding", len(self._texts), "texts") as advance:
             vectorize = tf_idf if embedder is None else EmbeddedTexts(open_embedder(embedder), advance)

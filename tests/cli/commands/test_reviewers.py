@@ -49,7 +49,7 @@ def answering(asked: list[str]) -> Any:
 def study(run: Command, folder: Path, url: str, *options: object) -> Any:
     history = folder / "history.jsonl"
     model = ("--model", f"openai-compatible:{url}#tiny")
-    shots = ("--shots", "0,1,2", "--seeds", 2)
+    shots = ("--shots", "0,1,2", "--seeds", 2, "--min-confidence", 0, "--reduce", "mean")
     return run("study", "reviewers", history, "--judges", JUDGES, *model, *shots, *options, "--json")
 
 
@@ -81,7 +81,7 @@ def test_the_runs_are_made_read_and_continued(run: Command, tmp_path: Path, aske
         "personalized": (2, 18),
     }
     options = [option for name in sorted(runs) for option in ("--run", out / name)]
-    sure = run("study", "reviewers", tmp_path / "history.jsonl", *options, "--min-confidence", 80, "--json")
+    sure = run("study", "reviewers", tmp_path / "history.jsonl", *options, "--json")
     unsure = next(one for one in json.loads(sure.out)["judges"] if one["judge"] == "zero-shot")
     assert (unsure["answered"], unsure["left_out"]) == (0, {"confidence below 80": 18})
 

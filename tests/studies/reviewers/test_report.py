@@ -56,8 +56,9 @@ def test_the_report_says_who_gains_and_who_loses() -> None:
         ("bob", 3, {"own-history": 2.0, "item-mean": 1.0}),
     ]
     assert found.judges[0].mae.low == 0.0, "an error is never below 0"
-    few = "with fewer than 20, intervals are rough, and with fewer than 6 no p is .05 or less"
-    assert f"taste: reviewers: 2; {few}" in result.notes
+    assert "taste: reviewers: 2; with fewer than 20, intervals are rough" in result.notes
+    few = "with fewer than 20, differences of judges are rough"
+    assert f"taste: items, or groups of them: 4; {few}" in result.notes
     lines = list(report_lines(result.sections))
     assert "leave-one-out" in lines[0]
     assert any(line.startswith("dimension") and "judge that uses others' scores" in line for line in lines)

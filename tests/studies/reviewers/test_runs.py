@@ -8,11 +8,13 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
+from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.agreement import read_parts
-from jurygraph.studies.reviewers import join_runs, predict, read_run, report, unrated_notes
+from jurygraph.studies.reviewers import RunPredictions, join_runs, predict, read_run, report, unrated_notes
 from tests.judges.few_shot.reviewers import judge_use, rows, write_history
 from tests.models.judge_scripts import quotable, response_in
 from tests.models.server import Answer, Server, reply_with, run_server
+from tests.rows import all_rows
 from tests.runs.test_calls import judge_config, run_session
 from tests.studies.figures import figures_of
 from tests.studies.reviewers.test_baselines import to_ratings
@@ -59,13 +61,13 @@ def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> No
     with Run.open(folder) as run:
         read = read_run(run)
     assert [(one.judge, one.shots, one.seed) for one in read] == [("personalized", 2, 4), ("zero-shot", 0, 4)]
-    ((zero, personal),) = join_runs(read, parts)
+    ((zero, personal),) = join_runs(read, parts, min_confidence=0.0)
     assert (zero.judge, zero.shots, personal.judge, personal.shots) == ("zero-shot", 0, "personalized", 2)
     for one in (zero, personal):
         assert one.answered.tolist() == [True, False, False, True] * 3
         assert one.left_out == {"failed": 3, "abstained": 3}
         assert (one.values[0, 0], one.reasons[0]) == (3.0, "as 0")
-    ((sure, _),) = join_runs(read, parts, min_confidence=0.8)
+    ((sure, _),) = join_runs(read, parts)
     assert sure.left_out == {"failed": 3, "abstained": 3, "confidence below 80": 3}
     assert list(unrated_notes(read, parts)) == []
     two = read_parts([to_ratings(rows({name: SCORES[name] for name in ("ann", "bob")}))])
@@ -79,6 +81,50 @@ def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> No
         ("zero-shot", 6, 0.5),
         ("personalized", 6, 0.5),
     ]
+
+
+def recorded(answer: tuple[float, float | None] | str) -> RecordedVerdict:
+    """Return the verdict of a score and its confidence, or one with a status."""
+    if answer == "failed":
+        return RecordedVerdict.fail("late", "late")
+    if answer == "abstained":
+        return RecordedVerdict(status="abstained")
+    score, confidence = answer
+    return RecordedVerdict(score=0.5, native=score, confidence=confidence)
+
+
+@all_rows(
+    "answers, predicted, averaged",
+    [
+        ([(2, 0.9), (2, 0.8), (4, 0.9)], 2.0, 8 / 3),
+        ([(2, 0.9), (4, 0.79), (4, 0.5)], 2.0, 2.0),
+        ([(2, 0.9), (4, 0.9), (4, 0.5)], "no majority", 3.0),
+        ([(1, 0.9), (2, 0.9), (4, 0.9)], "no majority", 7 / 3),
+        ([(1, None), (1, None), (4, 0.9)], 1.0, 2.0),
+        ([(2, 0.9), "failed", "failed"], "no majority", 2.0),
+        ([(2, 0.9), "failed", "abstained"], "no majority", 2.0),
+        ([(2, 0.9), "abstained", "abstained"], 2.0, 2.0),
+        ([(2, 0.1), "failed", (3, 0.2)], "confidence below 80", "confidence below 80"),
+        (["failed", "failed", "failed"], "failed", "failed"),
+        ([], "not in the run", "not in the run"),
+    ],
+)
+def test_unsure_answers_go_and_the_majority_of_three_seeds_stays(
+    answers: list[Any], predicted: float | str, averaged: float | str
+) -> None:
+    (part,) = read_parts([to_ratings(rows({"ann": (1, 2)}))])
+    cell = ("score", "ann", part.items[0])
+    runs = [
+        RunPredictions("run", "personalized", "m", 2, seed, {cell: [recorded(answer)]})
+        for seed, answer in enumerate(answers)
+    ]
+    runs = runs or [RunPredictions("run", "personalized", "m", 2, 0, {("score", "bob", "other"): []})]
+    for reduce, expected in (("majority", predicted), ("mean", averaged)):
+        (((found),),) = join_runs(runs, [part], reduce=reduce)
+        if isinstance(expected, str):
+            assert (bool(found.answered[0]), found.left_out[expected] > 0) == (False, True)
+        else:
+            assert found.values[0, 0] == pytest.approx(expected)
 
 
 def test_a_run_of_something_else_is_refused(tmp_path: Path) -> None:
