@@ -545,8 +545,9 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCe
     value = correlate(np.ones(len(tasks), dtype=bool))
     if np.isnan(value):
         return None
-    without = np.array([correlate(kept) for kept in jackknife_parts(tasks)])
-    if len(without) < 2 or np.isnan(without).any():
+    parts = list(jackknife_parts(tasks))
+    without = np.array([correlate(kept) for kept in parts if kept.any()])
+    if len(without) < len(parts) or np.isnan(without).any():  # without the only task nothing is left
         return IntervalCell(value, None, None)
     return as_interval(jackknife_interval(value, without).within(-1.0, 1.0))
 
@@ -747,4 +748,4 @@ def _notes(judges: Sequence[Figures]) -> Iterator[str]:
         yield from omission_notes(judge["left_out"], f"{judge['judge']}: ")
     fewest = min((judge["tasks"] for judge in judges), default=_FEW_TASKS)
     if fewest < _FEW_TASKS:
-        yield f"labels of {fewest} tasks: with fewer than {_FEW_TASKS}, intervals are rough"
+        yield f"tasks with labels: {fewest}; with fewer than {_FEW_TASKS}, intervals are rough"

@@ -535,7 +535,7 @@ def _notes(presentations: Presentations, units: Sequence[SeedUnit]) -> Iterator[
         yield f"no input was scored twice, so σ²_Rep and S/R are not measured; {hint}"
     tasks = len({unit.cluster for unit in units})
     if tasks < _FEW_TASKS:
-        yield f"{tasks} tasks: with fewer than {_FEW_TASKS}, the intervals are rough"
+        yield f"tasks: {tasks}; with fewer than {_FEW_TASKS}, the intervals are rough"
 
 
 _MOST_ROWS = 20

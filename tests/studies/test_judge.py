@@ -191,6 +191,12 @@ def test_a_scale_is_compared_in_its_own_units() -> None:
     assert found.rank_correlation.value == pytest.approx(1.0)
 
 
+def test_labels_of_one_task_have_figures_without_intervals() -> None:
+    """NumPy has nothing to warn of, where without the only task no row is left."""
+    found = measure(binary_study([(1, 1), (0, 0)], size=2)).judges[0]
+    assert found.rank_correlation == pytest.approx({"value": 1.0, "low": None, "high": None})
+
+
 def test_models_are_judges_of_their_own_and_share_what_no_model_was_asked() -> None:
     gated = Judgement("t", "gated")
     judged = Judgement("t", "judged", 1.0, 1.0)

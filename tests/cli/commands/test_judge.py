@@ -29,7 +29,7 @@ def test_the_judge_stands_beside_a_constant_and_length(scored_folder: Path, tmp_
     names = [line[0] for line in lines if line]
     assert names[:5] == ["judge", names[1], "manners.shaky", "always", "length"]
     assert f"jurygraph show {scored_folder} --response salt/b --verdict manners.shaky" in ended.out
-    assert "labels of 2 tasks: with fewer than 20, intervals are rough" in ended.err
+    assert "tasks with labels: 2; with fewer than 20, intervals are rough" in ended.err
 
 
 def test_json_has_the_names_of_the_contract(scored_folder: Path, tmp_path: Path, run: Command) -> None:
