@@ -20,7 +20,8 @@ _SETTINGS = {
     "temperature": "calls.parameters: {temperature: null}",
     "logprobs": "calls.parameters: {logprobs: false}",
     "json_schema|response_format": "calls.form: instructed",
-    r"(?i:system role|\bsystem messages?\b|does not support 'system'|got system\b)": "calls.system: joined",
+    r"(?i:system role|\bsystem (?:message|prompt)|does not support 'system'|got system\b)": "calls.system: joined",
+    r"(?i:role[: ]+['\"]?system\b|invalid value: 'system'|only user and assistant roles)": "calls.system: joined",
     "(?i:developer instruction|roles must alternate)": "calls.system: joined",  # Google of Gemma, old Mistral
 }
 """The setting to change, by a pattern in the message of a server that rejects a field or a role of the request."""

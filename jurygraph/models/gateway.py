@@ -57,7 +57,7 @@ _BYTES_PER_TOKEN = 4
 """Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
 
 FIRST_REPLIES = 20  # first replies of which one has to be usable
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"[\w-]*\d[\w-]*")  # also an id, such as of a request
 _EXAMPLE = 200  # characters of a reply that are shown
 _CHANGES = {
     "malformed": "set calls.form (native or instructed), raise calls.max_tokens, or name another model",
@@ -293,6 +293,7 @@ class Gateway:
     ) -> Reply | None:
         """Make one attempt within the limits; return None if it `may_repeat`, and failed because the server is away."""
         timeout = _time_left(self.limits.timeout, until)
+        is_first = self.first_replies.note_sent()
         try:
             reply = await self.backend.complete(request, timeout)
         except Fault as fault:
@@ -300,13 +301,14 @@ class Gateway:
                 reserved.settle(0.0)
             if fault.kind == "too-large":
                 reserved.settle_unbounded()
-            if fault.kind == "rejected" and (ending := self.first_replies.note_rejection(fault)) is not None:
+            if (ending := self.first_replies.note_fault(fault, is_first)) is not None:
                 turn.limiter.report_fault(turn, ending)
                 raise ending from None
             is_late = fault.kind == "timeout" and until is not None and asyncio.get_running_loop().time() >= until
             if not is_late and turn.limiter.report_fault(turn, fault) and may_repeat:
                 return None
             raise
+        self.first_replies.note_accepted()
         reserved.settle(self._cost(reply))
         if reply.tokens_in is not None and reply.tokens_out is not None:
             turn.limiter.charge_tokens(turn, reply.tokens_in + reply.tokens_out)
@@ -328,7 +330,8 @@ class FirstReplies:
     """The first replies of a session, by their arrival: whether all are unusable, or rejections, for one reason.
 
     Stored and cached replies are left out: they say nothing about the settings of today. So are faults that are no
-    answer to the request, such as a timeout.
+    answer to the request, such as a timeout. Rejections arrive before replies; they end a run only if all of the first
+    requests sent were rejected, and none that was sent later is accepted before.
     """
 
     def __init__(self) -> None:
@@ -336,33 +339,45 @@ class FirstReplies:
         self._unread: set[str] = set()
         self._reasons: list[str | None] = []  # None for a reply that is usable or says nothing of the settings
         self._last: tuple[Fault | None, str] = (None, "")
-        self._rejection: str | None = None  # the reason of all first requests, until one is accepted
+        self._unsent = FIRST_REPLIES
+        self._rejections: list[str] = []  # the reasons of the first requests sent
+        self._is_accepted = False
+
+    def note_sent(self) -> bool:
+        """Note that a request is sent; return whether it is one of the first."""
+        is_first = self._unsent > 0
+        self._unsent -= is_first
+        return is_first
+
+    def note_accepted(self) -> None:
+        """Note that the model replied to a request."""
+        self._is_accepted = True
 
     def expect(self, call: str) -> None:
         """Note that the reply of a call has arrived."""
-        self._rejection = None
         if self._left:
             self._left -= 1
             self._unread.add(call)
 
-    def note_rejection(self, fault: Fault) -> Fault | None:
-        """Note a rejected request; return the fault that ends the run if the first `FIRST_REPLIES` all were, alike.
+    def note_fault(self, fault: Fault, is_first: bool) -> Fault | None:
+        """Note a request without a reply; return the fault that ends the run if the first ones were rejected alike.
 
         Later ones end it, too, as long as none is accepted: a jury in Python may go on after the error. One that was
         never sent, since its text cannot be encoded, says nothing of the server.
         """
-        if fault.is_unsent:
+        if fault.kind != "rejected" or fault.is_unsent:
+            self._unsent += is_first  # another takes its place
             return None
         reason = fault.code or _NUMBER.sub("0", str(fault))  # messages may have the number of a request or its tokens
         if self._left:
             self._left -= 1
             self._reasons.append(reason)
             self._last = fault, ""
-            if len(self._reasons) == FIRST_REPLIES and self.are_rejected:
-                self._rejection = reason
-        if self._rejection != reason:
+        if is_first:
+            self._rejections.append(reason)
+        if self._is_accepted or len(self._rejections) < FIRST_REPLIES or {*self._rejections} != {reason}:
             return None
-        return Fault(ALL_REJECTED, f"all of the first {FIRST_REPLIES} requests were rejected: {self.problem}")
+        return Fault(ALL_REJECTED, f"all of the first {FIRST_REPLIES} requests were rejected: {self.problem or fault}")
 
     def note(self, answered: AnsweredCall, fault: Fault | None) -> None:
         """Note a reply that was read, with its fault if it cannot be used.

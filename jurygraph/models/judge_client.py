@@ -37,6 +37,7 @@ from jurygraph.models.request import (
     double_wrong_backslashes,
     encode_json,
     find_json,
+    has_thought_tag,
     is_quoted_from,
 )
 from jurygraph.prompts import Prompt, RenderOptions
@@ -183,10 +184,13 @@ def _parse_unwrapped(reply: Reply, reply_model: type[T], among_words: bool, requ
     answer = _parse(part.text, reply_model)
     if isinstance(answer, Problem) or not part.has_words_around or request is None:
         return answer
-    if is_quoted_from(part.text, (message.content for message in request.messages)):
-        return Problem(
-            (), "has words around an object that the prompt has, too", f"write one JSON value, {_JSON_ALONE}"
-        )
+    prompt = [message.content for message in request.messages]
+    if part.ends_thought and any(map(has_thought_tag, prompt)):
+        problem = "ends a thought that it did not begin, with a tag that the prompt has, too"
+        return Problem((), problem, f"write one JSON value, {_JSON_ALONE}")
+    if is_quoted_from(part.text, prompt):
+        problem = "has words around an object that the prompt has, too"
+        return Problem((), problem, f"write one JSON value, {_JSON_ALONE}")
     return answer
 
 

@@ -29,9 +29,11 @@ place.
 """
 
 import asyncio
+import html
 import json
 import re
-from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import AsyncIterator, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -101,9 +103,13 @@ MAX_ERROR_BYTES = 64 << 10  # most bytes of an error's body that are read; the r
 _MAX_PARSED = 1 << 20
 _OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
 _OVERFLOW_MESSAGES = re.compile(
-    r"(?:maximum|model's|available) (?:context|model|prompt|input|allowed|allowed input) (?:length|size)"
+    r"(?:maximum|model's|available) (?:context|model|prompt|input|allowed|allowed input) (?:length|size|window)"
     r"|exceed(?:s|ed)?(?: the)?(?: max(?:imum)?)? context (?:window|length|size|limit)"  # Together, Ollama, Anthropic
-    r"|(?:prompt|input)(?: is)? too long|(?:prompt|input) tokens?\b.{0,60}\bexceed"  # Anthropic, Bedrock, Ollama
+    r"|context (?:window|length|size|limit) (?:has been |was |is )?exceeded"  # LM Studio
+    r"|(?:prompt|input)(?: \(\d+ tokens\))?(?: is)? too long"  # Anthropic, Bedrock
+    r"|(?:prompt|input|total) tokens?\b.{0,60}\bexceed|exceed(?:s|ed)? (?:the )?model('s)? token limit"  # Moonshot
+    r"|input (?:token count|length)\b.{0,40}\b(?:only supports up to|should be \[)"  # Gemini, Qwen
+    r"|reduce the length of the (?:messages|prompt|input)"  # OpenAI, Groq
     r"|(?:exceeds?|over) the (?:maximum|limit of|max(?:imum)?) (?:number of )?(?:input )?tokens"  # Gemini
     r"|max_(?:new|total)_tokens`? must be <=|must have less than \d+ tokens"  # TGI
     r"|context (?:the )?overflows|context length of only"  # LM Studio
@@ -238,6 +244,8 @@ def error_kind(status: int, error: ServerError) -> str:
     if status == 403 and (error.codes & _REFUSAL_CODES or _FILTERED.search(error.message)):
         return "refused"
     kind = kind_of_status(status)
+    if status in (413, 500) and _OVERFLOW_MESSAGES.search(error.message):  # llama.cpp and gateways before it
+        return "overflowed"
     if kind != "rejected":
         return kind
     if error.codes & _REFUSAL_CODES:
@@ -365,14 +373,18 @@ _THOUGHT_TAG = re.compile(r"<(?P<closes>/?)think(?:ing)?>")
 _CODE_FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*\s(?P<inside>.*)```\s*", re.DOTALL)
 _ESCAPE = re.compile(r'\\(?P<escaped>["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 _OPENING = re.compile(r'\{\s*"')
+_NO_LETTER = re.compile(r"[\W_]+")
+_LEAST_LETTERS = 20  # shorter objects are in many prompts by chance, as "score 1" is
+_MAX_WIDENING = 8  # times the length of an object: escapes take six characters for one, and white space some
 
 
 class JsonText(NamedTuple):
     """The part of a reply that may be its JSON; `has_words_around` if other words than a marked thought were cut
-    off."""
+    off, `ends_thought` if these were a thought without an opening tag."""
 
     text: str
     has_words_around: bool
+    ends_thought: bool
 
 
 def find_json(text: str, *, among_words: bool = False) -> JsonText:
@@ -382,18 +394,23 @@ def find_json(text: str, *, among_words: bool = False) -> JsonText:
     begins with an opening tag. Chat templates that write the opening tag themselves leave a thought without it: that
     ends with the only tag of the reply, since a second one may be part of a response that the thought repeats.
     """
-    has_words_around = False
+    ends_thought = False
     if thought := _REASONING.match(text):
         text = text[thought.end() :]
     elif (end := _end_of_unopened_thought(text)) is not None:
         text = text[end:]
-        has_words_around = True
+        ends_thought = True
+    has_words_around = ends_thought
     if fence := _CODE_FENCE.fullmatch(text):
         text = fence["inside"]
     if among_words and (cut := _cut_to_object(text)) is not None:
         has_words_around |= cut != text.strip()
         text = cut
-    return JsonText(text, has_words_around)
+    return JsonText(text, has_words_around, ends_thought)
+
+
+def has_thought_tag(text: str) -> bool:
+    return _THOUGHT_TAG.search(text) is not None
 
 
 def _end_of_unopened_thought(text: str) -> int | None:
@@ -428,14 +445,24 @@ def double_wrong_backslashes(text: str) -> str:
     return _ESCAPE.sub(lambda escape: escape[0] if escape["escaped"] else "\\\\", text)
 
 
-def is_quoted_from(json_text: str, sources: Iterable[str]) -> bool:
-    """Return whether a source has the object of a JSON text, in any white space and order of keys."""
+def _letters_of(text: str) -> str:
+    return _NO_LETTER.sub("", unicodedata.normalize("NFKC", html.unescape(text))).casefold()
+
+
+def is_quoted_from(json_text: str, sources: Sequence[str]) -> bool:
+    """Return whether a source has the object of a JSON text: in any white space and order of keys, or with the same
+    letters and digits, however they are quoted and escaped."""
+    letters = _letters_of(json_text)
+    if len(letters) >= _LEAST_LETTERS and any(letters in _letters_of(source) for source in sources):
+        return True
     answer = json.loads(double_wrong_backslashes(json_text))
+    longest = _MAX_WIDENING * len(json_text)
     decoder = json.JSONDecoder()
     for source in map(double_wrong_backslashes, sources):
         for opening in _OPENING.finditer(source):
+            start = opening.start()
             try:
-                found, _ = decoder.raw_decode(source, opening.start())
+                found, _ = decoder.raw_decode(source[start : start + longest])
             except ValueError:
                 continue
             except RecursionError:

@@ -262,13 +262,17 @@ def test_rejections_end_the_run_until_one_request_is_accepted() -> None:
         fault.is_unsent = is_unsent
         return fault
 
+    def send(fault: Fault) -> Fault | None:
+        return first.note_fault(fault, first.note_sent())
+
     first = FirstReplies()
-    unsent = [first.note_rejection(rejection(is_unsent=True)) for _ in range(2 * FIRST_REPLIES)]
-    ends = [first.note_rejection(rejection()) for _ in range(FIRST_REPLIES + 1)]
-    assert unsent == [None] * 2 * FIRST_REPLIES
+    unsent = [send(rejection(is_unsent=True)) for _ in range(2 * FIRST_REPLIES)]
+    late = [send(Fault("timeout", "no reply")) for _ in range(2 * FIRST_REPLIES)]
+    ends = [send(rejection()) for _ in range(FIRST_REPLIES + 1)]
+    assert unsent == late == [None] * 2 * FIRST_REPLIES
     assert [end is not None for end in ends] == [False] * (FIRST_REPLIES - 1) + [True, True]
-    first.expect("c0")
-    assert first.note_rejection(rejection()) is None
+    first.note_accepted()
+    assert send(rejection()) is None
 
 
 def test_all_backends_are_closed_though_one_cannot_be() -> None:

@@ -1,6 +1,8 @@
 """What OpenAI-compatible servers send, one line a case in `replies.jsonl`, and what a jury makes of it."""
 
+import hashlib
 import json
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import jurygraph as jg
 from jurygraph.errors import ModelAccessError, UnusableRepliesError
 from jurygraph.models.gateway import FIRST_REPLIES
 from tests.models.judge_scripts import config, judge_reply, jury, rubric
-from tests.models.server import Answer, Server, raw_body, run_server, status
+from tests.models.server import Answer, Server, held, raw_body, run_server, status
 from tests.rows import all_rows
 
 CASES: dict[str, dict[str, Any]] = {
@@ -106,8 +108,17 @@ def test_a_key_that_gemini_does_not_accept_ends_the_run_at_the_first_request() -
                 "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000",
                 "The number of prompt tokens (9000) exceeds the limit",
                 "Too many input tokens. Max input tokens: 512, request input token count: 600",
+                "Context size has been exceeded.",
+                "Your request exceeded model token limit: 8192",
+                "Range of input length should be [1, 30720]",
+                "The input token count is 40000 but model only supports up to 32768",
+                "Please reduce the length of the messages or completion.",
+                "The total number of tokens in the input exceeds the model's context window",
+                "Input prompt (5000 tokens) is too long and exceeds limit of 4096",
             )
         ),
+        (413, "Payload too large: exceeds the available context size", "overflowed"),
+        (500, {"error": {"message": "the request exceeds the available context size"}}, "overflowed"),
         (400, {"error": {"message": "max_tokens is too large: 9000"}}, "rejected"),
         (400, [], "rejected"),
     ],
@@ -191,6 +202,7 @@ def test_a_quotation_of_other_words_is_not_found(written: str, response: str) ->
 # Words around an object: never one that the response may have put there
 
 OBJECT = '{"criterion_1":{"reason":"ok","quotes":["Four, with pleasure."],"met":true,"probability":0.9}}'
+WRITTEN_OTHERWISE = [OBJECT.replace('"', quote) for quote in (r"\"", "'", "&quot;", "“")]
 NO_OBJECT = OBJECT.replace("true", "false").replace("0.9", "0.1")
 SPACED = (
     OBJECT.replace(":", " : ")
@@ -211,7 +223,9 @@ SPACED = (
         (f"It says {OBJECT}", f"{QUOTED} {OBJECT}", (None, None)),
         (f"It says {OBJECT}", f"{QUOTED} {SPACED}", (None, None)),
         (f"So: {OBJECT}", QUOTED + '{"a":' * 100_000, (None, None)),
+        *((f"It says {OBJECT}", f"{QUOTED} {written}", (None, None)) for written in WRITTEN_OTHERWISE),
         (f"It ends with </think>{OBJECT}", f"{QUOTED} </think>{OBJECT}", (None, None)),
+        (f"It ends with </think>{OBJECT}", f"{QUOTED} </think>{OBJECT.replace('ok', '[reason]')}", (None, None)),
         (f"It says </think>{OBJECT} here, so </think>{NO_OBJECT}", QUOTED, (None, None)),
         (NO_OBJECT.replace('"ok"', f'"it says {OBJECT} there"'), QUOTED, (None, None)),
         (f"<think>maybe {OBJECT}", QUOTED, (None, None)),
@@ -303,9 +317,26 @@ def test_other_rejections_end_nothing(accepted: int | None, message: str) -> Non
         assert len(list(judge.score_many(groups(30)))) == 30
 
 
-def test_rejections_that_differ_in_numbers_alone_are_for_one_reason() -> None:
+def test_rejections_that_differ_in_ids_alone_are_for_one_reason() -> None:
     def script(body: dict[str, Any], number: int) -> Answer:
-        return status(400, body={"error": {"message": f"no field 'logprobs' in request {number}"}})
+        digest = hashlib.sha256(bytes([number])).hexdigest()
+        return status(400, body={"error": {"message": f"no field 'logprobs' (request {number}, req-{digest})"}})
 
     with run_server(script) as server, jury(server.url, cache=False) as judge, pytest.raises(UnusableRepliesError):
         list(judge.score_many(groups(30)))
+
+
+def test_rejections_end_nothing_while_earlier_requests_wait_for_their_replies() -> None:
+    """A reply takes longer than a rejection: the first ten requests are answered after thirty were rejected."""
+    enough = threading.Event()
+
+    def script(body: dict[str, Any], number: int) -> Answer:
+        if number > 10:
+            if number == 40:
+                enough.set()
+            return status(400, body={"error": {"message": "no letters"}})
+        return held(enough, reply_with_content(OBJECT))
+
+    with run_server(script) as server, jury(server.url, cache=False, concurrency=16) as judge:
+        traces = [scored[0] for scored in judge.score_many(groups(60))]
+    assert sum(trace.verdicts[0].status == "ok" for trace in traces) == 10
