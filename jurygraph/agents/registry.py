@@ -295,7 +295,9 @@ def _import(role: str, path: str, known: Iterable[str]) -> Any:
         missing = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
         modules = current_modules()
         if modules is not None and missing in modules.named:
-            hint = "code in the folder of a config finds its own files by `__name__`, as in files(__name__)"
+            hint = (
+                "code in the folder of a config finds its files beside `__file__`, and siblings by an import statement"
+            )
         elif missing and f"{module_name}.".startswith(f"{missing}."):
             raise ConfigError(_unknown_message(role, path, known)) from error
         else:

@@ -2,9 +2,9 @@
 
 The folder is no entry of `sys.path`: nothing else in it can be imported, neither by jurygraph nor by a library that
 probes for an optional package. Its modules have names of their own in `sys.modules`, below a package that stands for
-the folder, so that two folders may have modules of one name. What such a module imports, also within its functions, is
-looked for among its siblings, too: it is executed with an `__import__` of its own, as `exec` allows. A name that
-already resolves to another module is refused.
+the folder as its files are, so that two folders may have modules of one name, and changed files are imported anew. What
+such a module imports, also within its functions, is looked for among its siblings, too: it is executed with an
+`__import__` of its own, as `exec` allows. A name that already resolves to another module is refused.
 """
 
 import builtins
@@ -41,7 +41,7 @@ class FolderModules:
     def __init__(self, folder: Path, *configs: Config) -> None:
         self.folder = folder
         self._home = str(folder.resolve())
-        self._package = _PACKAGE + sha256(self._home.encode()).hexdigest()[:16]
+        self._package = _PACKAGE + sha256(repr([self._home, *_files_of_code(folder)]).encode()).hexdigest()[:16]
         self._is_own: dict[str, bool] = {}
         self.named = set()
         for key, name in (named for config in configs for named in modules_named_in(config)):
@@ -181,6 +181,14 @@ def _paths(config: Config) -> Iterator[tuple[str, Any]]:
                     yield f"{role}[{place}]", path
     for name, component in config.components.items():
         yield f"components.{name}.combiner", component.combiner
+
+
+def _files_of_code(folder: Path) -> list[tuple[str, int, int]]:
+    """Return the files of the modules and packages in a folder, each with its time of change and its size."""
+    packages = sorted(path.parent for path in folder.glob("*/__init__.py"))
+    files = [*folder.glob("*.py"), *(path for package in packages for path in package.rglob("*.py"))]
+    stats = [(str(path), path.stat()) for path in sorted(files) if path.is_file()]
+    return [(path, stat.st_mtime_ns, stat.st_size) for path, stat in stats]
 
 
 def _is_importable(name: str, spec: ModuleSpec) -> bool:

@@ -56,6 +56,20 @@ def test_two_folders_have_modules_of_one_name_and_each_uses_its_own_also_inside_
     assert words == ["aaa", "bbb", "ccc"] * 10
 
 
+def test_changed_files_are_imported_anew_and_what_is_imported_stays(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "a", "first")
+    before = modules_of(folder, "manners.polite").import_module("manners").polite
+    same = modules_of(folder, "manners.polite").import_module("manners").polite
+    (folder / "wording" / "__init__.py").write_text("WORD = 'second'\n")
+    after = modules_of(folder, "manners.polite").import_module("manners").polite
+    assert after(None, None) == "second" * 3
+    folder.rename(tmp_path / "b")
+    make_folder(folder, "another")
+    other = modules_of(folder, "manners.polite").import_module("manners").polite
+    assert same is before
+    assert [polite(None, None) for polite in (after, other)] == ["second" * 3, "another" * 3]
+
+
 def test_a_sibling_with_the_name_of_an_installed_module_is_not_run_in_its_place(tmp_path: Path) -> None:
     code = "def polite(task, response):\n    import diskcache, json\n    return json.dumps(1)\n"
     (tmp_path / "manners.py").write_text(code)
@@ -63,9 +77,7 @@ def test_a_sibling_with_the_name_of_an_installed_module_is_not_run_in_its_place(
     assert polite(None, None) == "1"
     for name in ("json", "diskcache"):
         (tmp_path / f"{name}.py").write_text(RUNS)
-    modules = modules_of(tmp_path, "manners.polite")
-    sys.modules.pop(modules.name_in_process("manners"))
-    polite = modules.import_module("manners").polite
+    polite = modules_of(tmp_path, "manners.polite").import_module("manners").polite
     with pytest.raises(ImportError, match=r"^diskcache.py next to the config has the same name as an installed module"):
         polite(None, None)
     assert not (tmp_path / "ran").exists()
