@@ -13,6 +13,7 @@ NAMES = (
     "machine",
     "maths",
     "inference",
+    "units",
     "trip",
     "store",
     "sizes",

@@ -77,12 +77,26 @@ def krippendorff_alpha(ratings: ArrayLike, level: AlphaLevel = "ordinal") -> flo
     return alpha(*_count_ratings(ratings, level), level)
 
 
-def alpha_interval(ratings: ArrayLike, level: AlphaLevel = "ordinal") -> Estimate | None:
+def alpha_interval(
+    ratings: ArrayLike, level: AlphaLevel = "ordinal", tasks: ArrayLike | None = None
+) -> Estimate | None:
     """Return Krippendorff's alpha with its 95 % jackknife interval over the items; None where alpha is NaN.
 
-    The items count as drawn at random, the raters as given. Arguments and errors are those of `krippendorff_alpha`.
+    The items count as drawn at random, the raters as given.
+
+    Args:
+        ratings, level: as for `krippendorff_alpha`.
+        tasks: the task of each item, [items]: its items are kept together, since they resemble each other. By default
+            the items are independent.
+
+    Raises:
+        PlanError: as `krippendorff_alpha`, or a list of tasks of another length.
     """
-    return alpha_estimate(*_count_ratings(ratings, level), level)
+    counts, levels = _count_ratings(ratings, level)
+    clusters = np.arange(len(counts)) if tasks is None else np.unique(np.asarray(tasks), return_inverse=True)[1]
+    if clusters.shape != counts.shape[:1]:
+        raise PlanError(f"tasks has shape {clusters.shape}, and there are {len(counts)} items: give each item its task")
+    return alpha_estimate(counts, levels, level, clusters)
 
 
 def _count_ratings(ratings: ArrayLike, level: AlphaLevel) -> tuple[Floats, Floats]:

@@ -19,6 +19,7 @@ who uses a scale differently may select the same.
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -112,25 +113,42 @@ def alpha(counts: Floats, positions: Floats, level: AlphaLevel) -> float:
     """
     paired = counts[counts.sum(axis=1) > 1.0]
     without_any = np.zeros((1, counts.shape[1]))
-    return float(_alphas_without(paired, without_any, positions, level)[0])
+    return float(_alphas_without(paired, without_any, np.zeros(1, dtype=np.intp), positions, level)[0])
 
 
-def alpha_estimate(counts: Floats, positions: Floats, level: AlphaLevel) -> Estimate | None:
-    """Return α with its 95 % jackknife interval over the items, cut off at -1 and 1; None where α is NaN.
+def alpha_estimate(
+    counts: Floats, positions: Floats, level: AlphaLevel, clusters: Ints | None = None
+) -> Estimate | None:
+    """Return α with its 95 % jackknife interval over clusters of items, cut off at -1 and 1; None where α is NaN.
 
-    The ends are None where α is NaN without one of the items. Arguments as for `alpha`. With fewer than about 30
-    items, or a level that hardly anybody gives, the interval is too narrow.
+    The ends are None where α is NaN without one of the clusters. With fewer than about 30 of them, or a level that
+    hardly anybody gives, the interval is too narrow.
+
+    Args:
+        counts, positions, level: as for `alpha`.
+        clusters: numbers of the items' clusters, [N], such as the tasks that they belong to; by default each item is
+            independent.
     """
     value = alpha(counts, positions, level)
     if math.isnan(value):
         return None
-    paired = counts[counts.sum(axis=1) > 1.0]
+    is_paired = counts.sum(axis=1) > 1.0
+    numbers = np.arange(len(counts)) if clusters is None else clusters
+    owner = np.unique(numbers[is_paired], return_inverse=True)[1]
+    order = np.argsort(owner, kind="stable")
+    paired = counts[is_paired][order]
+    owner = owner[order]
+    # A batch has whole clusters: as many as begin within so many items.
     rows = max(1, _CELLS_PER_BATCH // counts.shape[1])
-    batches = [paired[start : start + rows] for start in range(0, len(paired), rows)]
-    without = np.concatenate([_alphas_without(paired, batch, positions, level) for batch in batches])
-    if np.isnan(without).any():
-        return Estimate(value, None, None, None, len(paired))
-    return jackknife_interval(value, without).within(-1.0, 1.0)
+    starts = np.searchsorted(owner, np.unique(owner[::rows]))
+    without = []
+    for start, end in pairwise([*starts.tolist(), len(owner)]):
+        own = owner[start:end]
+        without.append(_alphas_without(paired, paired[start:end], own - own[0], positions, level))
+    changed = np.concatenate(without)
+    if np.isnan(changed).any():
+        return Estimate(value, None, None, None, len(changed))
+    return jackknife_interval(value, changed).within(-1.0, 1.0)
 
 
 def alpha_of_pairs(tables: Floats, positions: Floats, level: AlphaLevel) -> Floats:
@@ -153,16 +171,21 @@ def alpha_of_pairs(tables: Floats, positions: Floats, level: AlphaLevel) -> Floa
     return np.asarray(1.0 - ratio)
 
 
-def _alphas_without(paired: Floats, omitted: Floats, positions: Floats, level: AlphaLevel) -> Floats:
-    """Return α of the items `paired` [N, V] without each row of `omitted` [B, V], [B]; NaN where it is undefined."""
+def _alphas_without(paired: Floats, omitted: Floats, owner: Ints, positions: Floats, level: AlphaLevel) -> Floats:
+    """Return α of the items `paired` [N, V] without those of each cluster, [B]; NaN where it is undefined.
+
+    `omitted` [M, V] are the items of these clusters, and `owner` [M] the number of each one's cluster.
+    """
     weights = 1.0 / (paired.sum(axis=1) - 1.0)
     # Coincidences: how often two ratings of an item have these levels, each item counted by its number of ratings.
     together = (paired * weights[:, None]).T @ paired - np.diag(weights @ paired)
-    totals = paired.sum(axis=0) - omitted
+    own_totals = np.zeros((int(owner.max()) + 1, omitted.shape[1]))
+    np.add.at(own_totals, owner, omitted)
+    totals = paired.sum(axis=0) - own_totals
     number = totals.sum(axis=1)
     own_weights = 1.0 / np.maximum(omitted.sum(axis=1) - 1.0, 1.0)
     if level == "nominal":
-        own_equal = own_weights * (omitted * (omitted - 1.0)).sum(axis=1)
+        own_equal = np.bincount(owner, own_weights * (omitted * (omitted - 1.0)).sum(axis=1))
         observed = number - (np.trace(together) - own_equal)
         by_chance = number * number - (totals * totals).sum(axis=1)
     else:
@@ -171,7 +194,9 @@ def _alphas_without(paired: Floats, omitted: Floats, positions: Floats, level: A
         # Centred, so that squares of large numbers lose no digits.
         at = at - (totals * at).sum(axis=1, keepdims=True) / np.maximum(number, 1.0)[:, None]
         squares = (totals * at * at).sum(axis=1)
-        own_products = own_weights * ((omitted * at).sum(axis=1) ** 2 - (omitted * at * at).sum(axis=1))
+        at_own = at[owner]
+        products = (omitted * at_own).sum(axis=1) ** 2 - (omitted * at_own * at_own).sum(axis=1)
+        own_products = np.bincount(owner, own_weights * products)
         observed = 2.0 * (squares - ((at @ together * at).sum(axis=1) - own_products))
         by_chance = 2.0 * number * squares
     defined = by_chance > 0.0

@@ -251,8 +251,14 @@ def share_interval(hits: ArrayLike, sizes: ArrayLike) -> Share | None:
         raise PlanError("each cluster needs 0 or at least 1 trials, and no more hits than trials")
     counts = counts[trials > 0.0]
     trials = trials[trials > 0.0]
-    if not len(trials):
-        return None
+    return share_of_trials(counts, trials) if len(trials) else None
+
+
+def share_of_trials(counts: Floats, trials: Floats) -> Share:
+    """Return `share_interval` of clusters that all have trials, more than 0 each and more than 1 together.
+
+    They may be fractions, such as weights that add up to the effective number of trials.
+    """
     share = min(1.0, math.fsum(counts) / math.fsum(trials))
     clusters = len(trials)
     if clusters == 1:

@@ -261,7 +261,8 @@ def _check_people(model: HasPeople) -> HasPeople:
 class Task(FrozenModel):
     """One task. It has no field for responses, so nothing computed from it can depend on one.
 
-    `group` names a set of items that the task belongs to, for reviewers' histories; it is not the group of responses.
+    `group` names a set of tasks that resemble each other, such as variants of one prompt: no history shows one of them
+    to a judge of another, and studies take them as one unit. It is not the group of responses.
     """
 
     id: Id

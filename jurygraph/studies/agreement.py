@@ -95,12 +95,21 @@ def _to_part(dimension: str, ratings: Sequence[Rating]) -> ScoredPart:
 
 
 class RatingMatrix(NamedTuple):
-    """Scores [reviewers, items], NaN where a reviewer rated nothing; `domain` is None for all domains together."""
+    """Scores [reviewers, items], NaN where a reviewer rated nothing; `domain` is None for all domains together.
+
+    `group` [items] numbers the groups of items; an item without one is a group of its own.
+    """
 
     dimension: str | None
     domain: str | None
     reviewers: tuple[str, ...]
     scores: Floats
+    group: Ints
+
+    @property
+    def is_paired(self) -> Bools:
+        """The items with scores of two reviewers or more, [items]."""
+        return np.asarray((~np.isnan(self.scores)).sum(axis=0) > 1)
 
 
 def _to_matrices(part: ScoredPart) -> Iterator[RatingMatrix]:
@@ -113,23 +122,27 @@ def _to_matrices(part: ScoredPart) -> Iterator[RatingMatrix]:
         items, column = np.unique(part.item[rows], return_inverse=True)
         scores = np.full((len(reviewers), len(items)), np.nan)
         scores[row, column] = part.score[rows]
-        yield RatingMatrix(part.dimension, domain, tuple(part.names[index] for index in reviewers), scores)
+        group = np.zeros(len(items), dtype=np.intp)
+        group[column] = part.group[rows]
+        names = tuple(part.names[index] for index in reviewers)
+        yield RatingMatrix(part.dimension, domain, names, scores, group)
 
 
 def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
     """Return how far reviewers agree, for each dimension and domain.
 
     The figures are the `level`, and `parts`, each with its `dimension` and `domain` (None for all together); `ratings`;
-    `items` with scores of two reviewers or more; `alpha` with its 95 % jackknife interval over items [`alpha_low`,
-    `alpha_high`]; `jaccard`, the mean over the `pairs` of reviewers with ten common items, and `jaccard_by_chance` for
-    selections of the same sizes; and `reviewers`, each with `ratings`, `spread` (standard deviation of the own scores),
-    and `strictness`: how far the mean of the others' scores on the same items is above the own mean, in units of the
-    ratings. Nominal ratings have no order, and neither Jaccard nor reviewers.
+    `items` with scores of two reviewers or more, in `groups`; `alpha` with its 95 % jackknife interval [`alpha_low`,
+    `alpha_high`] over groups of items, an item without a `group` being one by itself; `jaccard`, the mean over the
+    `pairs` of reviewers with ten common items, and `jaccard_by_chance` for selections of the same sizes; and
+    `reviewers`, each with `ratings`, `spread` (standard deviation of the own scores), and `strictness`: how far the
+    mean of the others' scores on the same items is above the own mean, in units of the ratings. Nominal ratings have
+    no order, and neither Jaccard nor reviewers.
 
     Raises `InputError` as `read_parts` does, or if no item has scores of two reviewers.
     """
     matrices = [matrix for part in read_parts(files) for matrix in _to_matrices(part)]
-    if not any((~np.isnan(matrix.scores)).sum(axis=0).max(initial=0) > 1 for matrix in matrices):
+    if not any(matrix.is_paired.any() for matrix in matrices):
         paths = ", ".join(file.path for file in files)
         raise InputError(f"{paths}: no item has scores of two reviewers; agreement needs some that have")
     parts = [_measure_part(matrix, level) for matrix in matrices]
@@ -141,8 +154,8 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
         rows.append([_part_name(figures), *counts, _alpha_cell(figures), *similarity])
     header = ("ratings", "reviewers", "items", "scores", "alpha (95 %)", "pairs", "Jaccard", "by chance")
     sections: list[str | ReportTable] = [
-        f"agreement of reviewers; alpha is Krippendorff's, {level}; Jaccard compares what two reviewers rate above "
-        "their own medians",
+        f"agreement of reviewers; alpha is Krippendorff's, {level}, its interval is over {_units(parts)}; Jaccard "
+        "compares what two reviewers rate above their own medians",
         ReportTable(header, rows, most=_MAX_PARTS),
         *filter(None, map(_describe_pattern, whole)),
     ]
@@ -170,9 +183,14 @@ def _heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
         yield Plot("Krippendorff's alpha by dimension and domain", "heat", series)
 
 
+def _units(parts: Sequence[Figures]) -> str:
+    has_groups = any(figures["groups"] < figures["items"] for figures in parts)
+    return "groups of items" if has_groups else "items"
+
+
 def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
     given = ~np.isnan(matrix.scores)
-    estimate = alpha_interval(matrix.scores, level)
+    estimate = alpha_interval(matrix.scores, level, tasks=matrix.group)
     above = np.triu_indices(len(matrix.reviewers), 1)
     similarities = jaccard_above_median(matrix.scores, LEAST_SHARED)[above]
     chances = jaccard_by_chance(matrix.scores, LEAST_SHARED)[above]
@@ -182,7 +200,8 @@ def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
     return {
         "dimension": matrix.dimension,
         "domain": matrix.domain,
-        "items": int(np.count_nonzero(given.sum(axis=0) > 1)),
+        "items": int(np.count_nonzero(matrix.is_paired)),
+        "groups": len(np.unique(matrix.group[matrix.is_paired])),
         "ratings": int(np.count_nonzero(given)),
         "alpha": estimate and estimate.value,
         "alpha_low": estimate and estimate.low,
@@ -236,8 +255,8 @@ def _notes(matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: Al
         "no alpha, as no item has two scores, or all scores of such items are equal": [
             figures for figures in parts if figures["alpha"] is None
         ],
-        f"fewer than {_FEW_ITEMS} items, so that the interval of alpha is too narrow": [
-            figures for figures in parts if figures["alpha"] is not None and figures["items"] < _FEW_ITEMS
+        f"fewer than {_FEW_ITEMS} {_units(parts)}, so that the interval of alpha is too narrow": [
+            figures for figures in parts if figures["alpha"] is not None and figures["groups"] < _FEW_ITEMS
         ],
         f"no Jaccard, as no two reviewers have {LEAST_SHARED} common items, some of them above their medians": [
             figures for figures in parts if figures["jaccard"] is None and level != "nominal"

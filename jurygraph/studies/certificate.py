@@ -20,6 +20,7 @@ from jurygraph.studies.judge import join_labels, read_judgements, read_labels
 from jurygraph.studies.presentations import Presentations, ReadRuns, read_sources
 from jurygraph.studies.report import Report, ReportTable, as_interval, format_cell
 from jurygraph.studies.stability import measure_signal, measure_stability, variance_digits
+from jurygraph.studies.units import unit_of
 
 ATTACKS = "attacks"
 PEOPLE = "agreement with people"
@@ -184,11 +185,14 @@ def _people(runs: Sequence[Path], read: ReadRuns, named: str, labels: str | None
 
 
 def _coverage(run: Run, advance: ProgressCallback) -> CertifiedFigures:
-    by_task: dict[str, list[float]] = {}
+    by_unit: dict[str, list[float]] = {}
+    units: dict[str, str] = {}
     for trace in run.traces():
-        by_task.setdefault(trace.task_id, []).append(trace.reward.coverage)
-    share = ratio_interval([sum(values) for values in by_task.values()], [len(values) for values in by_task.values()])
-    number = sum(len(values) for values in by_task.values())
+        if trace.task_id not in units:
+            units[trace.task_id] = unit_of(run, trace.task_id)
+        by_unit.setdefault(units[trace.task_id], []).append(trace.reward.coverage)
+    share = ratio_interval([sum(values) for values in by_unit.values()], [len(values) for values in by_unit.values()])
+    number = sum(len(values) for values in by_unit.values())
     name = f"judged share of the weight, {run.folder.name}"
     yield _figure(name, share, number, f"jurygraph show {shell_quote(run.folder)}")
 

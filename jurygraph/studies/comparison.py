@@ -1,7 +1,8 @@
 """Compare two runs: the differences of their rewards and verdicts, and how far they can be told from chance.
 
-Responses to one task are not independent, so intervals and tests take whole tasks as units: intervals are of 95 %, by
-the task jackknife (CR3) and Student's t, and tests flip the signs of whole tasks. Every difference is B - A.
+Responses to one task are not independent, nor are tasks of one `group`, so intervals and tests take whole tasks, or
+groups of tasks, as units: intervals are of 95 %, by the jackknife of units (CR3) and Student's t, and tests flip the
+signs of whole units. Every difference is B - A.
 """
 
 import math
@@ -36,6 +37,7 @@ from jurygraph.runs.store.header import Header, changes, format_value
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable
+from jurygraph.studies.units import SINGULAR, TASKS, describe_units, group_of, name_unit
 
 STATISTICS: Mapping[str, str] = {
     "paired": "responses in both runs",
@@ -88,13 +90,14 @@ class JudgedSlot(NamedTuple):
 
 
 class ComparedResponse(NamedTuple):
-    """A response with its reward, NaN where it failed, and its verdicts that have a score."""
+    """A response with its reward, NaN where it failed, its verdicts that have a score, and the `group` of its task."""
 
     id: str
     task: str
     agent: str | None
     reward: float
     verdicts: Mapping[Slot, JudgedSlot]
+    group: str | None = None
 
 
 def read_responses(run: Run) -> Iterator[ComparedResponse]:
@@ -103,10 +106,12 @@ def read_responses(run: Run) -> Iterator[ComparedResponse]:
         verdicts: dict[str, list[RecordedVerdict]] = defaultdict(list)
         for verdict in group.verdicts(run.source.survey_outline(group.survey)):
             verdicts[verdict.about].append(verdict)
+        task = intern(group.record.key)
+        task_group = group_of(run, task)
         for trace in group.traces:
             reward = math.nan if trace.value is None else trace.value
             judged = judged_slots(verdicts[trace.response_id])
-            yield ComparedResponse(trace.response_id, intern(group.record.key), trace.agent, reward, judged)
+            yield ComparedResponse(trace.response_id, task, trace.agent, reward, judged, task_group)
 
 
 def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[Slot, JudgedSlot]:
@@ -133,11 +138,12 @@ def compare(
 ) -> Report:
     """Compare the responses of two runs, which are paired by id; their order does not matter.
 
-    The figures are those of `STATISTICS`, the results of the `margins`, rows for `agents` and `questions`, all
-    `flipped_verdicts`, and the largest `changes`. The intervals of a table's rows hold together with 95 %, and Holm's
+    The figures are those of `STATISTICS`, what their `units` are (`tasks`, or `groups of tasks`, which `tasks` counts
+    then), the results of the `margins`, rows for `agents` and `questions`, all `flipped_verdicts`, and the largest
+    `changes`. The intervals of a table's rows hold together with 95 %, and Holm's
     adjusted p-values are next to the raw ones.
 
-    `margins` are losses that do not matter, each tested for whether B loses less, where the mean reward of one task can
+    `margins` are losses that do not matter, each tested for whether B loses less, where the mean reward of one unit can
     lose `largest_loss` at most, or as much as one did. `differing` are notes on the settings that differ.
 
     Raises `InputError` if nothing can be paired, or a response is twice in a run or belongs to two tasks.
@@ -149,14 +155,17 @@ def compare(
     failed = np.isnan(rewards)
     has_both = ~failed.any(axis=0)
     tasks = np.unique([in_a.task for in_a, _ in pairs], return_inverse=True)[1]
+    # The texts of a task may be erased in one of the runs, and its group with them.
+    names = [name_unit(in_a.task, in_b.group if in_a.group is None else in_a.group) for in_a, in_b in pairs]
+    units = np.unique(names, return_inverse=True)[1]
     both = rewards[:, has_both]
-    tasks_of_both = tasks[has_both]
-    overall, estimate = _difference(both[0], both[1], tasks_of_both)
-    sums, sizes = _by_task(_subtract(both[1], both[0]), tasks_of_both)
+    overall, estimate = _difference(both[0], both[1], units[has_both])
+    sums, sizes = _by_unit(_subtract(both[1], both[0]), units[has_both])
     worst_loss = float(np.max(-sums / sizes, initial=largest_loss))
-    questions, flips = _compare_verdicts(pairs, tasks)
+    questions, flips = _compare_verdicts(pairs, units)
     judged_both = sum(row["n"] for row in questions)
     figures: Figures = {
+        "units": describe_units(names),
         "paired": len(pairs),
         "only_a": len(by_a) - len(pairs),
         "only_b": len(by_b) - len(pairs),
@@ -165,17 +174,17 @@ def compare(
         "failed_both": int(failed.all(axis=0).sum()),
         **overall,
         "detectable_difference": None if estimate is None else detectable_difference(estimate),
-        "kendall_within": _kendall_within(both, tasks_of_both),
+        "kendall_within": _kendall_within(both, tasks[has_both]),
         "judged_both": judged_both,
         "flips": len(flips) if judged_both else None,
         "flip_rate": len(flips) / judged_both if judged_both else None,
         "margins": [_test_margin(margin, estimate, worst_loss) for margin in margins],
-        "agents": _compare_agents(pairs, rewards, tasks),
+        "agents": _compare_agents(pairs, rewards, units),
         "questions": questions,
         "flipped_verdicts": flips,
         "changes": _largest_changes(pairs),
     }
-    notes = (*differing, *_failure_notes(rewards), *_task_notes(estimate))
+    notes = (*differing, *_failure_notes(rewards), *_unit_notes(estimate, figures["units"]))
     return Report(figures, list(_sections(figures)), notes)
 
 
@@ -213,16 +222,16 @@ def _subtract(b: Floats, a: Floats) -> Floats:
     return np.where(np.abs(deltas) < ROUNDING, 0.0, deltas)
 
 
-def _by_task(values: Floats | Ints, tasks: Ints) -> tuple[Floats, Ints]:
-    """Return the sum and the number of the values of each task that has some."""
-    sizes = np.bincount(tasks)
-    sums = np.bincount(tasks, values).astype(np.float64)
+def _by_unit(values: Floats | Ints, units: Ints) -> tuple[Floats, Ints]:
+    """Return the sum and the number of the values of each unit that has some."""
+    sizes = np.bincount(units)
+    sums = np.bincount(units, values).astype(np.float64)
     return sums[sizes > 0], sizes[sizes > 0]
 
 
-def _difference(a: Floats, b: Floats, tasks: Ints) -> tuple[Figures, Estimate | None]:
-    """Return the figures of paired values [n], with whole tasks as independent units, and the mean of B - A."""
-    sums, sizes = _by_task(_subtract(b, a), tasks)
+def _difference(a: Floats, b: Floats, units: Ints) -> tuple[Figures, Estimate | None]:
+    """Return the figures of paired values [n], with whole units as independent, and the mean of B - A."""
+    sums, sizes = _by_unit(_subtract(b, a), units)
     estimate = ratio_interval(sums, sizes)
     figures = {
         "n": len(a),
@@ -264,7 +273,7 @@ def _kendall_within(rewards: Floats, tasks: Ints) -> float | None:
     return round(fmean(taus), _DECIMALS) if taus else None
 
 
-def _compare_agents(pairs: Pairs, rewards: Floats, tasks: Ints) -> list[Figures]:
+def _compare_agents(pairs: Pairs, rewards: Floats, units: Ints) -> list[Figures]:
     """Return a row for each agent of A, ordered by name; `left_out` are the responses that failed in a run."""
     rows: dict[str | None, list[int]] = defaultdict(list)
     for place, (in_a, _) in enumerate(pairs):
@@ -274,7 +283,7 @@ def _compare_agents(pairs: Pairs, rewards: Floats, tasks: Ints) -> list[Figures]
     for name in sorted(rows, key=lambda agent: (agent is None, agent or "")):
         own = np.array(rows[name])
         kept = own[~failed[own]]
-        figures, estimate = _difference(rewards[0, kept], rewards[1, kept], tasks[kept])
+        figures, estimate = _difference(rewards[0, kept], rewards[1, kept], units[kept])
         differences.append(({"agent": name, **figures, "left_out": len(own) - len(kept)}, estimate))
     return _adjusted(differences)
 
@@ -292,19 +301,19 @@ def _largest_changes(pairs: Pairs) -> list[Figures]:
 # Verdicts
 
 
-def _compare_verdicts(pairs: Pairs, tasks: Ints) -> tuple[list[Figures], list[Figures]]:
+def _compare_verdicts(pairs: Pairs, units: Ints) -> tuple[list[Figures], list[Figures]]:
     """Return a row for each question that has a verdict in either run, and every verdict whose decision flipped."""
     values: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     flips = []
-    for (a, b), task in zip(pairs, tasks.tolist(), strict=True):
+    for (a, b), unit in zip(pairs, units.tolist(), strict=True):
         for question, shown in a.verdicts.keys() | b.verdicts.keys():
             before = a.verdicts.get((question, shown))
             after = b.verdicts.get((question, shown))
             if before is None or after is None:
                 counts[question]["only_b" if before is None else "only_a"] += 1
                 continue
-            values[question].append((before.score, after.score, task))
+            values[question].append((before.score, after.score, unit))
             if before.votes * after.votes < 0:
                 counts[question]["to_met" if after.votes > 0 else "to_unmet"] += 1
                 change = {"before": before.score, "after": after.score, "met": after.votes > 0}
@@ -312,8 +321,8 @@ def _compare_verdicts(pairs: Pairs, tasks: Ints) -> tuple[list[Figures], list[Fi
     rows = []
     names = sorted(values.keys() | counts.keys())
     for name in names:
-        before_all, after_all, own_tasks = np.array(values[name], dtype=np.float64).reshape(-1, 3).T
-        figures, estimate = _difference(before_all, after_all, own_tasks.astype(np.intp))
+        before_all, after_all, judged_units = np.array(values[name], dtype=np.float64).reshape(-1, 3).T
+        figures, estimate = _difference(before_all, after_all, judged_units.astype(np.intp))
         changes = np.abs(after_all - before_all).round(_DECIMALS)
         figures |= {kind: counts[name][kind] for kind in ("to_met", "to_unmet", "only_a", "only_b")}
         rows.append((figures | {"largest_delta": float(changes.max()) if len(changes) else None}, estimate))
@@ -325,10 +334,10 @@ def _compare_verdicts(pairs: Pairs, tasks: Ints) -> tuple[list[Figures], list[Fi
 
 
 def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) -> Figures:
-    """Test that the true mean difference is above the negative margin, where a task can lose `largest_loss`.
+    """Test that the true mean difference is above the negative margin, where a unit can lose `largest_loss`.
 
-    `lowest` is the least difference that the tasks leave possible, and `needed_tasks` the number of tasks alike with
-    which the condition would hold, None if none would. A single task shows nothing.
+    `lowest` is the least difference that the units leave possible, and `needed_tasks` the number of units alike with
+    which the condition would hold, None if none would. A single unit shows nothing.
     """
     tested = {"name": NO_WORSE, "margin": margin, "holds": False, "largest_loss": largest_loss}
     if estimate is None or estimate.clusters < 2:
@@ -345,22 +354,23 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
 def evidence_messages(figures: Mapping[str, Any], missed: Iterable[Threshold], largest_loss: float) -> Iterator[str]:
     """Yield what is missing for conditions that do not hold: margins, and lower bounds that have no interval."""
     tasks = figures["tasks"]
+    units = figures["units"]
     for threshold in missed:
         is_lower_bound = threshold.name == "mean_delta_low" and threshold.sign[0] == ">" and threshold.bound < 0.0
         if is_lower_bound and figures["mean_delta_low"] is None and tasks > 1:
             unchanged = Estimate(figures["mean_delta"], None, None, 0.0, tasks)
             count = needed_clusters(unchanged, -threshold.bound, largest_loss)
-            instead = f"{NO_WORSE}={-threshold.bound:g} holds from {count or 'no number of'} such tasks on"
-            yield f"{tasks} tasks that all changed alike have no interval; {instead}"
+            instead = f"{NO_WORSE}={-threshold.bound:g} holds from {count or 'no number of'} such {units} on"
+            yield f"{tasks} {units} that all changed alike have no interval; {instead}"
     for margin in figures["margins"]:
-        missing = f"threshold missed: {_condition(margin)}, but {tasks} tasks"
+        missing = f"threshold missed: {_condition(margin)}, but {tasks} {units}"
         if not margin["holds"] and margin["lowest"] is None:
-            yield f"{missing} show nothing of others; compare runs of several tasks"
+            yield f"{missing} show nothing of others; compare runs of several {units}"
         elif not margin["holds"]:
-            unseen = f"as a rare task may lose {margin['largest_loss']:g}"
+            unseen = f"as a rare {SINGULAR[units]} may lose {margin['largest_loss']:g}"
             possible = f"a mean difference of {format_number(margin['lowest'])} possible (p = {_format_p(margin['p'])})"
             needed = f"about {margin['needed_tasks']}" if margin["needed_tasks"] else "no number of"
-            yield f"{missing} leave {possible}, {unseen}; {needed} tasks like these would do"
+            yield f"{missing} leave {possible}, {unseen}; {needed} {units} like these would do"
 
 
 def _condition(margin: Figures) -> str:
@@ -398,42 +408,42 @@ def _failure_notes(rewards: Floats) -> Iterator[str]:
             )
 
 
-def _task_notes(estimate: Estimate | None) -> Iterator[str]:
-    """Yield what the number of tasks and their differences mean for the interval of the mean."""
+def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
+    """Yield what the number of units and their differences mean for the interval of the mean."""
     missing = "the mean difference has no interval"
     if estimate is None:
         yield f"{missing}: no response has a reward in both runs"
     elif estimate.clusters == 1:
-        yield f"{missing}: all rewards are of one task, and responses to one task are not independent draws"
+        unit = SINGULAR[units]
+        yield f"{missing}: all rewards are of one {unit}, and responses to one {unit} are not independent draws"
     elif estimate.low is None:
         share = 1.0 - (1.0 - LEVEL) ** (1.0 / estimate.clusters)
-        alike = "no task differs" if estimate.value == 0.0 else "all tasks differ equally"
-        yield f"{missing}: {alike}, but up to {share:.1%} of all tasks may differ otherwise (95 %)"
+        alike = f"no {SINGULAR[units]} differs" if estimate.value == 0.0 else f"all {units} differ equally"
+        yield f"{missing}: {alike}, but up to {share:.1%} of all {units} may differ otherwise (95 %)"
     elif estimate.clusters < _FEW_TASKS:
-        rest = f"with fewer than {_FEW_TASKS}, intervals rely on task means that are nearly normal"
-        yield f"only {estimate.clusters} tasks: {rest}"
+        rest = f"with fewer than {_FEW_TASKS}, intervals rely on means of {units} that are nearly normal"
+        yield f"only {estimate.clusters} {units}: {rest}"
 
 
 # Tables
 
-_DIFFERENCE_HEADER = ("n", "tasks", "mean A", "mean B", "B - A", "p", "Holm p")
-
 
 def _sections(figures: Figures) -> Iterator[str | ReportTable]:
+    units = figures["units"]
     yield _sentence(figures)
     failed = figures["paired"] - figures["n"]
     if failed:
         yield f"{failed} of {figures['paired']} responses are left out: their reward failed in A or B"
     statistics = [
-        [name, text, _format_p(figures[name]) if name.endswith("_p") else figures[name]]
+        [name, text.replace(TASKS, units), _format_p(figures[name]) if name.endswith("_p") else figures[name]]
         for name, text in STATISTICS.items()
     ]
     yield ReportTable(["statistic", "", "value"], statistics, left=2)
     margins = [[_condition(row), "yes" if row["holds"] else "no", _format_p(row["p"])] for row in figures["margins"]]
     yield ReportTable(["condition", "holds", "p"], margins, left=2)
     agents = [[row["agent"] or "(no agent)", *_difference_cells(row, row["left_out"])] for row in figures["agents"]]
-    yield ReportTable(["agent", *_DIFFERENCE_HEADER], agents)
-    yield from _question_sections(figures["questions"])
+    yield ReportTable(["agent", *_difference_header(units)], agents)
+    yield from _question_sections(figures["questions"], units)
     changed = [[row["response_id"], row["a"], row["b"], row["delta"]] for row in figures["changes"]]
     yield ReportTable(["largest changes", "A", "B", "B - A"], changed)
     flips = []
@@ -455,7 +465,7 @@ def _sentence(figures: Figures) -> str:
         is_one_sided = ends[0] * ends[1] >= 0.0
         shown = map(format_number, sorted(map(abs, ends))) if is_one_sided else map(_signed, ends)
         text += f" ({' to '.join(shown)})"
-    return f"{text}; {figures['changed_tasks']} of {figures['tasks']} tasks changed"
+    return f"{text}; {figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed"
 
 
 def _signed(delta: float) -> str:
@@ -467,6 +477,10 @@ def _format_p(p: float | None) -> str:
     return format_number(p) if p is None or p >= 0.0001 else "<0.0001"
 
 
+def _difference_header(units: str) -> list[str]:
+    return ["n", units, "mean A", "mean B", "B - A", "p", "Holm p"]
+
+
 def _difference_cells(row: Figures, left_out: int) -> list[object]:
     """Return the cells of a row; its means leave out values that are missing in one run."""
     delta = IntervalCell(row["mean_delta"], row["mean_delta_low"], row["mean_delta_high"])
@@ -475,7 +489,7 @@ def _difference_cells(row: Figures, left_out: int) -> list[object]:
     return [number, row["tasks"], row["mean_a"], row["mean_b"], delta, *p_values]
 
 
-def _question_sections(questions: Sequence[Figures]) -> Iterator[str | ReportTable]:
+def _question_sections(questions: Sequence[Figures], units: str) -> Iterator[str | ReportTable]:
     """Yield the differences of the scores and the flips of the questions whose verdicts differ."""
     counts = ("to_met", "to_unmet", "largest_delta", "only_a", "only_b")
     changed = [row for row in questions if any(row[name] for name in counts)]
@@ -483,7 +497,7 @@ def _question_sections(questions: Sequence[Figures]) -> Iterator[str | ReportTab
         [row["question"], *_difference_cells(row, row["only_a"] + row["only_b"]), row["to_met"], row["to_unmet"]]
         for row in changed
     ]
-    yield ReportTable(["question", *_DIFFERENCE_HEADER, "to met", "to unmet"], rows)
+    yield ReportTable(["question", *_difference_header(units), "to met", "to unmet"], rows)
     same = len(questions) - len(changed)
     if same:
         yield f"no verdict differs in {same} {'other ' * bool(changed)}question{'s' * (same > 1)}"

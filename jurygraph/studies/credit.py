@@ -40,6 +40,7 @@ from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import ComponentSpec, Edge, Rubric, digest_of
 from jurygraph.schema.config import ExactInference
 from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable, omission_notes
+from jurygraph.studies.units import describe_units, unit_of
 
 EDGE_KINDS = ("weak", "strong", "activation")
 THRESHOLD = 0.5
@@ -64,7 +65,7 @@ class Cases:
         p_parent, p_child: local event scores of the ends, in [0, 1], [E].
         share: |w_child| / Σ_{w>0} w, at least 0, [E].
         kind: "weak", "strong" or "activation", [E].
-        task: index of the task of each edge, at least 0, [E].
+        task: index of the task of each edge, or of the group of tasks that are one unit, at least 0, [E].
 
     Raises:
         GraphError: lengths that differ, or a value that is NaN, out of range or of an unknown kind; it is named.
@@ -133,6 +134,7 @@ class RubricSheet:
     """One task: R responses, C criteria, E edges.
 
     Attributes:
+        unit: name of what is independent: the task, or the group of tasks that it belongs to.
         responses: ids of the responses that have a reward, sorted [R].
         criteria: ids, sorted [C].
         edges: the rubric's edges in the order of their ends [E].
@@ -147,6 +149,7 @@ class RubricSheet:
     """
 
     task: str
+    unit: str
     responses: tuple[str, ...]
     criteria: tuple[str, ...]
     edges: tuple[Edge, ...]
@@ -270,6 +273,7 @@ def _add_sheet(
     hard = {name: np.stack(list(one.combine(matrices, params).parts.values()), axis=1) for name, one in _HARD.items()}
     sheet = RubricSheet(
         task=task_id,
+        unit=unit_of(run, task_id),
         responses=tuple(scored[row].trace.response_id for row in kept),
         criteria=tuple(matrices),
         edges=tuple(sorted(rubric.edges, key=lambda edge: (edge.parent, edge.child))),  # as `freeze` sorts them
@@ -322,17 +326,18 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
     scores = {name: score_sheets(rows, rule) for name, rule in rules.items()}
     edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in rows)
     graphs = [sheet for sheet in rows if sheet.edges]
-    tasks = np.repeat(np.arange(len(rows)), [len(sheet.responses) for sheet in rows])
+    units = np.repeat(number_units(rows), [len(sheet.responses) for sheet in rows])
     figures: Figures = {
         "kappa": sheets.kappa,
         "threshold": THRESHOLD,
         "census": {
             "tasks": sheets.tasks,
+            "units": describe_units(sheet.unit for sheet in rows),
             "responses": sheets.responses,
             "rubrics": len(rows),
             "graphs": len(graphs),
             "exact": sum(is_inferred_exactly(sheet.graph, sheet.exact) for sheet in graphs),
-            "examples": len(tasks),
+            "examples": len(units),
             "edges": edges,
             "unjudged": edges - len(cases.p_child),
             "left_out": +sheets.left_out,  # without those of which there are none
@@ -341,7 +346,7 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
         "differences": {
             name: {
                 **diagnose(cases, EDGE_KINDS, scores["gear"].children, of_rule.children),
-                "reward": estimate_mean(scores["gear"].rewards - of_rule.rewards, tasks),
+                "reward": estimate_mean(scores["gear"].rewards - of_rule.rewards, units),
             }
             for name, of_rule in scores.items()
             if name != "gear"
@@ -350,6 +355,12 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
         "losses": losses(rows, sheets.kappa),
     }
     return Report(figures, list(_sections(figures)), list(_notes(figures)), list(_plots(figures)))
+
+
+def number_units(sheets: Sequence[RubricSheet]) -> Ints:
+    """Return the number of each sheet's unit, from 0, in the order in which they come."""
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(sheet.unit, len(numbers)) for sheet in sheets], dtype=np.intp)
 
 
 def collect_cases(sheets: Sequence[RubricSheet]) -> Cases:
@@ -361,7 +372,7 @@ def collect_cases(sheets: Sequence[RubricSheet]) -> Cases:
         p_child=_child_values(sheets, [sheet.p for sheet in sheets]),
         share=_child_values(sheets, [sheet.shares() for sheet in sheets]),
         kind=np.concatenate([np.broadcast_to(k, mask.shape)[mask] for k, mask in zip(kinds, masks, strict=True)]),
-        task=np.repeat(np.arange(len(sheets)), [mask.sum() for mask in masks]),
+        task=np.repeat(number_units(sheets), [mask.sum() for mask in masks]),
     )
 
 
@@ -409,13 +420,13 @@ def diagnose(cases: Cases, kinds: Collection[str], scores: Floats, baseline: Flo
     return figures
 
 
-def estimate_mean(values: Floats, tasks: Ints, least: float = -math.inf, most: float = math.inf) -> Figures:
-    """Return the mean of values [n] with its 95 % interval over the tasks [n] to which they belong (CR3).
+def estimate_mean(values: Floats, units: Ints, least: float = -math.inf, most: float = math.inf) -> Figures:
+    """Return the mean of values [n] with its 95 % interval over the units [n] to which they belong (CR3).
 
     [least, most] are the bounds of the true mean, at which the interval is cut off. `value` is None without a case, the
-    ends also where the tasks cannot tell: fewer than two, or fewer than six with equal means.
+    ends also where the units cannot tell: fewer than two, or fewer than six with equal means.
     """
-    estimate = ratio_interval(np.bincount(tasks, values), np.bincount(tasks))
+    estimate = ratio_interval(np.bincount(units, values), np.bincount(units))
     if estimate is None:
         return {"value": None, "low": None, "high": None, "cases": 0, "tasks": 0}
     low, high = (None if end is None else min(most, max(least, end)) for end in (estimate.low, estimate.high))
@@ -531,7 +542,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     methods = figures["methods"]
     totals = f"{census['examples']} responses to {census['rubrics']} rubrics, {census['graphs']} of them with edges"
     yield f"{totals}, {census['exact']} inferred exactly; κ = {figures['kappa']:g}"
-    yield f"cases: edges with a child that is met: {', '.join(EDGE_KINDS)}; 95 % intervals over tasks"
+    yield f"cases: edges with a child that is met: {', '.join(EDGE_KINDS)}; 95 % intervals over {census['units']}"
     intervals = {f"{name} (95 %)": name for name in _FIGURES}
     means = {"mean reward": "reward", "change from flat": "change"}
     yield ReportTable.of({"rule": "name", **intervals, **means}, _named(methods))
@@ -544,7 +555,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         for kind in by_rule[0]:
             estimates = [rule[kind][figure] for rule in by_rule]
             rows.append([kind, estimates[0]["cases"], estimates[0]["tasks"], *(cell["value"] for cell in estimates)])
-        yield ReportTable((f"{figure} by kind of edge", cases, "tasks", *methods), rows)
+        yield ReportTable((f"{figure} by kind of edge", cases, census["units"], *methods), rows)
     random = figures["ablations"]["random"]
     untyped = figures["ablations"]["untyped"]
     variants = {f"random graphs, {len(random['by_seed'])} seeds": random["mean"]}
@@ -574,7 +585,7 @@ def _notes(figures: Figures) -> Iterator[str]:
     few = [figures["methods"]["gear"][name]["tasks"] for name in _FIGURES]
     if min(few) < _MANY_TASKS:
         limit = f"with fewer than {_MANY_TASKS}, intervals are approximate, and with one there is none"
-        yield f"tasks with a case of leakage: {few[0]}, of preservation: {few[1]}; {limit}"
+        yield f"{census['units']} with a case of leakage: {few[0]}, of preservation: {few[1]}; {limit}"
 
 
 def _plots(figures: Figures) -> Iterator[Plot]:

@@ -16,6 +16,7 @@ from jurygraph.inference.clusters import jackknife_interval
 from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
 from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
+from jurygraph.studies.units import describe_units, unit_of
 
 PAPER = ("accuracy", "format", "steps")
 """r_acc, r_fmt and r_step of MACRM Eq. 5, under the names of their evaluators."""
@@ -34,7 +35,7 @@ class Samples:
 
     Attributes:
         components: names, [m], m ≥ 2.
-        groups: ids of the tasks, [R], R ≥ 2.
+        units: names of the units, tasks or groups of them, [R], R ≥ 2.
         rewards, values: rewards [R], and components in [0, 1], [R, m].
         steps: [R]; None if the run is not cut into steps.
         left_out: number of responses that are not samples, by reason.
@@ -42,7 +43,7 @@ class Samples:
 
     run: str
     components: tuple[str, ...]
-    groups: tuple[str, ...]
+    units: tuple[str, ...]
     rewards: Floats
     values: Floats
     steps: Floats | None
@@ -69,7 +70,9 @@ def read_samples(
     chosen = _choose_components(run, components)
     left_out: Counter[str] = Counter()
     samples: list[tuple[Trace, list[float], float]] = []
+    units: dict[str, str] = {}
     for index, group in enumerate(run.group_records()):
+        units[group.key] = unit_of(run, group.key)
         for trace, _ in run.group(group):
             missing = next((name for name in chosen if trace.reward.components.get(name) is None), None)
             if trace.reward.value is None:
@@ -91,7 +94,7 @@ def read_samples(
     return Samples(
         run=str(run.folder),
         components=chosen,
-        groups=tuple(trace.task_id for trace, _, _ in samples),
+        units=tuple(units[trace.task_id] for trace, _, _ in samples),
         rewards=np.array([trace.reward.value for trace, _, _ in samples], dtype=np.float64),
         values=np.array([values for _, values, _ in samples]),
         steps=np.array([step for _, _, step in samples]) if has_steps else None,
@@ -139,9 +142,9 @@ def report(runs: Sequence[Samples]) -> Report:
       all. Of equal samples those with the smaller id come first.
     - D_pair is compared with 12 decimals.
 
-    The figures of a run are `samples` responses in `tasks` tasks, the `threshold`, mean `disagreement`, `conflicts`,
-    the `split`, `steps` (mean reward, mean D_pair and conflict rate, Eq. 7; empty if the run is not cut into steps),
-    and `left_out`, by reason.
+    The figures of a run are `samples` responses in `tasks` tasks, or groups of tasks (`units`), the `threshold`, mean
+    `disagreement`, `conflicts`, the `split`, `steps` (mean reward, mean D_pair and conflict rate, Eq. 7; empty if the
+    run is not cut into steps), and `left_out`, by reason.
     """
     measured = [_measure(samples) for samples in runs]
     columns = {"run": "run", "responses": "samples", "mean D_pair": "disagreement"}
@@ -150,7 +153,7 @@ def report(runs: Sequence[Samples]) -> Report:
     notes: list[str] = []
     for row in measured:
         components = ", ".join(row["components"])
-        sections.append(f"{row['run']}: {components}, of {row['samples']} responses to {row['tasks']} tasks")
+        sections.append(f"{row['run']}: {components}, of {row['samples']} responses to {row['tasks']} {row['units']}")
         sections += _run_tables(row)
         notes += omission_notes(row["left_out"], f"{row['run']}: ")
         halves = row["split"]
@@ -170,8 +173,9 @@ def _measure(samples: Samples) -> Figures:
     return {
         "run": samples.run,
         "components": samples.components,
-        "tasks": len(set(samples.groups)),
-        "samples": len(samples.groups),
+        "units": describe_units(samples.units),
+        "tasks": len(set(samples.units)),
+        "samples": len(samples.units),
         "threshold": threshold,
         "disagreement": float(np.mean(exact)),
         "conflicts": int(conflict.sum()),
@@ -227,10 +231,10 @@ def split(samples: Samples, disagreement: Floats) -> Figures:
     `cut` is the least D_pair in High-div. `tied_high` samples of High-div and `tied_low` of Low-div have exactly this
     value; the id decided between them. `rows` are the columns of MACRM's Table 4: the reward, then the components.
 
-    The intervals are 95 % jackknife intervals of the difference over tasks, each left out with all its samples, with
-    Student's t of one degree of freedom less than the side with fewer tasks has. Each sample stays on its side. The
-    ends are None if the tasks cannot tell: with one task, if one task has all samples of a side, or if fewer than six
-    tasks all agree.
+    The intervals are 95 % jackknife intervals of the difference over units, each left out with all its samples, with
+    Student's t of one degree of freedom less than the side with fewer units has. Each sample stays on its side. The
+    ends are None if the units cannot tell: with one unit, if one unit has all samples of a side, or if fewer than six
+    units all agree.
     """
     size = len(disagreement)
     exact_count = round((100.0 - PERCENTILE) * size / 100.0, 9)  # 20 % of 12.5 is 2.5, and half up is 3
@@ -239,7 +243,7 @@ def split(samples: Samples, disagreement: Floats) -> Figures:
     chosen = np.zeros(size, dtype=np.bool_)
     chosen[order[:high_count]] = True
     cut = disagreement[order[high_count - 1]]
-    tasks = np.unique(samples.groups, return_inverse=True)[1]
+    units = np.unique(samples.units, return_inverse=True)[1]
     columns = {"reward": samples.rewards, **dict(zip(samples.components, samples.values.T, strict=True))}
     return {
         "high": high_count,
@@ -247,17 +251,17 @@ def split(samples: Samples, disagreement: Floats) -> Figures:
         "cut": float(cut),
         "tied_high": int((chosen & (disagreement == cut)).sum()),
         "tied_low": int((~chosen & (disagreement == cut)).sum()),
-        "rows": [{"name": name, **_compare_sides(column, chosen, tasks)} for name, column in columns.items()],
+        "rows": [{"name": name, **_compare_sides(column, chosen, units)} for name, column in columns.items()],
     }
 
 
-def _compare_sides(column: Floats, chosen: Bools, tasks: Ints) -> Figures:
-    counts = np.array([np.bincount(tasks, side) for side in (chosen, ~chosen)])
-    sums = np.array([np.bincount(tasks, column * side) for side in (chosen, ~chosen)])
+def _compare_sides(column: Floats, chosen: Bools, units: Ints) -> Figures:
+    counts = np.array([np.bincount(units, side) for side in (chosen, ~chosen)])
+    sums = np.array([np.bincount(units, column * side) for side in (chosen, ~chosen)])
     totals = counts.sum(axis=1, keepdims=True)
     high, low = (math.fsum(column[side]) / float(side.sum()) for side in (chosen, ~chosen))
     interval = IntervalCell(high - low, None, None)
-    if (counts < totals).all():  # no task has all of a side
+    if (counts < totals).all():  # no unit has all of a side
         means = np.array([[high], [low]])
         without = means + (counts * means - sums) / (totals - counts)
         fewest = int((counts > 0.0).sum(axis=1).min())

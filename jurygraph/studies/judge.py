@@ -31,8 +31,10 @@ from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows, read_judged_labels
 from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable, as_interval, omission_notes
+from jurygraph.studies.units import unit_of
 
 _UNIT = (0.0, 1.0)
+
 _LABEL_COLUMN = "label."
 JUDGED = "judged"
 
@@ -148,7 +150,7 @@ def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) ->
     for group in run.group_records():
         scopes = {question.id: question.scope for question in run.survey_outline_of(group.key).questions}
         pairs: dict[tuple[Judge, str], list[RecordedVerdict]] = {}
-        cluster = _cluster_of(run, group.key)
+        cluster = unit_of(run, group.key)
         stored = list(run.group(group))
         order = {trace.response_id: place for place, (trace, _) in enumerate(stored)}
         for trace, response in stored:
@@ -167,13 +169,6 @@ def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) ->
         advance(1)
     _share_unasked(by_judge)
     return RunJudgements(str(run.folder), by_judge, lengths, labels)
-
-
-def _cluster_of(run: Run, task: str) -> str:
-    """Return what the responses of a task resemble each other by: the task's `group`, or the task itself."""
-    content = run.task_content(task)
-    group = None if content is None else content["task"].get("group")
-    return f"task {task}" if group is None else f"group {group}"
 
 
 def pair_name(first: str, second: str) -> str:

@@ -9,7 +9,7 @@ wrong on an item.
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -57,9 +57,9 @@ class PowerStudy:
         """Return the answers for each dimension; `advance` is called with 1 for each dimension and question.
 
         The figures are `alpha`: for each dimension and number of ratings `per_item`, the `curve` of the median
-        half-width over numbers of `items`, and `needed` items; and `differences`: the `reviewers` needed with as many
-        ratings each as now (`ratings_each`), of as many items or groups of items (`items_now`). What is needed is None
-        if no feasible number is enough.
+        half-width over numbers of `items`, so many of them in a group (`per_group`), and `needed` items; and
+        `differences`: the `reviewers` needed with as many ratings each as now (`ratings_each`), of as many items or
+        groups of items (`items_now`). What is needed is None if no feasible number is enough.
         """
         alphas: list[Figures] = []
         gaps: list[Figures] = []
@@ -84,22 +84,26 @@ class PowerStudy:
         order = np.argsort(part.item, kind="stable")
         starts = np.cumsum(number) - number
         rated[part.item[order], np.arange(len(order)) - starts[part.item[order]]] = codes[order]
+        group_of_item = np.zeros(len(part.items), dtype=np.intp)
+        group_of_item[part.item] = part.group
         for per_item in range(2, min(_MOST_PER_ITEM, number.max()) + 1):
-            usable = rated[number >= per_item]
-            if len(usable) < _LEAST_ITEMS:
+            is_usable = number >= per_item
+            items = _GroupedItems.of(rated[is_usable], group_of_item[is_usable])
+            if len(items.sizes) < _LEAST_ITEMS:
                 break
             curve: list[Figures] = []
-            items = _LEAST_ITEMS
-            while items <= _MOST_ITEMS and (not curve or curve[-1]["half_width"] > self.width):
-                rng = np.random.default_rng((self.seed, per_item, items))
-                widths = [
-                    _half_width(_draw_counts(usable, items, per_item, len(levels), rng), levels, self.level)
-                    for _ in range(_DRAWS)
-                ]
-                curve.append({"items": items, "half_width": float(np.median(widths))})
-                items *= 2
+            groups = _LEAST_ITEMS
+            while groups * items.per_group <= _MOST_ITEMS and (not curve or curve[-1]["half_width"] > self.width):
+                rng = np.random.default_rng((self.seed, per_item, groups))
+                widths = []
+                for _ in range(_DRAWS):
+                    counts, drawn_group = items.draw_counts(groups, per_item, len(levels), rng)
+                    widths.append(_half_width(counts, levels, self.level, drawn_group))
+                curve.append({"items": round(groups * items.per_group), "half_width": float(np.median(widths))})
+                groups *= 2
             needed = _interpolate(curve, self.width)
-            yield {"dimension": part.dimension, "per_item": per_item, "needed": needed, "curve": curve}
+            row = {"dimension": part.dimension, "per_item": per_item, "per_group": items.per_group}
+            yield row | {"needed": needed, "curve": curve}
 
     def _plan_difference(self, part: ScoredPart, difference: float) -> Figures:
         errors = {
@@ -140,8 +144,12 @@ class PowerStudy:
             f"to {_MOST_ITEMS} items or {_MOST_CLUSTERS} reviewers is enough; a difference is tested over reviewers "
             "and items (items of one group together), of as many items as now"
         )
-        rows = [[row["dimension"] or "all", row["per_item"], row["needed"]] for row in alphas]
-        yield ReportTable(("dimension", "ratings of an item", f"items for alpha ± {self.width:g}"), rows)
+        rows = [[row["dimension"] or "all", row["per_item"], row["per_group"], row["needed"]] for row in alphas]
+        titles = ["dimension", "ratings of an item", "items of a group", f"items for alpha ± {self.width:g}"]
+        if all(row["per_group"] == 1.0 for row in alphas):
+            del titles[2]
+            rows = [[*row[:2], *row[3:]] for row in rows]
+        yield ReportTable(titles, rows, digits=1)
         names = ("difference", "reviewers_now", "items_now", "ratings_each", "power_now", "reviewers")
         rows = [[row["dimension"] or "all", " - ".join(row["judges"]), *(row[name] for name in names)] for row in gaps]
         header = ("dimension", "MAE of", "to find", "reviewers", "items", "ratings of each", "power")
@@ -166,7 +174,8 @@ def _notes(parts: Sequence[ScoredPart], alphas: Sequence[Figures], gaps: Sequenc
     planned = {row["dimension"] for row in alphas}
     for part in parts:
         if part.dimension not in planned:
-            problem = f"fewer than {_LEAST_ITEMS} items have two ratings, too few to draw studies from"
+            counted = "items" if len(np.unique(part.group)) == len(part.items) else "groups of items"
+            problem = f"fewer than {_LEAST_ITEMS} {counted} have two ratings, too few to draw studies from"
             yield f"{part.dimension or 'all'}: {problem}"
     for row in gaps:
         if row["reviewers_now"] < _FEW_REVIEWERS:
@@ -177,17 +186,41 @@ def _notes(parts: Sequence[ScoredPart], alphas: Sequence[Figures], gaps: Sequenc
             yield f"{row['dimension'] or 'all'}: no number of reviewers finds the difference; {remedy}"
 
 
-def _draw_counts(rated: Any, items: int, per_item: int, levels: int, rng: np.random.Generator) -> Floats:
-    """Return how often each of the drawn items has each level, [items, V]: so many ratings of each at random."""
-    drawn = rated[rng.integers(0, len(rated), items)]
-    keys = np.where(drawn >= 0, rng.random(drawn.shape), np.inf)
-    chosen = np.take_along_axis(drawn, np.argsort(keys, axis=1)[:, :per_item], axis=1)
-    cells = np.arange(items)[:, None] * levels + chosen
-    return np.bincount(cells.ravel(), minlength=items * levels).reshape(items, levels).astype(np.float64)
+class _GroupedItems(NamedTuple):
+    """The codes of items' ratings, [N, K], -1 where there are fewer, group after group; and the sizes of groups."""
+
+    rated: Ints
+    sizes: Ints
+
+    @classmethod
+    def of(cls, rated: Ints, group: Ints) -> Self:
+        order = np.argsort(group, kind="stable")
+        return cls(rated[order], np.unique(group, return_counts=True)[1])
+
+    @property
+    def per_group(self) -> float:
+        return len(self.rated) / len(self.sizes)
+
+    def draw_counts(self, groups: int, per_item: int, levels: int, rng: np.random.Generator) -> tuple[Floats, Ints]:
+        """Return how often each item of the drawn groups has each level, [n, V], and the number of its group, [n].
+
+        Of each item so many ratings are drawn at random.
+        """
+        drawn_groups = rng.integers(0, len(self.sizes), groups)
+        sizes = self.sizes[drawn_groups]
+        group = np.repeat(np.arange(groups), sizes)
+        first = np.cumsum(self.sizes) - self.sizes
+        place_in_group = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        drawn = self.rated[first[drawn_groups][group] + place_in_group]
+        keys = np.where(drawn >= 0, rng.random(drawn.shape), np.inf)
+        chosen = np.take_along_axis(drawn, np.argsort(keys, axis=1)[:, :per_item], axis=1)
+        cells = np.arange(len(drawn))[:, None] * levels + chosen
+        counts = np.bincount(cells.ravel(), minlength=len(drawn) * levels).reshape(len(drawn), levels)
+        return counts.astype(np.float64), group
 
 
-def _half_width(counts: Floats, levels: Floats, level: AlphaLevel) -> float:
-    estimate = alpha_estimate(counts, levels, level)
+def _half_width(counts: Floats, levels: Floats, level: AlphaLevel, group: Ints) -> float:
+    estimate = alpha_estimate(counts, levels, level, group)
     if estimate is None or not estimate.error:
         return np.inf
     return t_quantile(estimate.clusters - 1) * estimate.error

@@ -10,14 +10,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import wilson
+from jurygraph.inference.clusters import share_of_trials, wilson
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Question, Task, Trace
 from jurygraph.schema.trace import Reward
 from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
+from jurygraph.studies.units import describe_units, name_unit
 
 REWARDBENCH = "RewardBench"
 JUDGEBENCH = "JudgeBench"
@@ -111,9 +114,16 @@ class Duel(NamedTuple):
 
 
 class Outcome(NamedTuple):
+    """A task's result; tasks of one `group` belong together."""
+
     task: str
     place: Place
     duel: Duel
+    group: str | None = None
+
+    @property
+    def unit(self) -> str:
+        return name_unit(self.task, self.group)
 
 
 class Comparisons(NamedTuple):
@@ -154,7 +164,7 @@ def read_comparisons(run: Run, advance: ProgressCallback = lambda tasks: None) -
             duels = _fight_duels(run, decided_by, chosen[0], rejected)
             worst = min(duels, key=lambda duel: _WORST_FIRST.index(duel.result))  # it has to win every one
             duel = worst._replace(is_flipped=any(duel.is_flipped for duel in duels))
-            outcomes.append(Outcome(group.key, find_place(task), duel))
+            outcomes.append(Outcome(group.key, find_place(task), duel, task.group))
         advance(1)
     if not outcomes:
         reasons = "; ".join(f"{reason}: {count}" for reason, count in left_out.items())
@@ -243,22 +253,24 @@ def report(comparisons: Comparisons) -> Report:
     `failed`; `flips` of them had orders that prefer different responses. `coverage` is the share of the tasks that did
     not fail. `accuracy` is None if a section of RewardBench is missing from the mean of all. [`low`, `high`] is its 95
     % Wilson interval, with the effective number of tasks (Σ w)² / Σ w². Each task counts once, so tasks count as
-    independent.
+    independent; those of one `group` do not, and then the interval is over groups (`units`).
     """
     by_benchmark = _group(comparisons.outcomes, "benchmark")
     published_first = sorted(by_benchmark, key=lambda name: (name not in _CATEGORIES, name))
     benchmarks = [_measure(name, by_benchmark[name]) for name in published_first]
     lost = [outcome for outcome in comparisons.outcomes if outcome.duel.result == "failed"]
     failed = [{"task": one.task, "category": one.place.category, "reason": one.duel.reason} for one in lost]
+    units = describe_units(outcome.unit for outcome in comparisons.outcomes)
     figures = {
         "run": comparisons.run,
         "decided_by": comparisons.decided_by,
         "left_out": comparisons.left_out,
+        "units": units,
         "benchmarks": benchmarks,
         "failed": failed,
     }
     judge = "rewards" if comparisons.decided_by == REWARD else f"verdicts of {comparisons.decided_by} on pairs"
-    rules = "a tie is not right, a failed task is wrong"
+    rules = f"a tie is not right, a failed task is wrong; intervals are over {units}"
     sections: list[str | ReportTable] = [f"{comparisons.run}: decided by {judge}; {rules}", *_tables(benchmarks)]
     columns = {"failed task": "task", "category": "category", "what is missing": "reason"}
     sections.append(ReportTable.of(columns, failed, left=3, most=_MAX_FAILED))
@@ -301,10 +313,7 @@ def _row(name: str, weighted: Weighted, is_known: bool = True) -> Figures:
     counts = Counter(outcome.duel.result for _, outcome in weighted)
     accuracy = low = high = None
     if is_known:
-        total = sum(weight for weight, _ in weighted)
-        accuracy = min(1.0, sum(weight for weight, outcome in weighted if outcome.duel.result == "right") / total)
-        size = total**2 / sum(weight**2 for weight, _ in weighted)
-        low, high = wilson(accuracy * size, size)
+        accuracy, low, high = _measure_accuracy(weighted)
     return {
         "name": name,
         "tasks": len(weighted),
@@ -318,6 +327,22 @@ def _row(name: str, weighted: Weighted, is_known: bool = True) -> Figures:
         "low": low,
         "high": high,
     }
+
+
+def _measure_accuracy(weighted: Weighted) -> tuple[float, float | None, float | None]:
+    total = sum(weight for weight, _ in weighted)
+    accuracy = min(1.0, sum(weight for weight, outcome in weighted if outcome.duel.result == "right") / total)
+    size = total**2 / sum(weight**2 for weight, _ in weighted)
+    names = [outcome.unit for _, outcome in weighted]
+    if len(set(names)) == len(names):
+        return accuracy, *wilson(accuracy * size, size)
+    # Weights are made to add up to the effective number of tasks, so that each counts as so many trials.
+    trials = np.array([weight for weight, _ in weighted]) * size / total
+    is_right = np.array([outcome.duel.result == "right" for _, outcome in weighted])
+    units = np.unique(names, return_inverse=True)[1]
+    hits = np.bincount(units, trials * is_right).astype(np.float64)
+    share = share_of_trials(hits, np.bincount(units, trials).astype(np.float64))
+    return accuracy, share.low, share.high
 
 
 def _tables(benchmarks: Sequence[Figures]) -> Iterator[ReportTable]:

@@ -16,6 +16,8 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Trace
 from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable, format_cell, omission_notes
+from jurygraph.studies.units import SINGULAR, describe_units
+from jurygraph.studies.units import unit_of as find_unit
 
 MEAN_OVER = (1, 2, 4, 8)
 """Numbers of values whose mean's reliability is reported."""
@@ -30,15 +32,17 @@ JudgeScores = Mapping[str, Mapping[str, Sequence[float]]]
 
 @dataclass(slots=True)
 class Scores:
-    """Values with the ids of their tasks and responses, row by row."""
+    """Values with the ids of their units (tasks, or groups of them), tasks and responses, row by row."""
 
     name: str
     values: list[float] = field(default_factory=list)
+    units: list[str] = field(default_factory=list)
     tasks: list[str] = field(default_factory=list)
     responses: list[str] = field(default_factory=list)
 
-    def add(self, value: float, trace: Trace) -> None:
+    def add(self, value: float, trace: Trace, unit: str) -> None:
         self.values.append(value)
+        self.units.append(unit)
         self.tasks.append(trace.task_id)
         self.responses.append(trace.response_id)
 
@@ -48,6 +52,7 @@ class RunScores:
     """The rewards of a run, the scores of its questions, and the number of those left out, by reason.
 
     `judges` has the scores of each question that several judges answered, also of those that another one superseded.
+    `unit_of` names the unit of each response: its task, or the group of tasks.
     """
 
     run: str
@@ -55,6 +60,7 @@ class RunScores:
     questions: tuple[Scores, ...]
     left_out: Mapping[str, int]
     judges: Mapping[str, JudgeScores] = field(default_factory=dict)
+    unit_of: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> RunScores:
@@ -68,13 +74,16 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
     rewards = Scores("reward")
     questions = {name: Scores(name) for name in run.questions()}
     judges: dict[str, dict[str, dict[str, list[float]]]] = {}
+    unit_of: dict[str, str] = {}
     left_out: Counter[str] = Counter()
     for group in run.group_records():
+        unit = find_unit(run, group.key)
         for trace, _ in run.group(group):
+            unit_of[trace.response_id] = unit
             if trace.reward.value is None:
                 left_out["responses whose reward failed"] += 1
             else:
-                rewards.add(trace.reward.value, trace)
+                rewards.add(trace.reward.value, trace, unit)
             _add_judges(trace, judges)
             for verdict in own_verdicts(trace):
                 is_of_response = not verdict.responses or trace.response_id in verdict.responses
@@ -85,14 +94,15 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
                 elif verdict.is_worst_case:
                     left_out["unsupported verdicts, which count as the worst case"] += 1
                 else:
-                    questions[verdict.question].add(verdict.score, trace)
+                    questions[verdict.question].add(verdict.score, trace, unit)
         advance(1)
-    tasks = len(set(rewards.tasks))
-    if tasks < 2:
-        counts = f"{len(rewards.values)} rewards, of {tasks} task{'s' * (tasks != 1)}"
-        raise InputError(f"{run.folder}: has {counts}; score at least 2 tasks: every figure here is over tasks")
+    counts = Counter(rewards.units)
+    if len(counts) < 2:
+        units = describe_units(counts)
+        problem = f"{len(rewards.values)} rewards, of {len(counts)} {SINGULAR[units] if len(counts) == 1 else units}"
+        raise InputError(f"{run.folder}: has {problem}; score at least 2 {units}: every figure here is over {units}")
     scored = tuple(question for question in questions.values() if question.values)
-    return RunScores(str(run.folder), rewards, scored, dict(sorted(left_out.items())), judges)
+    return RunScores(str(run.folder), rewards, scored, dict(sorted(left_out.items())), judges, unit_of)
 
 
 def _add_judges(trace: Trace, judges: dict[str, dict[str, dict[str, list[float]]]]) -> None:
@@ -111,13 +121,15 @@ def report(scores: RunScores) -> Report:
     rewards = split_scores(scores.rewards)
     mean = _mean_reward(scores.rewards)
     questions = [split_scores(question) for question in scores.questions]
-    judges = [agreement_of_judges(name, found) for name, found in sorted(scores.judges.items())]
+    judges = [agreement_of_judges(name, found, scores.unit_of) for name, found in sorted(scores.judges.items())]
     figures = {"run": scores.run, "mean": mean, "rewards": rewards, "questions": questions, "left_out": scores.left_out}
     if judges:
         figures["judges"] = judges
     notes = list(omission_notes(scores.left_out))
-    if rewards["tasks"] < _FEW_TASKS:
-        notes.append(f"{rewards['tasks']} tasks: with fewer than {_FEW_TASKS}, shares and intervals are rough")
+    unit_count = len(set(scores.rewards.units))
+    units = describe_units(scores.rewards.units)
+    if unit_count < _FEW_TASKS:
+        notes.append(f"{unit_count} {units}: with fewer than {_FEW_TASKS}, shares and intervals are rough")
     if not any(question["within_response"] for question in questions):
         notes.append("no question has several samples (`samples`): how far a judge would repeat a score is unknown")
     sections = [*_reward_sections(f"{scores.run}: rewards", rewards, mean), _question_table(questions)]
@@ -138,6 +150,7 @@ def _plots(questions: Sequence[Figures]) -> Iterator[Plot]:
 def split_scores(scores: Scores) -> Figures:
     """Return the variance of scores by level: tasks, responses of a task, and samples of a response.
 
+    Groups of tasks are the outermost level if there are any, and then intervals are over them (`units`).
     Samples are a level if a response has several values. With one response for each task, tasks are none: what varies
     between responses is then between tasks, too. `levels` is empty where `why` says so.
 
@@ -145,16 +158,20 @@ def split_scores(scores: Scores) -> Figures:
     correlation of two values of different responses to a task, None with one response for each; `within_response` that
     of two samples of a response, None without samples.
     """
+    units = len(set(scores.units))
     tasks = len(set(scores.tasks))
     responses = len(set(scores.responses))
     ids = {}
+    if tasks > units:
+        ids["group"] = scores.units
     if responses > tasks:
         ids["task"] = scores.tasks
     if len(scores.values) > responses:
         ids["response"] = scores.responses
-    split = split_variance(scores.values, *ids.values()) if ids and tasks > 1 else None
+    split = split_variance(scores.values, *ids.values()) if ids and units > 1 else None
     levels = []
     correlations: dict[str, Figures | None] = {}
+    unsplit = f"one {SINGULAR[describe_units(scores.units)]}" if units == 1 else _NOT_SPLIT
     if split is not None:
         names = [*ids, "sample" if "response" in ids else "response"]
         shares = split.shares or [None] * len(names)
@@ -163,22 +180,24 @@ def split_scores(scores: Scores) -> Figures:
         correlations = {name: _correlation(estimate) for name, estimate in zip(ids, split.correlations, strict=True)}
     return {
         "name": scores.name,
+        "units": describe_units(scores.units),
         "tasks": tasks,
         "responses": responses,
         "values": len(scores.values),
         "levels": levels,
+        "within_group": correlations.get("group"),
         "within_task": correlations.get("task"),
         "within_response": correlations.get("response"),
-        "why": None if split is not None else "one task" if tasks == 1 else _NOT_SPLIT,
+        "why": unsplit if split is None else None,
     }
 
 
-def agreement_of_judges(question: str, scores: JudgeScores) -> Figures:
+def agreement_of_judges(question: str, scores: JudgeScores, unit_of: Mapping[str, str]) -> Figures:
     """Return the number and the mean of each judge's scores on a question, and how far the judges agree beyond chance.
 
-    `alpha` is Krippendorff's α of the scores as interval data, with its interval over responses; a judge's samples are
-    averaged, and a response that one judge alone scored is left out. It is 1 for full agreement, 0 by chance, and None
-    where no two scores differ.
+    `alpha` is Krippendorff's α of the scores as interval data, with its interval over the responses' units; a judge's
+    samples are averaged, and a response that one judge alone scored is left out. It is 1 for full agreement, 0 by
+    chance, and None where no two scores differ.
     """
     judges = sorted({judge for by_judge in scores.values() for judge in by_judge})
     table = np.array([[fmean(by_judge.get(judge, [np.nan])) for by_judge in scores.values()] for judge in judges])
@@ -188,11 +207,12 @@ def agreement_of_judges(question: str, scores: JudgeScores) -> Figures:
         for row, judge in enumerate(judges)
     }
     compared = int(np.count_nonzero(given.sum(axis=0) > 1))
-    return {"name": question, "responses": compared, "judges": means, "alpha": alpha_interval(table, "interval")}
+    alpha = alpha_interval(table, "interval", tasks=[unit_of[response] for response in scores])
+    return {"name": question, "responses": compared, "judges": means, "alpha": alpha}
 
 
 def _correlation(correlation: Estimate | None) -> Figures | None:
-    """Return a correlation with its 95 % interval over tasks, and that of means of several values (Spearman-Brown)."""
+    """Return a correlation with its 95 % interval over units, and that of means of several values (Spearman-Brown)."""
     if correlation is None:
         return None
     of_means = {count: reliability(correlation.value, count) for count in MEAN_OVER}
@@ -200,9 +220,9 @@ def _correlation(correlation: Estimate | None) -> Figures | None:
 
 
 def _mean_reward(rewards: Scores) -> Estimate:
-    """Return the mean reward with its 95 % interval over tasks."""
-    tasks = np.unique(rewards.tasks, return_inverse=True)[1]
-    estimate = ratio_interval(np.bincount(tasks, rewards.values), np.bincount(tasks))
+    """Return the mean reward with its 95 % interval over units."""
+    units = np.unique(rewards.units, return_inverse=True)[1]
+    estimate = ratio_interval(np.bincount(units, rewards.values), np.bincount(units))
     assert estimate is not None
     return estimate
 
@@ -218,7 +238,7 @@ def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> Iterator[s
         yield f"two responses to a task correlate: {format_cell(within)}"
         means = ", ".join(f"{value:.4f} of {count}" for count, value in within["of_means"].items())
         yield f"reliability of a task's mean over responses: {means}"
-    yield f"mean reward: {format_cell(mean)}, 95 % interval over tasks"
+    yield f"mean reward: {format_cell(mean)}, 95 % interval over {rewards['units']}"
 
 
 def _question_table(questions: Sequence[Figures]) -> ReportTable:

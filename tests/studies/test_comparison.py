@@ -288,6 +288,30 @@ def test_the_tests_of_questions_flip_whole_tasks_and_are_adjusted():
 # Conditions
 
 
+def test_variants_of_one_prompt_are_one_unit() -> None:
+    """A difference that all tasks of a group share is one piece of evidence, not ten."""
+    deltas = np.random.default_rng(1).normal(size=8)
+
+    def grouped(side: int) -> list[ComparedResponse]:
+        return [
+            response(f"r{i:02}", f"t{i:02}", float(side * deltas[i // 10]))._replace(group=f"g{i // 10}" if i else None)
+            for i in range(80)
+        ]
+
+    in_a = grouped(0)
+    in_a[0] = in_a[0]._replace(group="g0")  # erased in B alone
+    report = compare(in_a, grouped(1), margins=[0.1], largest_loss=1.0)
+    by_group = compare_deltas(deltas, margins=[0.1])
+    names = ("mean_delta", "mean_delta_low", "mean_delta_high", "mean_delta_p", "tasks", "changed_tasks")
+    assert [report.figures[name] for name in names] == pytest.approx([by_group[name] for name in names])
+    assert report.figures["margins"][0]["p"] == pytest.approx(by_group["margins"][0]["p"])
+    assert (report.figures["units"], report.figures["n"]) == ("groups of tasks", 80)
+    text = str(report)
+    assert "8 of 8 groups of tasks changed" in text
+    assert "sign-flip test of whole groups of tasks" in text
+    assert report.notes[0].startswith("only 8 groups of tasks: with fewer than 20, ")
+
+
 def test_no_margin_holds_for_lack_of_evidence():
     """Ten unchanged tasks do not show that no other task loses all of its reward."""
     found = compare_deltas([0.0] * 10, margins=[0.02])

@@ -18,7 +18,7 @@ def test_the_table_has_the_accuracy_of_each_category_and_what_failed(run: Comman
     assert ended.code == 0, ended.err
     lines = [line.split() for line in ended.out.splitlines()]
     assert ended.out.splitlines()[0].endswith(
-        "decided by verdicts of pairs on pairs; a tie is not right, a failed task is wrong"
+        "decided by verdicts of pairs on pairs; a tie is not right, a failed task is wrong; intervals are over tasks"
     )
     table = {cells[0]: cells[1:9] for cells in lines[4:9]}
     assert table == {  # tasks, right, wrong, ties, failed, flips, coverage, accuracy

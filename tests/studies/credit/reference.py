@@ -51,6 +51,7 @@ def sheet_of(name: str, examples: Sequence[Example]) -> RubricSheet:
     met = np.array([one.met or [score >= 0.5 for score in one.p] for one in examples])
     return RubricSheet(
         task=name,
+        unit=f"task {name}",
         responses=tuple(f"{name}/{row}" for row in range(len(examples))),
         criteria=tuple(names),
         edges=tuple(Edge(parent=names[x.parent], child=names[x.child], kind=x.kind) for x in first.links),

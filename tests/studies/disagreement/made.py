@@ -10,7 +10,7 @@ from jurygraph.studies.disagreement import Samples
 def make_samples(
     values: Sequence[Sequence[float]],
     rewards: Sequence[float] | None = None,
-    groups: Sequence[str] | None = None,
+    units: Sequence[str] | None = None,
     steps: Sequence[float] | None = None,
     run: str = "run",
 ) -> Samples:
@@ -18,7 +18,7 @@ def make_samples(
     return Samples(
         run=run,
         components=("accuracy", "format", "steps")[: len(values[0])],
-        groups=tuple(groups or (f"t{place:04}" for place in range(len(values)))),
+        units=tuple(units or (f"t{place:04}" for place in range(len(values)))),
         rewards=np.array(rewards if rewards is not None else np.mean(values, axis=1)),
         values=np.array(values),
         steps=None if steps is None else np.array(steps, dtype=np.float64),

@@ -48,7 +48,7 @@ def test_the_three_components_of_the_paper_are_compared_if_all_count(tmp_path: P
         score_run(tmp_path, task_line("b", {"accuracy": 1.0}, {"format": 0.0}), task_line("a", {"steps": 0.25}))
     )
     assert found.components == ("accuracy", "format", "steps")
-    assert found.groups == ("a", "b", "b")
+    assert found.units == ("task a", "task b", "task b")
     assert found.values.tolist() == [[0.5, 0.5, 0.25], [1.0, 0.5, 0.5], [0.5, 0.0, 0.5]]
     assert found.rewards == pytest.approx([0.825, 1.45, 0.7])
     assert found.steps is None
@@ -111,7 +111,8 @@ def test_every_n_tasks_are_a_step_and_tasks_with_failed_rewards_count(tmp_path: 
     failed = dict.fromkeys(WEIGHTS, "response")
     lines = (task_line(name, failed if name == "a" else {}) for name in "abcde")
     samples = samples_of(score_run(tmp_path, *lines), every=2)
-    assert dict(zip(samples.groups, samples.steps.tolist(), strict=True)) == {"b": 1, "c": 2, "d": 2, "e": 3}
+    steps = {"task b": 1, "task c": 2, "task d": 2, "task e": 3}
+    assert dict(zip(samples.units, samples.steps.tolist(), strict=True)) == steps
 
 
 def test_a_label_gives_the_step_of_a_response(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class TestSplit:
         """Ten copies of each response in one task tell nothing more than one of each."""
         drawn = np.random.default_rng(1).random((40, 3))
         alone = report(make_samples(drawn)).split
-        copied = make_samples(np.repeat(drawn, 10, axis=0), groups=[f"t{place // 10:04}" for place in range(400)])
+        copied = make_samples(np.repeat(drawn, 10, axis=0), units=[f"t{place // 10:04}" for place in range(400)])
         for one, other in zip(alone.rows, report(copied).split.rows, strict=True):
             assert other.difference.low == pytest.approx(one.difference.low)
             assert other.difference.high == pytest.approx(one.difference.high)
@@ -69,7 +69,7 @@ class TestSplit:
             drawn[is_high & kept, 0].mean() - drawn[~is_high & kept, 0].mean()
             for kept in (np.array(groups) != f"t{task}" for task in range(12))
         ]
-        row = report(make_samples(drawn, groups=groups)).split.rows[1]
+        row = report(make_samples(drawn, units=groups)).split.rows[1]
         error = np.sqrt(11 / 12 * np.sum((np.array(means) - row.difference.value) ** 2))
         quantile = stats.t.ppf(0.975, len({group for group, high in zip(groups, is_high, strict=True) if high}) - 1)
         assert row.difference.low == pytest.approx(row.difference.value - quantile * error)
@@ -82,7 +82,7 @@ class TestSplit:
         groups = [f"t{place // 10}" for place in range(80)]
         for _ in range(300):
             rewards = np.repeat(rng.normal(size=8), 10) + rng.normal(size=80)
-            samples = make_samples(rng.random((80, 2)), rewards=rewards, groups=groups)
+            samples = make_samples(rng.random((80, 2)), rewards=rewards, units=groups)
             row = report(samples).split.rows[0]
             covered += row.difference.low <= 0.0 <= row.difference.high
         assert covered / 300 >= 0.93

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jurygraph.inference.clusters import share_interval
 from jurygraph.studies import preference
 from jurygraph.studies.preference import SECTIONS, Comparisons, Duel, Outcome, Place
 from tests.studies.figures import Figures, figures_of
@@ -81,6 +82,20 @@ def test_a_section_is_the_mean_of_its_subsets_weighted_by_their_published_size(d
         total += SECTIONS["Safety"][subset]
     assert row.accuracy == pytest.approx(score / total)
     assert row.low <= row.accuracy <= row.high
+
+
+def test_variants_of_one_prompt_are_one_unit() -> None:
+    """Ten variants of each of eight prompts, all right or all wrong, are eight trials."""
+    outcomes = [
+        Outcome(str(n), Place("other", "a", "a"), Duel("right" if n // 10 < 5 else "wrong"), f"g{n // 10}")
+        for n in range(80)
+    ]
+    report = preference.report(Comparisons("run", "reward", tuple(outcomes), {}))
+    row = report.figures["benchmarks"][0]["overall"]
+    expected = share_interval([10.0] * 5 + [0.0] * 3, [10.0] * 8)
+    assert expected is not None
+    assert (row["accuracy"], row["low"], row["high"]) == pytest.approx((5 / 8, expected.low, expected.high))
+    assert "intervals are over groups of tasks" in str(report)
 
 
 def test_the_interval_is_wilsons_with_the_effective_number_of_tasks(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ def rewards(table: np.ndarray) -> RunScores:
     scores = Scores("reward")
     for (task, response), value in np.ndenumerate(table):
         scores.values.append(float(value))
+        scores.units.append(f"task t{task}")
         scores.tasks.append(f"t{task}")
         scores.responses.append(f"t{task}/{response}")
     return RunScores("run", scores, (), {})
@@ -45,6 +46,21 @@ def test_the_plot_has_a_panel_for_each_correlation_of_the_questions() -> None:
     assert plots[0].series[0].x == ["reward"]
 
 
+def test_variants_of_one_prompt_are_one_unit_and_a_level() -> None:
+    table = drawn(48, 3, 0.4)
+    scores = rewards(table)
+    scores.rewards.units[:] = [f"group {int(task[1:]) // 4}" for task in scores.rewards.tasks]
+    found = report(scores)
+    expected = stats.ttest_1samp(table.reshape(12, 12).mean(axis=1), 0.0).confidence_interval()
+    assert (found.mean.low, found.mean.high) == pytest.approx(tuple(expected), abs=1e-12)
+    assert [(level.name, level.units) for level in found.rewards.levels] == [
+        ("group", 12),
+        ("task", 48),
+        ("response", 144),
+    ]
+    assert "95 % interval over groups of tasks" in str(reliability.report(scores))
+
+
 def test_rewards_that_are_all_equal_have_no_split_to_show() -> None:
     found = report(rewards(np.full((8, 3), 0.7)))
     assert (found.rewards.within_task, [level.share for level in found.rewards.levels]) == (None, [None, None])
@@ -63,8 +79,8 @@ def test_judges_agree_as_krippendorff_computes_it() -> None:
         f"r{place}": {name: [float(of[place])] for name, of in ratings.items() if of[place] is not None}
         for place in range(12)
     }
-    found = agreement_of_judges("q", scores)
+    found = agreement_of_judges("q", scores, {response: response for response in scores})
     assert found["alpha"].value == pytest.approx(0.849, abs=5e-4)
     assert found["alpha"].low < 0.849 < found["alpha"].high
     assert (found["responses"], found["judges"]["A"]) == (11, {"responses": 9, "mean": pytest.approx(19 / 9)})
-    assert agreement_of_judges("q", {"r": {"a": [0.5], "b": [0.5]}})["alpha"] is None
+    assert agreement_of_judges("q", {"r": {"a": [0.5], "b": [0.5]}}, {"r": "task t"})["alpha"] is None

@@ -1,0 +1,20 @@
+"""How often studies find what is not there, where ratings or tasks resemble each other: the quick mode, 200 a cell.
+
+A target is missed if a share is more than three binomial errors beyond its bound. With 1,000 a cell, and no allowance,
+it is a test: `make test-exhaustive TESTS=tests/benchmarks/test_units.py`.
+"""
+
+from collections.abc import Iterator
+
+from benchmarks.figure import Figure
+from benchmarks.simulation.units import cells, measure_cell
+
+SAMPLES = 200
+_ERRORS = 3.0
+
+
+def measure() -> Iterator[Figure]:
+    for cell in cells():
+        rate = measure_cell(cell, SAMPLES)
+        bound = f"at most {cell.most:g}" if cell.most < 1.0 else f"at least {cell.least:g}"
+        yield Figure(cell.name, rate.value, f"± {rate.error:.3f}", bound, rate.is_within(cell, _ERRORS))

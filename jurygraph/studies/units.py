@@ -1,0 +1,34 @@
+"""The independent units of a run: its tasks, or groups of tasks.
+
+Variants of one prompt resemble each other like responses to one task, so tasks with the same `group` are one unit:
+whatever a study leaves out, flips or draws is a unit with all its responses.
+"""
+
+from collections.abc import Iterable
+
+from jurygraph.runs.run import Run
+
+TASKS = "tasks"
+GROUPS = "groups of tasks"
+SINGULAR = {TASKS: "task", GROUPS: "group of tasks"}
+_GROUP = "group "
+
+
+def group_of(run: Run, task_id: str) -> str | None:
+    """Return the `group` of a task; None without one, and where its texts were erased."""
+    content = run.task_content(task_id)
+    return None if content is None else content["task"].get("group")
+
+
+def unit_of(run: Run, task_id: str) -> str:
+    """Return the name of a task's unit: of its `group`, or of the task itself."""
+    return name_unit(task_id, group_of(run, task_id))
+
+
+def name_unit(task_id: str, group: str | None) -> str:
+    return f"task {task_id}" if group is None else f"{_GROUP}{group}"
+
+
+def describe_units(units: Iterable[str]) -> str:
+    """Return what reports call the units: tasks, or groups of tasks if any is one."""
+    return GROUPS if any(unit.startswith(_GROUP) for unit in units) else TASKS
