@@ -141,15 +141,19 @@ _OPTIONS = re2.Options()
 _OPTIONS.longest_match = True
 _OPTIONS.max_mem = _MEMORY
 _OPTIONS.log_errors = False
+_SENTENCE = rf"(?:(?:^|[.!?;:\n]){_GAP}?|(?:^|[.!?\n])\s*[(\[\"'#]+{_GAP}?)"
+_SENTENCE_END = r"(?:[*_)\]\"']*(?:[.!;]|\s*$|[ \t\r]*\n[ \t\r]*(?:\n|[-*#>|+\d])))"
 _SPACED = {
+    "^^": _SENTENCE,
+    "$$": _SENTENCE_END,
     " .. ": f"{_GAP}(?:{_WORD_LETTER}+{_GAP}){{0,2}}",
     " ": _GAP,
     "@": f"{_WORD_LETTER}+",
     "~": f"{_WORD_LETTER}*",
     "(": "(?:",
 }
-_UNSPACED = {" .. ": ".{0,20}", " ": "", "@": ".{1,12}", "~": ".{0,4}", "(": "(?:"}
-_NOTATION = re.compile(r"\[[^]]*\]| \.\. |[ @~(]")
+_UNSPACED = {"^^": "", "$$": r"(?:[.!;\n]|$)", " .. ": ".{0,20}", " ": "", "@": ".{1,12}", "~": ".{0,4}", "(": "(?:"}
+_NOTATION = re.compile(r"\[[^]]*\]|\^\^|\$\$| \.\. |[ @~(]")
 """Shorthand of `addressing.toml` for longer RE2 patterns; also character classes, which stay unchanged."""
 
 

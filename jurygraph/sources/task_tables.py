@@ -8,6 +8,7 @@ import csv
 import hashlib
 import importlib
 import math
+import os
 import re
 import tempfile
 import zipfile
@@ -47,6 +48,8 @@ from jurygraph.sources.files import (
 
 _MAX_JSON = 256 << 20
 _MAX_WORKBOOK = 256 << 20  # bytes of an .xlsx file once unpacked
+_MAX_WORKBOOK_RATIO = 100  # of the bytes of a part, unpacked, to those of the file; a million rows of one value have 15
+_MAX_REPEATED_TAGS = 1_000_000  # tags of a part beyond that ratio: each takes some hundred bytes of memory
 _MAX_SHEET_ROWS = 1_048_576  # as in Excel
 _MAX_SHEET_COLUMNS = 16_384
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
@@ -228,11 +231,22 @@ def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
 
 
 def _refuse_large_workbook(path: Path, file: BinaryIO) -> None:
+    packed = file.seek(0, os.SEEK_END)
     with zipfile.ZipFile(file) as archive:
-        size = sum(member.file_size for member in archive.infolist())
-    if size > _MAX_WORKBOOK:
-        problem = f"unpacks to {size:,} bytes, and {_MAX_WORKBOOK:,} are allowed"
-        raise InputError(f"{path}: {problem}; save the table as CSV or Parquet")
+        parts = archive.infolist()
+        size = sum(part.file_size for part in parts)
+        if size > _MAX_WORKBOOK:
+            problem = f"unpacks to {size:,} bytes, and {_MAX_WORKBOOK:,} are allowed"
+            raise InputError(f"{path}: {problem}; save the table as CSV or Parquet")
+        for part in parts:
+            if part.file_size > _MAX_WORKBOOK_RATIO * packed and _count_tags(archive, part) > _MAX_REPEATED_TAGS:
+                problem = f"{quote(part.filename)} repeats more than {_MAX_REPEATED_TAGS:,} tags"
+                raise InputError(f"{path}: {problem}, as damaged files do; save the table as CSV or Parquet")
+
+
+def _count_tags(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> int:
+    with archive.open(part) as opened:
+        return sum(chunk.count(b"<") for chunk in iter(lambda: opened.read(1 << 20), b""))
 
 
 def _sheet_rows(path: Path, sheet: Any) -> Iterator[PlacedRow]:

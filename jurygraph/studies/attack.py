@@ -352,13 +352,21 @@ def _reachable(names: Iterable[str], predecessors: Mapping[str, Iterable[str]]) 
 
 
 def threshold_figures(report: Report) -> dict[str, float | None]:
-    """Return the figures that a threshold can name, `THRESHOLD_NAMES`; None if nothing was judged."""
+    """Return the figures that a threshold can name, `THRESHOLD_NAMES`; None if nothing was judged.
+
+    If the judge failed at everything that it was asked, all but the counts `n` are None: it shows nothing.
+    """
     arm = report.figures["arms"][report.figures["configured"]]
+    outcomes = arm["attacks"], arm["honest"]
+    failures = sum(sum(outcome["failed"].values()) for outcome in outcomes)
+    not_asked = sum(sum(outcome["stopped"].values()) for outcome in outcomes)
+    is_without_answers = 0 < failures == sum(outcome["verdicts"]["n"] for outcome in outcomes) - not_asked
     figures = {}
     for prefix, (responses, unit) in _THRESHOLD_FIGURES.items():
         proportion = arm[responses][unit]
         for name in _PROPORTION:
-            figures[f"{prefix}{name}"] = proportion[name] if proportion["n"] or name == "n" else None
+            is_missing = name != "n" and (is_without_answers or not proportion["n"])
+            figures[f"{prefix}{name}"] = None if is_missing else proportion[name]
     return figures
 
 

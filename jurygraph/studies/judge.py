@@ -472,8 +472,8 @@ def report(studies: Sequence[JudgeStudy], need: float | None = None) -> Report:
 
 
 def gate_values(judge: Figures) -> dict[str, float | None]:
-    """Return the statistics of one of the `judges` by the names of `GATE_NAMES`."""
-    values = {name: judge[name] for name in (*COUNTS, "brier", "ece")}
+    """Return the statistics of one of the `judges` by the names of `GATE_NAMES`; None but for `n` if nothing counts."""
+    values = {name: judge[name] if judge["n"] or name == "n" else None for name in (*COUNTS, "brier", "ece")}
     for name in (*RATES, "flips"):
         value, low, high = judge[name] or (None, None, None)
         values |= {name: value, f"{name}_low": low, f"{name}_high": high}

@@ -125,6 +125,11 @@ DAMAGED: Mapping[str, tuple[str, Callable[[bytes], bytes], str]] = {
         lambda content: content.replace(b'r="3"', b'r="99999999999999"'),
         "has a row beyond 1,048,576",
     ),
+    "a row of millions of cells": (
+        SHEET,
+        lambda content: content.replace(b"</row>", b"<c><v>1</v></c>" * 300_000 + b"</row>", 1),
+        "'xl/worksheets/sheet1.xml' repeats more than 1,000,000 tags",
+    ),
     "a bomb": (SHEET, lambda content: content + bytes(257 << 20), "unpacks to 269,"),
 }
 

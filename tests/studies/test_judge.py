@@ -28,6 +28,7 @@ from jurygraph.studies.judge import (
     _measure,
     _share_unasked,
     _summarize_pair,
+    gate_values,
     join_labels,
     pair_name,
     read_judgements,
@@ -170,6 +171,8 @@ def test_responses_without_a_judgement_are_counted_and_never_wrong() -> None:
     assert (found.n, found.failed, found.abstained, found.left_out) == (1, 1, 1, {"gated": 1})
     assert found.accuracy.value == 1.0
     assert found.uncorrected == 0.5  # of both judged responses; e has no label
+    nothing = measure(*join_labels([judgements(dict.fromkeys("abcd", "failed"))], people)).judges[0]
+    assert (gate_values(found)["failed"], gate_values(nothing)["failed"], gate_values(nothing)["n"]) == (1, None, 0)
 
 
 def test_several_people_are_a_majority_and_a_ceiling() -> None:

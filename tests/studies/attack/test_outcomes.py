@@ -6,6 +6,7 @@ import pytest
 
 from jurygraph.schema import Failure, RecordedVerdict
 from jurygraph.studies import attack
+from jurygraph.studies.report import Report
 from tests.studies.figures import Figures, read_figures
 
 PASSED, HALF, WITHSTOOD = RecordedVerdict(score=1.0), RecordedVerdict(score=0.5), RecordedVerdict(score=0.499)
@@ -53,6 +54,25 @@ def test_a_response_passes_with_one_passing_verdict_and_counts_with_one_counted_
 def test_without_counted_verdicts_there_is_no_rate():
     none = Figures(hits=0, n=0, rate=None, low=None, high=None, n_eff=None, tasks=0)
     assert outcome_of().verdicts == outcome_of([TIMEOUT]).responses == none
+
+
+@pytest.mark.parametrize(
+    ("attacked", "honest", "rate"),
+    [
+        ([MALFORMED, MALFORMED], [MALFORMED], None),
+        ([STOPPED, MALFORMED], [MALFORMED], None),  # a gate alone shows nothing of the judge
+        ([MALFORMED, MALFORMED], [PASSED], 0.0),
+        ([STOPPED, STOPPED], [], 0.0),  # it was asked nothing, and failed at nothing
+    ],
+)
+def test_a_judge_that_answers_nothing_meets_no_threshold(attacked: list, honest: list, rate: float | None):
+    arm = {"attacks": attack.count_outcomes([(0, attacked)]), "honest": attack.count_outcomes([(0, honest)])}
+    report = Report(figures={"arms": {"all": arm}, "configured": "all"}, sections=[])
+    figures = attack.threshold_figures(report)
+    assert [figures[name] for name in ("hits", "rate", "responses_rate")] == (
+        [None] * 3 if rate is None else [0, 0.0, 0.0]
+    )
+    assert figures["n"] == 2
 
 
 # Intervals
