@@ -46,7 +46,9 @@ def cover_alpha(groups: int, size: int, raters: int, seed: int, clustered: bool 
     rng = np.random.default_rng((seed, groups, size, raters))
     group = np.repeat(np.arange(groups), size)
     true = np.sqrt(0.5) * (rng.normal(size=groups)[group] + rng.normal(size=len(group)))
-    estimate = alpha_interval(true + rng.normal(size=(raters, len(group))), "interval", group if clustered else None)
+    # Tenths hardly change α, and a hundred levels instead of a thousand save nine tenths of the time.
+    ratings = np.round(true + rng.normal(size=(raters, len(group))), 1)
+    estimate = alpha_interval(ratings, "interval", group if clustered else None)
     if estimate is None or estimate.low is None or estimate.high is None:
         return False
     return estimate.low <= 0.5 <= estimate.high

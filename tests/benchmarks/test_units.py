@@ -9,7 +9,6 @@ from benchmarks.simulation.units import Cell, cells, compare_judges, compare_run
 @pytest.mark.parametrize("cell", list(cells()), ids=lambda cell: cell.name)
 def test_true_nulls_are_rejected_and_alpha_is_missed_as_seldom_as_promised(cell: Cell) -> None:
     rate = measure_cell(cell, 1000)
-    print(cell.name, rate.value)
     assert rate.is_within(cell, errors=0.0)
 
 
