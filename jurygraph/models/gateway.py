@@ -57,7 +57,7 @@ _BYTES_PER_TOKEN = 4
 """Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
 
 FIRST_REPLIES = 20  # first replies of which one has to be usable
-_NUMBER = re.compile(r"[\w-]*\d[\w-]*")  # also an id, such as of a request
+_NUMBER_OR_ID = re.compile(r"[\w-]*\d[\w-]*")
 _EXAMPLE = 200  # characters of a reply that are shown
 _CHANGES = {
     "malformed": "set calls.form (native or instructed), raise calls.max_tokens, or name another model",
@@ -368,7 +368,7 @@ class FirstReplies:
         if fault.kind != "rejected" or fault.is_unsent:
             self._unsent += is_first  # another takes its place
             return None
-        reason = fault.code or _NUMBER.sub("0", str(fault))  # messages may have the number of a request or its tokens
+        reason = fault.code or _NUMBER_OR_ID.sub("0", str(fault))  # of a request, or of its tokens
         if self._left:
             self._left -= 1
             self._reasons.append(reason)

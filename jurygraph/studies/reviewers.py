@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
@@ -418,10 +419,12 @@ def _answer(verdicts: Sequence[RecordedVerdict], min_confidence: float, reduce: 
     scores = [float(v.native or 0.0) for v in sure]
     if reduce == "mean":
         return _Answer(fmean(scores), sure[0].reason, "")
-    score, votes = Counter(scores).most_common(1)[0]
-    failed = sum(v.status == "failed" for v in verdicts)
-    if 2 * votes <= len(sure) + failed:
+    empty = sum(v.status == "failed" for v in verdicts)
+    has_vote = np.arange(len(scores) + empty)[None] < len(scores)
+    majority = strict_majority(np.array([scores + [0.0] * empty]), has_vote, np.ones_like(has_vote))
+    if not majority.decided[0]:
         return _Answer(np.nan, "", "no majority")
+    score = float(majority.value[0])
     return _Answer(score, sure[scores.index(score)].reason, "")
 
 
