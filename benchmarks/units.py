@@ -17,4 +17,6 @@ def measure() -> Iterator[Figure]:
     for cell in cells():
         rate = measure_cell(cell, SAMPLES)
         bound = f"at most {cell.most:g}" if cell.most < 1.0 else f"at least {cell.least:g}"
-        yield Figure(cell.name, rate.value, f"± {rate.error:.3f}", bound, rate.is_within(cell, _ERRORS))
+        yield Figure(
+            cell.name, rate.value, f"± {rate.error:.3f}", bound, rate.is_within(cell, _ERRORS)
+        )
