@@ -219,7 +219,7 @@ def stability() -> None:
     """Replay what the small model said of plans in other words, and measure judges whose noise is known."""
     example = Example("stability", "the same trip plans in 15 wordings each, graded by the small model, recorded.")
     config = ["--config", "examples/stability/jury.yaml", "--model", "replay:examples/stability/calls.jsonl.gz"]
-    sizes = ["--versions", "3", "--repeats", "2", "--sample-variance", "--out", example.run]
+    sizes = ["--versions", "3", "--repeats", "2", "--out", example.run]
     example.jurygraph("study", "stability", "examples/stability/tasks.jsonl.gz", *config, *sizes)
     example.jurygraph("study", "certify", f"{example.run}/variants", f"{example.run}/repeats")
     script = ["examples/stability/summary.py"]
