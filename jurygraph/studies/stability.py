@@ -316,10 +316,10 @@ def measure_stability(
     if all(unit.semantic() is None for unit in every_unit):
         hint = "label each response with `seed` and `family`, and give every seed at least two variants"
         raise InputError(f"{', '.join(presentations.sources)}: no response has two scored variants; {hint}")
-    of_weights = None
+    missing_weights = None
     if own_weights is not None:
         people = {row.task: row.utilities.keys() for row in rows if row.utilities and row.task is not None}
-        of_weights = check_weights(own_weights, people)
+        missing_weights = check_weights(own_weights, people)
     figures: Figures = {"sources": presentations.sources, "stakeholders": sizes}
     names = ("units", "noise", "ratios", "protocols", "families", "weightings", "drift", "worst")
     figures |= {name: [] for name in names}
@@ -339,7 +339,7 @@ def measure_stability(
         sections.append(_table(title, "weightings", common, _reweighted(units, own_weights), sizes, figures))
         sections += _drift_sections(protocol, units, sizes, figures)
     figures["left_out"] = presentations.left_out
-    notes = [*_notes(presentations, every_unit, figures["ratios"]), *filter(None, [of_weights])]
+    notes = [*_notes(presentations, every_unit, figures["ratios"]), *filter(None, [missing_weights])]
     return Report(figures, sections, notes, [_plot(figures["noise"], list(by_protocol), len(sizes))])
 
 
@@ -378,8 +378,8 @@ def _growths(units: Sequence[SeedUnit], sizes: Sequence[int], measure: Measure =
         return {"growth": None, "growth_same_families": None}
     smallest, largest = sizes[0], sizes[-1]
 
-    def divide_means(of_units: Sequence[SeedUnit]) -> Estimate | None:
-        return ratio_of_means(_by_cluster(of_units, largest, measure), _by_cluster(of_units, smallest, measure))
+    def divide_means(chosen: Sequence[SeedUnit]) -> Estimate | None:
+        return ratio_of_means(_by_cluster(chosen, largest, measure), _by_cluster(chosen, smallest, measure))
 
     at_smallest = {row.family for unit in units if unit.stakeholders == smallest for row in unit.rows}
     at_largest = {row.family for unit in units if unit.stakeholders == largest for row in unit.rows}
@@ -396,7 +396,7 @@ def _rows_of_noise(units: Sequence[SeedUnit]) -> dict[tuple[str, str], list[Seed
     rows: dict[tuple[str, str], list[SeedUnit]] = _group(units, attrgetter("judge", "quality"))
     if len(rows) > 1:
         pooled = {name: [unit for unit in units if unit.quality.casefold() in bands] for name, bands in _BANDS.items()}
-        rows |= {(name, "-"): of_bands for name, of_bands in pooled.items() if of_bands}
+        rows |= {(name, "-"): chosen for name, chosen in pooled.items() if chosen}
         rows[_ALL, _ALL] = list(units)
     return rows
 
@@ -461,7 +461,7 @@ def _table(
         means = {size: mean_of_units(_by_cluster(units, size, measure)) for size in sizes}
         growths = _growths(units, sizes, measure)
         figures[name].append({**common, "name": key, "variance": means, **growths})
-        cells.append([key, *means.values(), *map(_ratio_cell, growths.values())])
+        cells.append([key, *means.values(), *(format_cell(growth, _DIGITS) for growth in growths.values())])
     digits = variance_digits(value for row in cells for value in row[1:-2])
     header = [title, *(f"n={size}" for size in sizes), "Growth (A.3)", "same families"]
     return ReportTable(header, cells, digits=digits)
@@ -537,10 +537,6 @@ def _worst_variant(
     names = ("weight", "mean_weight", "change", "utility", "product")
     breakdown = {person: dict(zip(names, row, strict=True)) for person, row in zip(people, table, strict=True)}
     return float(shift[worst]), rows[worst], breakdown
-
-
-def _ratio_cell(ratio: Estimate | None) -> object:
-    return None if ratio is None else format_cell(ratio, _DIGITS)
 
 
 def _plot(noise: Sequence[Figures], protocols: Sequence[str], sizes: int) -> Plot:
