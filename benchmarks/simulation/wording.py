@@ -22,7 +22,9 @@ _SIGMA = 0.8
 """Of the lognormal variances of responses that are unlike: their largest among 40 is some four times the mean."""
 
 
-def draw_scores(kind: str, tasks: int, variants: int, repeats: int, seed: int) -> tuple[Floats, Floats]:
+def draw_scores(
+    kind: str, tasks: int, variants: int, repeats: int, seed: int
+) -> tuple[Floats, Floats]:
     """Return scores of variants [S, V] and of exact repeats [S, R]: normal or exponential, or normal with a variance
     that differs between responses."""
     rng = np.random.default_rng((seed, KINDS.index(kind), tasks, variants, repeats))
@@ -56,7 +58,9 @@ def cover_variance(kind: str, tasks: int, variants: int, seed: int) -> bool:
     return _contains(mean_of_units(by_task(scores)), 1.0)
 
 
-def cover_part(kind: str, tasks: int, variants: int, repeats: int, seed: int, part: float = 1.0) -> bool:
+def cover_part(
+    kind: str, tasks: int, variants: int, repeats: int, seed: int, part: float = 1.0
+) -> bool:
     """Return whether the interval of σ²_Sem - σ²_Rep contains its true value, the variance that wording adds."""
     scores, exact = draw_scores(kind, tasks, variants, repeats, seed)
     moves = np.random.default_rng((seed, tasks, variants)).normal(size=scores.shape)
@@ -79,7 +83,12 @@ def cells() -> Iterator[Cell]:
             for kind in KINDS:
                 name = f"{kind}, 40 tasks, {variants} variants, {repeats} repeats"
                 design = (kind, 40, variants, repeats)
-                mean = Cell(f"S/R, blind: {name}", partial(blind_ratio, *design), most=math.inf, is_share=False)
+                mean = Cell(
+                    f"S/R, blind: {name}",
+                    partial(blind_ratio, *design),
+                    most=math.inf,
+                    is_share=False,
+                )
                 above = Cell(f"S/R above 1, blind: {name}", partial(ratio_is_above_1, *design))
                 if kind == NORMAL:
                     mean = mean._replace(least=0.95, most=1.05)

@@ -24,7 +24,15 @@ STUDY = ("--versions", "3", "--repeats", "2", "--json")
 
 def main(calls: str = str(HERE / "calls.jsonl.gz")) -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        model = ["--config", HERE / "jury.yaml", "--model", f"replay:{calls}", "--out", Path(scratch, "lab"), *STUDY]
+        model = [
+            "--config",
+            HERE / "jury.yaml",
+            "--model",
+            f"replay:{calls}",
+            "--out",
+            Path(scratch, "lab"),
+            *STUDY,
+        ]
         for line in record_lines(_study(HERE / "tasks.jsonl.gz", *model)):
             print(line)
         scores = Path(scratch, "known.jsonl")
@@ -54,7 +62,9 @@ def record_lines(figures: Mapping[str, Any]) -> Iterator[str]:
     shown = f"not given (d = {ratios['repeat_freedom']})" if ratio is None else _cell(ratio, 1)
     alone = f"σ²_Sem - σ²_Rep {_cell(ratios['wording_alone'])}"
     yield f"S/R for {most} people {shown}; {alone}; Growth {_cell(ratios['growth'], 1)}"
-    named = [row for row in figures["families"] if row["name"] not in ("all variants", "exact repeats")]
+    named = [
+        row for row in figures["families"] if row["name"] not in ("all variants", "exact repeats")
+    ]
     yield f"σ²_Sem by family, {most} people: " + ", ".join(
         f"{row['name']} {row['variance'][str(most)]['value']:.4f}" for row in named
     )

@@ -71,7 +71,9 @@ def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints)
         return unknown
     largest = float(distances.max())
     observed = float(distances[first, second].mean()) / largest
-    by_chance = observed / (1.0 - value) if value < 1.0 else _chance(first, second, distances) / largest
+    by_chance = (
+        observed / (1.0 - value) if value < 1.0 else _chance(first, second, distances) / largest
+    )
     spread = observed * (1.0 - observed)
     effective = float(count)
     error = 0.0
@@ -86,7 +88,9 @@ def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints)
 
 
 def _chance(first: Ints, second: Ints, distances: Floats) -> float:
-    rows, columns = (np.bincount(rater, minlength=len(distances)) / len(rater) for rater in (first, second))
+    rows, columns = (
+        np.bincount(rater, minlength=len(distances)) / len(rater) for rater in (first, second)
+    )
     return float(rows @ distances @ columns)
 
 
@@ -95,7 +99,8 @@ def _kappas_without(first: Ints, second: Ints, distances: Floats, clusters: Ints
     labels = len(distances)
     cells = int(clusters.max() + 1) * labels
     own_rows, own_columns = (
-        np.bincount(clusters * labels + rater, minlength=cells).reshape(-1, labels) for rater in (first, second)
+        np.bincount(clusters * labels + rater, minlength=cells).reshape(-1, labels)
+        for rater in (first, second)
     )
     own = np.bincount(clusters, distances[first, second])
     sizes = len(first) - own_rows.sum(axis=1)
@@ -103,7 +108,9 @@ def _kappas_without(first: Ints, second: Ints, distances: Floats, clusters: Ints
     columns = own_columns.sum(axis=0) - own_columns
     observed = np.maximum(0.0, math.fsum(own) - own) * sizes
     by_chance = np.sum((rows @ distances) * columns, axis=1)
-    return np.asarray(1.0 - np.divide(observed, by_chance, out=np.full(len(own), np.nan), where=by_chance > 0.0))
+    return np.asarray(
+        1.0 - np.divide(observed, by_chance, out=np.full(len(own), np.nan), where=by_chance > 0.0)
+    )
 
 
 def alpha(counts: Floats, positions: Floats, level: AlphaLevel) -> float:
@@ -113,7 +120,9 @@ def alpha(counts: Floats, positions: Floats, level: AlphaLevel) -> float:
     """
     paired = counts[counts.sum(axis=1) > 1.0]
     without_any = np.zeros((1, counts.shape[1]))
-    return float(_alphas_without(paired, without_any, np.zeros(1, dtype=np.intp), positions, level)[0])
+    return float(
+        _alphas_without(paired, without_any, np.zeros(1, dtype=np.intp), positions, level)[0]
+    )
 
 
 def alpha_estimate(
@@ -171,7 +180,9 @@ def alpha_of_pairs(tables: Floats, positions: Floats, level: AlphaLevel) -> Floa
     return np.asarray(1.0 - ratio)
 
 
-def _alphas_without(paired: Floats, omitted: Floats, owner: Ints, positions: Floats, level: AlphaLevel) -> Floats:
+def _alphas_without(
+    paired: Floats, omitted: Floats, owner: Ints, positions: Floats, level: AlphaLevel
+) -> Floats:
     """Return α of the items `paired` [N, V] without those of each cluster, [B]; NaN where it is undefined.
 
     `omitted` [M, V] are the items of these clusters, and `owner` [M] the number of each one's cluster.
@@ -200,7 +211,9 @@ def _alphas_without(paired: Floats, omitted: Floats, owner: Ints, positions: Flo
         observed = 2.0 * (squares - ((at @ together * at).sum(axis=1) - own_products))
         by_chance = 2.0 * number * squares
     defined = by_chance > 0.0
-    ratio = np.divide(observed * (number - 1.0), by_chance, out=np.full(len(number), np.nan), where=defined)
+    ratio = np.divide(
+        observed * (number - 1.0), by_chance, out=np.full(len(number), np.nan), where=defined
+    )
     return np.asarray(1.0 - ratio)
 
 
@@ -226,10 +239,14 @@ def jaccard_by_chance(ratings: ArrayLike, least: int = 10) -> Floats:
     return _compare_selections(as_ratings(ratings), least, _expected_jaccard)
 
 
-def _compare_selections(table: Floats, least: int, similarity: Callable[[Bools, Bools], float]) -> Floats:
+def _compare_selections(
+    table: Floats, least: int, similarity: Callable[[Bools, Bools], float]
+) -> Floats:
     given = ~np.isnan(table)
     result = np.full((len(table), len(table)), np.nan)
-    medians = np.array([np.median(row[~np.isnan(row)]) if (~np.isnan(row)).any() else np.nan for row in table])
+    medians = np.array(
+        [np.median(row[~np.isnan(row)]) if (~np.isnan(row)).any() else np.nan for row in table]
+    )
     above = table > medians[:, None]
     for first in range(len(table)):
         for second in range(first, len(table)):

@@ -51,7 +51,12 @@ def ppi_weight(sample: LabelledSample) -> float:
     every = np.concatenate([sample.predictions, sample.others])
     if not len(sample.others) or not np.ptp(every):
         return 0.0
-    shared = float(np.mean((sample.labels - sample.labels.mean()) * (sample.predictions - sample.predictions.mean())))
+    shared = float(
+        np.mean(
+            (sample.labels - sample.labels.mean())
+            * (sample.predictions - sample.predictions.mean())
+        )
+    )
     ratio = len(sample.labels) / len(sample.others)
     return min(1.0, max(0.0, shared / ((1.0 + ratio) * float(every.var(ddof=1)))))
 
@@ -84,8 +89,17 @@ def rogan_gladen(sample: LabelledSample) -> Estimate | None:
     """
     positive = sample.labels == 1.0
     predicted = sample.predictions == 1.0
-    columns = [positive, positive & predicted, ~positive, ~positive & ~predicted, np.ones(len(predicted)), predicted]
-    counts = np.array([sample.sums(np.asarray(column, dtype=np.float64)) for column in columns])  # [6, G]
+    columns = [
+        positive,
+        positive & predicted,
+        ~positive,
+        ~positive & ~predicted,
+        np.ones(len(predicted)),
+        predicted,
+    ]
+    counts = np.array(
+        [sample.sums(np.asarray(column, dtype=np.float64)) for column in columns]
+    )  # [6, G]
     counts[4] += sample.other_sums(np.ones(len(sample.others)))
     counts[5] += sample.other_sums(sample.others)
     totals = counts.sum(axis=1)
@@ -107,9 +121,12 @@ def labels_needed(sample: LabelledSample, half_width: float) -> int | None:
     """
     weight = ppi_weight(sample)
     rest = ratio_interval(
-        sample.sums(sample.labels - weight * sample.predictions), sample.sums(np.ones(len(sample.labels)))
+        sample.sums(sample.labels - weight * sample.predictions),
+        sample.sums(np.ones(len(sample.labels))),
     )
-    others = ratio_interval(sample.other_sums(sample.others), sample.other_sums(np.ones(len(sample.others))))
+    others = ratio_interval(
+        sample.other_sums(sample.others), sample.other_sums(np.ones(len(sample.others)))
+    )
     fixed = weight * ((others.error if others is not None else 0.0) or 0.0)
     left = (half_width / t_quantile(math.inf)) ** 2 - fixed**2
     if rest is None or not rest.error or left <= 0.0:

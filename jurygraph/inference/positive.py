@@ -70,7 +70,9 @@ def mean_of_units(values: Clustered) -> Estimate | None:
     interval = _log_interval(means.value, means.without)
     if interval.error is None or interval.high is None:
         return interval
-    return interval._replace(high=interval.high * means.largest / means.value, error=interval.error * means.value)
+    return interval._replace(
+        high=interval.high * means.largest / means.value, error=interval.error * means.value
+    )
 
 
 def ratio_of_means(above: Clustered, below: Clustered, factor: float = 1.0) -> Estimate | None:
@@ -87,7 +89,9 @@ def ratio_of_means(above: Clustered, below: Clustered, factor: float = 1.0) -> E
         return None
     if denominator.value == 0.0:
         return Estimate(math.inf, None, None, None, len(clusters)) if numerator.value else None
-    with np.errstate(divide="ignore", invalid="ignore"):  # without its only noisy cluster, the mean below is 0
+    with np.errstate(
+        divide="ignore", invalid="ignore"
+    ):  # without its only noisy cluster, the mean below is 0
         without = numerator.without / denominator.without
     return _log_interval(factor * numerator.value / denominator.value, factor * without)
 
@@ -102,7 +106,9 @@ def difference_of_means(above: Clustered, below: Clustered) -> Estimate | None:
     first, second = mean_of_units(above), mean_of_units(below)
     if first is None or second is None:
         return None
-    difference = Estimate(first.value - second.value, None, None, None, len(above.keys() | below.keys()))
+    difference = Estimate(
+        first.value - second.value, None, None, None, len(above.keys() | below.keys())
+    )
     if first.low is None or first.high is None or second.low is None or second.high is None:
         return difference
     to_low = math.hypot(first.value - first.low, second.high - second.value)

@@ -21,7 +21,12 @@ from numpy.typing import ArrayLike
 from jurygraph.arrays import Floats, as_finite
 from jurygraph.errors import InputError, PlanError
 from jurygraph.inference.clusters import Estimate, ratio_interval, share_interval
-from jurygraph.inference.positive import Clustered, difference_of_means, mean_of_units, ratio_of_means
+from jurygraph.inference.positive import (
+    Clustered,
+    difference_of_means,
+    mean_of_units,
+    ratio_of_means,
+)
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.studies.presentations import (
     REWARD,
@@ -55,7 +60,9 @@ def variance(scores: Sequence[float] | Floats) -> float:
     values = np.asarray(scores, dtype=np.float64)
     centered = values - values.mean()
     estimate = float(np.sum(centered**2) / (len(values) - 1))
-    return 0.0 if estimate <= _ROUNDING * _ROUNDING * max(1.0, float(np.mean(values**2))) else estimate
+    return (
+        0.0 if estimate <= _ROUNDING * _ROUNDING * max(1.0, float(np.mean(values**2))) else estimate
+    )
 
 
 def sem_over_rep(variants: ArrayLike, repeats: ArrayLike) -> Estimate | None:
@@ -68,9 +75,16 @@ def sem_over_rep(variants: ArrayLike, repeats: ArrayLike) -> Estimate | None:
     """
     above = as_finite("variants", variants)
     below = as_finite("repeats", repeats)
-    if above.ndim != 2 or below.ndim != 2 or min(above.shape[1], below.shape[1]) < 2 or len(above) != len(below):
+    if (
+        above.ndim != 2
+        or below.ndim != 2
+        or min(above.shape[1], below.shape[1]) < 2
+        or len(above) != len(below)
+    ):
         shapes = f"{above.shape} and {below.shape}"
-        raise PlanError(f"variants and repeats have shapes {shapes} where [S, V] and [S, R] with V, R ≥ 2 is needed")
+        raise PlanError(
+            f"variants and repeats have shapes {shapes} where [S, V] and [S, R] with V, R ≥ 2 is needed"
+        )
     semantic = {str(response): [variance(scores)] for response, scores in enumerate(above)}
     repeat = {str(response): [variance(scores)] for response, scores in enumerate(below)}
     return semantic_to_repeat(semantic, repeat, below.size - len(below))
@@ -118,18 +132,24 @@ class DriftSummary(NamedTuple):
     explained: Estimate | None
 
 
-def summarize_drift(units: Sequence[tuple[Floats, Floats, Floats]], clusters: Sequence[str]) -> DriftSummary:
+def summarize_drift(
+    units: Sequence[tuple[Floats, Floats, Floats]], clusters: Sequence[str]
+) -> DriftSummary:
     """Return Table 3's diagnostics of at least one unit: its variants' weights and utilities [V, n], and scores [V].
 
     `clusters` has the cluster of each unit.
     """
-    shifts = [weight_shift(weights, weights.mean(axis=0), utilities) for weights, utilities, _ in units]
+    shifts = [
+        weight_shift(weights, weights.mean(axis=0), utilities) for weights, utilities, _ in units
+    ]
     variances = [variance(scores) for _, _, scores in units]
     spread = float(np.mean(np.sqrt(variances)))
     sizes = np.abs(np.concatenate(shifts))
     by_cluster = np.unique(clusters, return_inverse=True)[1]
     by_weights = [variance(shift) for shift in shifts]
-    explained = ratio_interval(np.bincount(by_cluster, by_weights), np.bincount(by_cluster, variances))
+    explained = ratio_interval(
+        np.bincount(by_cluster, by_weights), np.bincount(by_cluster, variances)
+    )
     return DriftSummary(
         len(units),
         len(sizes),
@@ -164,7 +184,11 @@ class VarianceTerms(NamedTuple):
 
 
 def variance_terms(
-    weights: Floats, utilities: Floats, weight_covariance: Floats, utility_variance: Floats, score_variance: float
+    weights: Floats,
+    utilities: Floats,
+    weight_covariance: Floats,
+    utility_variance: Floats,
+    score_variance: float,
 ) -> VarianceTerms:
     """Return Theorem 1's terms for n stakeholders: w* [n], u* [n], Cov(η) [n, n], Var(δ) [n] and Var(ε).
 
@@ -185,10 +209,16 @@ def estimate_terms(weights: Floats, utilities: Floats, scores: Floats) -> Varian
     that go together, which the theorem excludes, are not in the sum.
     """
     rest = scores - np.sum(weights * utilities, axis=1)
-    covariance = np.atleast_2d(np.cov(weights, rowvar=False))  # NumPy gives a number for one stakeholder
+    covariance = np.atleast_2d(
+        np.cov(weights, rowvar=False)
+    )  # NumPy gives a number for one stakeholder
     variances = np.var(utilities, axis=0, ddof=1)
     return variance_terms(
-        weights.mean(axis=0), utilities.mean(axis=0), covariance, variances, float(np.var(rest, ddof=1))
+        weights.mean(axis=0),
+        utilities.mean(axis=0),
+        covariance,
+        variances,
+        float(np.var(rest, ddof=1)),
     )
 
 
@@ -262,10 +292,14 @@ class SeedUnit(NamedTuple):
         return None if semantic is None or mean == 0.0 else math.sqrt(semantic) / abs(mean)
 
     def _mean_variance(self, groups: Mapping[Any, Sequence[PresentationScore]]) -> float | None:
-        variances = [variance([row.score for row in rows]) for rows in groups.values() if len(rows) > 1]
+        variances = [
+            variance([row.score for row in rows]) for rows in groups.values() if len(rows) > 1
+        ]
         return fmean(variances) if variances else None
 
-    def weight_arrays(self) -> tuple[list[PresentationScore], list[str], tuple[Floats, Floats, Floats]] | None:
+    def weight_arrays(
+        self,
+    ) -> tuple[list[PresentationScore], list[str], tuple[Floats, Floats, Floats]] | None:
         """Return variants with weights, the stakeholders, and arrays of weights, utilities [V, n] and scores [V].
 
         None for fewer than two of them.
@@ -280,20 +314,28 @@ class SeedUnit(NamedTuple):
 
 
 Measure = Callable[[SeedUnit], float | None]
-MEASURES: Mapping[str, Measure] = {"semantic": SeedUnit.semantic, "repeat": SeedUnit.repeat, "cv": SeedUnit.cv}
+MEASURES: Mapping[str, Measure] = {
+    "semantic": SeedUnit.semantic,
+    "repeat": SeedUnit.repeat,
+    "cv": SeedUnit.cv,
+}
 
 
 def units_by_protocol(rows: Iterable[PresentationScore]) -> dict[str, list[SeedUnit]]:
     by_protocol: dict[str, list[SeedUnit]] = {}
     for (protocol, _), own in _group(rows, attrgetter("protocol", "unit")).items():
         first = own[0]
-        unit = SeedUnit(first.judge, first.quality, first.task or first.seed, first.stakeholders, tuple(own))
+        unit = SeedUnit(
+            first.judge, first.quality, first.task or first.seed, first.stakeholders, tuple(own)
+        )
         by_protocol.setdefault(protocol, []).append(unit)
     return by_protocol
 
 
 def measure_stability(
-    presentations: Presentations, qualities: Sequence[str] = (), own_weights: OwnWeights | None = None
+    presentations: Presentations,
+    qualities: Sequence[str] = (),
+    own_weights: OwnWeights | None = None,
 ) -> Report:
     """Return the measures of scores by protocol.
 
@@ -315,10 +357,14 @@ def measure_stability(
     sizes = sorted({unit.stakeholders for unit in every_unit})
     if all(unit.semantic() is None for unit in every_unit):
         hint = "label each response with `seed` and `family`, and give every seed at least two variants"
-        raise InputError(f"{', '.join(presentations.sources)}: no response has two scored variants; {hint}")
+        raise InputError(
+            f"{', '.join(presentations.sources)}: no response has two scored variants; {hint}"
+        )
     missing_weights = None
     if own_weights is not None:
-        people = {row.task: row.utilities.keys() for row in rows if row.utilities and row.task is not None}
+        people = {
+            row.task: row.utilities.keys() for row in rows if row.utilities and row.task is not None
+        }
         missing_weights = check_weights(own_weights, people)
     figures: Figures = {"sources": presentations.sources, "stakeholders": sizes}
     names = ("units", "noise", "ratios", "protocols", "families", "weightings", "drift", "worst")
@@ -328,19 +374,30 @@ def measure_stability(
         figures["units"] += [_unit_figures(protocol, unit) for unit in units]
         sections += _noise_tables(protocol, units, sizes, figures)
     protocols = by_protocol if len(by_protocol) > 1 else {}
-    sections.append(_table("Table 2: σ²_Sem by protocol", "protocols", {}, protocols, sizes, figures))
+    sections.append(
+        _table("Table 2: σ²_Sem by protocol", "protocols", {}, protocols, sizes, figures)
+    )
     for protocol, units in by_protocol.items():
         common = {"protocol": protocol}
         families = sorted({row.family for unit in units for row in unit.variants})
         named = {name: [unit.with_families({name}) for unit in units] for name in families}
         title = f"Table 10: {protocol}, σ²_Sem by family"
-        sections.append(_table(title, "families", common, {**named, "all variants": units}, sizes, figures))
+        sections.append(
+            _table(title, "families", common, {**named, "all variants": units}, sizes, figures)
+        )
         title = f"Table 5: {protocol}, σ²_Sem by weights on the same û"
-        sections.append(_table(title, "weightings", common, _reweighted(units, own_weights), sizes, figures))
+        sections.append(
+            _table(title, "weightings", common, _reweighted(units, own_weights), sizes, figures)
+        )
         sections += _drift_sections(protocol, units, sizes, figures)
     figures["left_out"] = presentations.left_out
-    notes = [*_notes(presentations, every_unit, figures["ratios"]), *filter(None, [missing_weights])]
-    return Report(figures, sections, notes, [_plot(figures["noise"], list(by_protocol), len(sizes))])
+    notes = [
+        *_notes(presentations, every_unit, figures["ratios"]),
+        *filter(None, [missing_weights]),
+    ]
+    return Report(
+        figures, sections, notes, [_plot(figures["noise"], list(by_protocol), len(sizes))]
+    )
 
 
 def _choose_rows(presentations: Presentations, qualities: Sequence[str]) -> list[PresentationScore]:
@@ -348,12 +405,19 @@ def _choose_rows(presentations: Presentations, qualities: Sequence[str]) -> list
     for name in qualities:
         if name not in known:
             hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
-            raise InputError(f"{', '.join(presentations.sources)}: no score has the quality {quote(name)}; {hint}")
+            raise InputError(
+                f"{', '.join(presentations.sources)}: no score has the quality {quote(name)}; {hint}"
+            )
     return [row for row in presentations.rows if not qualities or row.quality in qualities]
 
 
 def _unit_figures(protocol: str, unit: SeedUnit) -> Figures:
-    named = {"protocol": protocol, "judge": unit.judge, "seed": unit.rows[0].seed, "quality": unit.quality}
+    named = {
+        "protocol": protocol,
+        "judge": unit.judge,
+        "seed": unit.rows[0].seed,
+        "quality": unit.quality,
+    }
     variants = len({row.input for row in unit.variants})
     measured = {name: measure(unit) for name, measure in MEASURES.items()}
     return {**named, "stakeholders": unit.stakeholders, "variants": variants, **measured}
@@ -368,7 +432,9 @@ def _by_cluster(units: Iterable[SeedUnit], size: int, measure: Measure) -> dict[
     return by_cluster
 
 
-def _growths(units: Sequence[SeedUnit], sizes: Sequence[int], measure: Measure = SeedUnit.semantic) -> Figures:
+def _growths(
+    units: Sequence[SeedUnit], sizes: Sequence[int], measure: Measure = SeedUnit.semantic
+) -> Figures:
     """Return the mean of a measure at the largest over that at the smallest number of stakeholders, in two ways.
 
     A.3's Growth is the ratio of the two means as they are. Some families are undefined for few stakeholders, so that
@@ -379,9 +445,13 @@ def _growths(units: Sequence[SeedUnit], sizes: Sequence[int], measure: Measure =
     smallest, largest = sizes[0], sizes[-1]
 
     def divide_means(chosen: Sequence[SeedUnit]) -> Estimate | None:
-        return ratio_of_means(_by_cluster(chosen, largest, measure), _by_cluster(chosen, smallest, measure))
+        return ratio_of_means(
+            _by_cluster(chosen, largest, measure), _by_cluster(chosen, smallest, measure)
+        )
 
-    at_smallest = {row.family for unit in units if unit.stakeholders == smallest for row in unit.rows}
+    at_smallest = {
+        row.family for unit in units if unit.stakeholders == smallest for row in unit.rows
+    }
     at_largest = {row.family for unit in units if unit.stakeholders == largest for row in unit.rows}
     common = [unit.with_families(at_smallest & at_largest) for unit in units]
     return {"growth": divide_means(units), "growth_same_families": divide_means(common)}
@@ -395,7 +465,10 @@ def _rows_of_noise(units: Sequence[SeedUnit]) -> dict[tuple[str, str], list[Seed
     """Return the units of each row of Table 1 by judge and quality; where there are several, the last has all units."""
     rows: dict[tuple[str, str], list[SeedUnit]] = _group(units, attrgetter("judge", "quality"))
     if len(rows) > 1:
-        pooled = {name: [unit for unit in units if unit.quality.casefold() in bands] for name, bands in _BANDS.items()}
+        pooled = {
+            name: [unit for unit in units if unit.quality.casefold() in bands]
+            for name, bands in _BANDS.items()
+        }
         rows |= {(name, "-"): chosen for name, chosen in pooled.items() if chosen}
         rows[_ALL, _ALL] = list(units)
     return rows
@@ -411,7 +484,10 @@ def _noise_tables(
         of_band = {"protocol": protocol, "judge": judge, "quality": quality}
         row: list[object] = [judge, quality]
         for size in sizes:
-            means = {name: mean_of_units(_by_cluster(own, size, measure)) for name, measure in MEASURES.items()}
+            means = {
+                name: mean_of_units(_by_cluster(own, size, measure))
+                for name, measure in MEASURES.items()
+            }
             row += [mean and mean.value for mean in (means["repeat"], means["semantic"])]
             figures["noise"].append({**of_band, "stakeholders": size, **means})
         cells.append(row)
@@ -420,7 +496,9 @@ def _noise_tables(
     header = [f"Table 1: {protocol}", "quality"]
     for size in sizes:
         header += [f"σ²_Rep n={size}", "σ²_Sem"]
-    yield ReportTable(header, cells, left=2, digits=variance_digits(value for row in cells for value in row[2:]))
+    yield ReportTable(
+        header, cells, left=2, digits=variance_digits(value for row in cells for value in row[2:])
+    )
     columns = {f"Table 1: {protocol}": "judge", "quality": "quality", "Growth (A.3)": "growth"}
     columns |= {"same families": "growth_same_families", f"S/R n={sizes[-1]}": "semantic_to_repeat"}
     columns |= {"d": "repeat_freedom", "σ²_Sem - σ²_Rep": "part"}
@@ -461,21 +539,29 @@ def _table(
         means = {size: mean_of_units(_by_cluster(units, size, measure)) for size in sizes}
         growths = _growths(units, sizes, measure)
         figures[name].append({**common, "name": key, "variance": means, **growths})
-        cells.append([key, *means.values(), *(format_cell(growth, _DIGITS) for growth in growths.values())])
+        cells.append(
+            [key, *means.values(), *(format_cell(growth, _DIGITS) for growth in growths.values())]
+        )
     digits = variance_digits(value for row in cells for value in row[1:-2])
     header = [title, *(f"n={size}" for size in sizes), "Growth (A.3)", "same families"]
     return ReportTable(header, cells, digits=digits)
 
 
-def _reweighted(units: Sequence[SeedUnit], own_weights: OwnWeights | None) -> dict[str, list[SeedUnit]]:
+def _reweighted(
+    units: Sequence[SeedUnit], own_weights: OwnWeights | None
+) -> dict[str, list[SeedUnit]]:
     """Return the units with the scores that each weighting gives the same utilities, by its name (Table 5)."""
     by_weighting: dict[str, list[SeedUnit]] = {}
     for unit in (unit for unit in units if all(row.utilities for row in unit.rows)):
-        rows: dict[str, list[PresentationScore]] = {"by the judge": list(unit.rows)} if unit.rows[0].weights else {}
+        rows: dict[str, list[PresentationScore]] = (
+            {"by the judge": list(unit.rows)} if unit.rows[0].weights else {}
+        )
         for row in unit.rows:
             people = tuple(row.utilities)
             utilities = np.array([row.utilities[person] for person in people])
-            for name, weights in fixed_weights(people, row.difficulty, row.task, own_weights).items():
+            for name, weights in fixed_weights(
+                people, row.difficulty, row.task, own_weights
+            ).items():
                 score = float(weights @ utilities)
                 rows.setdefault(name, []).append(row.model_copy(update={"score": score}))
         for name, own in rows.items():
@@ -487,7 +573,11 @@ def variance_digits(cells: Iterable[object], least: int = _DIGITS) -> int:
     """Return the decimals of a table of variances: the paper's two, and more where all are below 0.1."""
     values = [estimate.value if (estimate := as_interval(cell)) else cell for cell in cells]
     largest = max((abs(value) for value in values if isinstance(value, float)), default=0.0)
-    return least if largest == 0.0 or largest >= 0.1 else max(least, 4, 1 - math.floor(math.log10(largest)))
+    return (
+        least
+        if largest == 0.0 or largest >= 0.1
+        else max(least, 4, 1 - math.floor(math.log10(largest)))
+    )
 
 
 def _group(things: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
@@ -504,20 +594,36 @@ def _drift_sections(
     cells: list[list[object]] = []
     worst: list[tuple[float, PresentationScore, Figures]] = []
     for size in sizes:
-        of_size = [(unit.cluster, unit.weight_arrays()) for unit in units if unit.stakeholders == size]
+        of_size = [
+            (unit.cluster, unit.weight_arrays()) for unit in units if unit.stakeholders == size
+        ]
         weighted = [(cluster, own) for cluster, own in of_size if own is not None]
         if weighted:
             clusters = [cluster for cluster, _ in weighted]
             summary = summarize_drift([arrays for _, (_, _, arrays) in weighted], clusters)
-            figures["drift"].append({"protocol": protocol, "stakeholders": size, **summary._asdict()})
+            figures["drift"].append(
+                {"protocol": protocol, "stakeholders": size, **summary._asdict()}
+            )
             cells.append([str(size), *summary[:-1], summary.explained])
         worst += [_worst_variant(*own) for _, own in weighted]
-    header = ("units", "variants", "w CV", "û CV", "σ", "mean |ΔR_w|/σ", "P95 |ΔR_w|/σ", "range/σ", "w Var share")
+    header = (
+        "units",
+        "variants",
+        "w CV",
+        "û CV",
+        "σ",
+        "mean |ΔR_w|/σ",
+        "P95 |ΔR_w|/σ",
+        "range/σ",
+        "w Var share",
+    )
     yield ReportTable([f"Table 3: {protocol}, n", *header], cells, digits=3)
     if worst:
         shift, row, people = max(worst, key=lambda variant: abs(variant[0]))
         of_row = {"protocol": protocol, "judge": row.judge, "seed": row.seed, "family": row.family}
-        figures["worst"].append({**of_row, "version": row.version, "shift": shift, "stakeholders": people})
+        figures["worst"].append(
+            {**of_row, "version": row.version, "shift": shift, "stakeholders": people}
+        )
         yield f"Table 9: largest shift by weights, {protocol}: {row.family} {row.version} of {row.seed}, by {row.judge}"
         breakdown = [(name, *person.values()) for name, person in people.items()]
         columns = ("stakeholder", "w", "w̄", "Δw", "û", "Δw × û")
@@ -533,9 +639,14 @@ def _worst_variant(
     shift = weight_shift(weights, means, utilities)
     worst = int(np.abs(shift).argmax())
     change = weights[worst] - means
-    table = np.array([weights[worst], means, change, utilities[worst], change * utilities[worst]]).T.tolist()
+    table = np.array(
+        [weights[worst], means, change, utilities[worst], change * utilities[worst]]
+    ).T.tolist()
     names = ("weight", "mean_weight", "change", "utility", "product")
-    breakdown = {person: dict(zip(names, row, strict=True)) for person, row in zip(people, table, strict=True)}
+    breakdown = {
+        person: dict(zip(names, row, strict=True))
+        for person, row in zip(people, table, strict=True)
+    }
     return float(shift[worst]), rows[worst], breakdown
 
 
@@ -544,20 +655,26 @@ def _plot(noise: Sequence[Figures], protocols: Sequence[str], sizes: int) -> Plo
     series = []
     for protocol in protocols:
         rows = [row for row in noise if row["protocol"] == protocol][-sizes:]
-        series.append(PlotSeries.with_intervals(protocol, {str(row["stakeholders"]): row["semantic"] for row in rows}))
-    return Plot("σ²_Sem by stakeholders (95 %)", "points", series, x_label="stakeholders", y_label="σ²_Sem")
+        series.append(
+            PlotSeries.with_intervals(
+                protocol, {str(row["stakeholders"]): row["semantic"] for row in rows}
+            )
+        )
+    return Plot(
+        "σ²_Sem by stakeholders (95 %)", "points", series, x_label="stakeholders", y_label="σ²_Sem"
+    )
 
 
 def _headline(rows: Sequence[PresentationScore]) -> str:
     variants = [row for row in rows if row.is_variant]
     inputs = len({(row.seed, *row.input) for row in variants})
     families = len({row.family for row in variants})
-    return (
-        f"{len({row.seed for row in rows})} responses in {inputs} variants, of {families} families; scores from 1 to 10"
-    )
+    return f"{len({row.seed for row in rows})} responses in {inputs} variants, of {families} families; scores from 1 to 10"
 
 
-def _notes(presentations: Presentations, units: Sequence[SeedUnit], ratios: Sequence[Figures]) -> Iterator[str]:
+def _notes(
+    presentations: Presentations, units: Sequence[SeedUnit], ratios: Sequence[Figures]
+) -> Iterator[str]:
     yield from omission_notes(presentations.left_out)
     single = {unit.rows[0].seed for unit in units if unit.semantic() is None}
     if single:
@@ -593,7 +710,10 @@ class GroupSignal(NamedTuple):
 
 
 def measure_signal(
-    presentations: Presentations, protocol: str | None = None, correct: float = 0.9, cut: float | None = None
+    presentations: Presentations,
+    protocol: str | None = None,
+    correct: float = 0.9,
+    cut: float | None = None,
 ) -> Report:
     """Return Propositions 1 and 2 and Theorem 1 for the groups of runs.
 
@@ -612,36 +732,76 @@ def measure_signal(
     units = _choose_units(presentations, protocol, source)
     noises = [noise for unit in units if (noise := unit.semantic()) is not None]
     if not noises:
-        raise InputError(f"{source}: no response has two scored variants; label them with `seed` and `family`")
+        raise InputError(
+            f"{source}: no response has two scored variants; label them with `seed` and `family`"
+        )
     groups = list(_groups(units, fmean(noises), correct))
     if not groups:
-        raise InputError(f"{source}: no task has two responses, so that there is no group to compare")
-    share = share_interval([float(group.sign_correct < correct) for group in groups], [1.0] * len(groups))
+        raise InputError(
+            f"{source}: no task has two responses, so that there is no group to compare"
+        )
+    share = share_interval(
+        [float(group.sign_correct < correct) for group in groups], [1.0] * len(groups)
+    )
     terms = list(_terms_by_size(units))
     flips = [flip for unit in units if cut is not None for flip in _flips(unit, cut)]
     name = units[0].rows[0].protocol
-    figures = {"protocol": name, "correct": correct, "groups": groups, "below": share, "terms": terms, "flips": flips}
-    columns = {"task": "task", "G": "group", "σ²_ξ": "noise", "SNR": "snr", "P(correct sign)": "sign_correct"}
+    figures = {
+        "protocol": name,
+        "correct": correct,
+        "groups": groups,
+        "below": share,
+        "terms": terms,
+        "flips": flips,
+    }
+    columns = {
+        "task": "task",
+        "G": "group",
+        "σ²_ξ": "noise",
+        "SNR": "snr",
+        "P(correct sign)": "sign_correct",
+    }
     cells = [group._asdict() for group in sorted(groups, key=lambda group: group.sign_correct)]
     digits = variance_digits((group.noise for group in groups), 3)
     sections: list[str | ReportTable] = [
         f"{name}: {len(groups)} groups, scores from 1 to 10",
         ReportTable(["P(correct sign) below", "share of groups"], [(f"{correct:g}", share)]),
-        ReportTable.of({**columns, f"variants for {correct:g}": "variants"}, cells, digits=digits, most=_MOST_ROWS),
+        ReportTable.of(
+            {**columns, f"variants for {correct:g}": "variants"},
+            cells,
+            digits=digits,
+            most=_MOST_ROWS,
+        ),
         _terms_table(terms),
     ]
     if cut is not None:
-        flipping = sorted((flip for flip in flips if flip["flips"]), key=lambda flip: -float(flip["flips"]))
-        sections.append(f"decisions at {cut:g}: {len(flipping)} of {len(flips)} responses flip with some wording")
-        columns = {"response that flips": "seed", "mean score": "mean", "share of variants": "flips"}
+        flipping = sorted(
+            (flip for flip in flips if flip["flips"]), key=lambda flip: -float(flip["flips"])
+        )
+        sections.append(
+            f"decisions at {cut:g}: {len(flipping)} of {len(flips)} responses flip with some wording"
+        )
+        columns = {
+            "response that flips": "seed",
+            "mean score": "mean",
+            "share of variants": "flips",
+        }
         columns[f"variants for {_STABLE:g}"] = "variants"
         sections.append(ReportTable.of(columns, flipping, digits=3, most=_MOST_ROWS))
     signs = PlotSeries("groups", [group.sign_correct for group in groups])
-    plot = Plot("P(correct sign) of groups", "histogram", [signs], "P(correct sign)", marks=[(correct, "wanted")])
+    plot = Plot(
+        "P(correct sign) of groups",
+        "histogram",
+        [signs],
+        "P(correct sign)",
+        marks=[(correct, "wanted")],
+    )
     return Report(figures, sections, list(_signal_notes(presentations, groups)), [plot])
 
 
-def _choose_units(presentations: Presentations, protocol: str | None, source: str) -> list[SeedUnit]:
+def _choose_units(
+    presentations: Presentations, protocol: str | None, source: str
+) -> list[SeedUnit]:
     by_protocol = units_by_protocol(presentations.rows)
     name = protocol or (REWARD if REWARD in by_protocol else next(iter(by_protocol), REWARD))
     if name not in by_protocol:
@@ -672,17 +832,30 @@ def _shown_score(unit: SeedUnit) -> float:
 
 def _terms_by_size(units: Sequence[SeedUnit]) -> Iterator[Figures]:
     """Yield the means over units of Theorem 1's terms, and of Proposition 1's Term II, by number of stakeholders."""
-    for size in sorted({unit.stakeholders for unit in units} - {0, 1}):  # the weight of one alone cannot drift
-        weighted = [own[2] for unit in units if unit.stakeholders == size and (own := unit.weight_arrays()) is not None]
+    for size in sorted(
+        {unit.stakeholders for unit in units} - {0, 1}
+    ):  # the weight of one alone cannot drift
+        weighted = [
+            own[2]
+            for unit in units
+            if unit.stakeholders == size and (own := unit.weight_arrays()) is not None
+        ]
         if not weighted:
             continue
         terms = [estimate_terms(*arrays) for arrays in weighted]
         exchangeable = [
-            exchangeable_aggregation(utilities.mean(axis=0), float(np.mean(np.var(weights, axis=0, ddof=1))))
+            exchangeable_aggregation(
+                utilities.mean(axis=0), float(np.mean(np.var(weights, axis=0, ddof=1)))
+            )
             for weights, utilities, _ in weighted
         ]
         means = VarianceTerms(*(fmean(term) for term in zip(*terms, strict=True)))
-        figures: Figures = {"stakeholders": size, "units": len(weighted), **means._asdict(), "sum": means.total}
+        figures: Figures = {
+            "stakeholders": size,
+            "units": len(weighted),
+            **means._asdict(),
+            "sum": means.total,
+        }
         total = fmean(float(np.var(scores, ddof=1)) for _, _, scores in weighted)
         yield {**figures, "variance": total, "exchangeable": fmean(exchangeable)}
 

@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.inference.clusters import ratio_interval
-from jurygraph.inference.corrected import LabelledSample, labels_needed, ppi_mean, ppi_weight, rogan_gladen
+from jurygraph.inference.corrected import (
+    LabelledSample,
+    labels_needed,
+    ppi_mean,
+    ppi_weight,
+    rogan_gladen,
+)
 from tests.rows import all_rows
 
 
@@ -14,7 +20,9 @@ def sample(labels: list[float], predictions: list[float], others: list[float]) -
     """Every item is a task of its own."""
     numbers = np.arange(len(labels) + len(others))
     columns = [np.array(column, dtype=np.float64) for column in (labels, predictions, others)]
-    return LabelledSample(columns[0], columns[1], numbers[: len(labels)], columns[2], numbers[len(labels) :])
+    return LabelledSample(
+        columns[0], columns[1], numbers[: len(labels)], columns[2], numbers[len(labels) :]
+    )
 
 
 # Value and interval by `ppi_mean_pointestimate` and `ppi_mean_ci` of ppi-python 0.2.3.
@@ -31,13 +39,25 @@ RECORDED = [
         [3.0, 1.5, 4.5, 2.5, 5.0, 4.0, 4.5, 2.0],
         *(3.1391018619934283, 2.264620357862918, 4.013583366123939),
     ),
-    ([1.0, 2.0, 3.0, 4.0], [4.0, 3.0, 2.5, 1.0], [2.0, 2.0, 3.5], 2.5, 1.404346824279273, 3.5956531757207273),
+    (
+        [1.0, 2.0, 3.0, 4.0],
+        [4.0, 3.0, 2.5, 1.0],
+        [2.0, 2.0, 3.5],
+        2.5,
+        1.404346824279273,
+        3.5956531757207273,
+    ),
 ]
 
 
 @all_rows("labels, predictions, others, value, low, high", RECORDED)
 def test_the_mean_is_that_of_ppi_python(
-    labels: list[float], predictions: list[float], others: list[float], value: float, low: float, high: float
+    labels: list[float],
+    predictions: list[float],
+    others: list[float],
+    value: float,
+    low: float,
+    high: float,
 ) -> None:
     found = ppi_mean(sample(labels, predictions, others))
     assert found.value == pytest.approx(value, abs=1e-9)
@@ -78,7 +98,9 @@ def test_the_true_rate_by_hand() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=30))
-def test_where_all_is_labelled_the_true_rate_is_that_of_the_labels(pairs: list[tuple[bool, bool]]) -> None:
+def test_where_all_is_labelled_the_true_rate_is_that_of_the_labels(
+    pairs: list[tuple[bool, bool]],
+) -> None:
     labels = [float(label) for label, _ in pairs]
     predictions = [float(said) for _, said in pairs]
     found = rogan_gladen(sample(labels, predictions, []))
@@ -99,7 +121,9 @@ def test_the_labels_that_are_needed_give_that_width() -> None:
     deviation = np.std(labels, ddof=1)
     assert needed == int(np.ceil((1.959963984540054 * deviation / 0.05) ** 2))
     judged = sample(labels, labels, list((rng.random(100) < 0.7).astype(float)))
-    assert labels_needed(judged, 0.01) is None  # a hundred verdicts alone are less precise than that
+    assert (
+        labels_needed(judged, 0.01) is None
+    )  # a hundred verdicts alone are less precise than that
 
 
 @pytest.mark.parametrize("size", [200, 1000])
@@ -109,9 +133,17 @@ def test_the_intervals_cover_the_true_rate(size: int) -> None:
     covered = np.zeros(2)
     for _ in range(300):
         labels = rng.random(size + 2000) < 0.3
-        said = np.where(labels, rng.random(len(labels)) < 0.85, rng.random(len(labels)) < 0.1).astype(np.float64)
+        said = np.where(
+            labels, rng.random(len(labels)) < 0.85, rng.random(len(labels)) < 0.1
+        ).astype(np.float64)
         tasks = np.arange(len(labels)) // 2
-        columns = (labels[:size].astype(np.float64), said[:size], tasks[:size], said[size:], tasks[size:])
+        columns = (
+            labels[:size].astype(np.float64),
+            said[:size],
+            tasks[:size],
+            said[size:],
+            tasks[size:],
+        )
         drawn = LabelledSample(*columns)
         for place, found in enumerate((ppi_mean(drawn), rogan_gladen(drawn))):
             assert found is not None

@@ -13,7 +13,9 @@ from jurygraph.inference.positive import difference_of_means, mean_of_units, rat
 VALUES = {"a": [2.0, 4.0], "b": [3.0], "c": [5.0], "d": [2.5]}
 
 
-def test_a_mean_has_the_jackknife_of_its_logarithm_and_counts_the_noisiest_cluster_twice_above() -> None:
+def test_a_mean_has_the_jackknife_of_its_logarithm_and_counts_the_noisiest_cluster_twice_above() -> (
+    None
+):
     found = mean_of_units(VALUES)
     assert found is not None
     assert found.low is not None
@@ -27,8 +29,14 @@ def test_a_mean_has_the_jackknife_of_its_logarithm_and_counts_the_noisiest_clust
     assert found.high * found.low == pytest.approx(mean * (16.5 + 5.0) / 6)
 
 
-@given(st.dictionaries(st.sampled_from("abcdef"), st.lists(st.floats(0.0, 1e6), min_size=1, max_size=3), min_size=1))
-def test_no_interval_reaches_below_0_or_to_the_thirtyfold_of_a_mean(values: dict[str, list[float]]) -> None:
+@given(
+    st.dictionaries(
+        st.sampled_from("abcdef"), st.lists(st.floats(0.0, 1e6), min_size=1, max_size=3), min_size=1
+    )
+)
+def test_no_interval_reaches_below_0_or_to_the_thirtyfold_of_a_mean(
+    values: dict[str, list[float]],
+) -> None:
     """The upper end may be at most once more as large: of the largest mean with one cluster twice."""
     found = mean_of_units(values)
     assert found is not None
@@ -68,7 +76,9 @@ def test_the_ends_of_a_difference_are_as_far_off_as_those_of_both_means_together
     assert above is not None
     assert below is not None
     assert (found.value, found.error, found.clusters) == (above.value - below.value, None, 4)
-    down, up = np.abs(np.array([above[1:3], below[1:3]], dtype=float).T - [above.value, below.value])
+    down, up = np.abs(
+        np.array([above[1:3], below[1:3]], dtype=float).T - [above.value, below.value]
+    )
     assert found.low == pytest.approx(found.value - math.hypot(down[0], up[1]))
     assert found.high == pytest.approx(found.value + math.hypot(up[0], down[1]))
     assert difference_of_means(VALUES, {"a": [1.0]}) == (3.3 - 1.0, None, None, None, 4)

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import PlanError
-from jurygraph.studies.stability import sem_over_rep, summarize_drift, variance, weight_shift, wording_alone
+from jurygraph.studies.stability import (
+    sem_over_rep,
+    summarize_drift,
+    variance,
+    weight_shift,
+    wording_alone,
+)
 from tests.rows import all_rows
 
 SCORES = st.lists(st.floats(1.0, 10.0), min_size=2, max_size=20)
@@ -58,7 +64,10 @@ def test_table_3_is_in_units_of_the_mean_spread_within_units() -> None:
     assert found.shift_range == pytest.approx(1.2 / found.spread)
     assert found.explained is not None
     assert found.explained.value == pytest.approx(1.0)
-    assert (found.weight_cv, found.utility_cv) == (pytest.approx(np.std([0.5, 0.7, 0.3], ddof=1) / 0.5 / 2), 0.0)
+    assert (found.weight_cv, found.utility_cv) == (
+        pytest.approx(np.std([0.5, 0.7, 0.3], ddof=1) / 0.5 / 2),
+        0.0,
+    )
 
 
 def test_a_judge_blind_to_wording_has_1_by_the_same_divisor_and_the_factor_of_its_repeats() -> None:
@@ -100,7 +109,9 @@ def test_few_repeats_have_no_ratio_and_equal_ones_an_infinite_one(
         ([[1.0, math.nan]], [[1.0, 2.0]]),
     ],
 )
-def test_scores_of_another_shape_are_refused(variants: list[list[float]], repeats: list[list[float]]) -> None:
+def test_scores_of_another_shape_are_refused(
+    variants: list[list[float]], repeats: list[list[float]]
+) -> None:
     with pytest.raises(PlanError, match=r"is needed|finite number"):
         sem_over_rep(variants, repeats)
 
