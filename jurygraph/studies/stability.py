@@ -669,7 +669,10 @@ def _headline(rows: Sequence[PresentationScore]) -> str:
     variants = [row for row in rows if row.is_variant]
     inputs = len({(row.seed, *row.input) for row in variants})
     families = len({row.family for row in variants})
-    return f"{len({row.seed for row in rows})} responses in {inputs} variants, of {families} families; scores from 1 to 10"
+    return (
+        f"{len({row.seed for row in rows})} responses in {inputs} variants, "
+        f"of {families} families; scores from 1 to 10"
+    )
 
 
 def _notes(

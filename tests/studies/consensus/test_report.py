@@ -115,7 +115,10 @@ def test_refits_and_draws_of_items_are_made_and_counted() -> None:
 
 
 TWO = [row for row in PANEL if row[1] in ("ada", "bo")]
-UNKNOWN = "2 annotators are not identifiable: 3 free cells for 5 unknowns; the estimate depends on its start or its prior"
+UNKNOWN = (
+    "2 annotators are not identifiable: 3 free cells for 5 unknowns; "
+    "the estimate depends on its start or its prior"
+)
 
 
 @pytest.mark.parametrize(
