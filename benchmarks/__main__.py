@@ -14,6 +14,7 @@ NAMES = (
     "maths",
     "inference",
     "units",
+    "wording",
     "trip",
     "store",
     "sizes",

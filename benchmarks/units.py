@@ -4,19 +4,21 @@ A target is missed if a share is more than three binomial errors beyond its boun
 it is a test: `make test-exhaustive TESTS=tests/benchmarks/test_units.py`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from benchmarks.figure import Figure
-from benchmarks.simulation.units import cells, measure_cell
+from benchmarks.simulation.units import Cell, cells, measure_cell
 
 SAMPLES = 200
 _ERRORS = 3.0
 
 
 def measure() -> Iterator[Figure]:
-    for cell in cells():
+    return measure_quickly(cells())
+
+
+def measure_quickly(designs: Iterable[Cell]) -> Iterator[Figure]:
+    for cell in designs:
         rate = measure_cell(cell, SAMPLES)
-        bound = f"at most {cell.most:g}" if cell.most < 1.0 else f"at least {cell.least:g}"
-        yield Figure(
-            cell.name, rate.value, f"± {rate.error:.3f}", bound, rate.is_within(cell, _ERRORS)
-        )
+        met = rate.is_within(cell, _ERRORS) if cell.bound else None
+        yield Figure(cell.name, rate.value, f"± {rate.error:.3f}", cell.bound, met)

@@ -48,7 +48,9 @@ class Estimate(NamedTuple):
         """Return the estimate with the ends of its interval cut off at those of the range that it can have."""
         if self.low is None or self.high is None:
             return self
-        return self._replace(low=max(least, self.low), high=min(most, self.high))
+        return self._replace(
+            low=min(most, max(least, self.low)), high=max(least, min(most, self.high))
+        )
 
 
 def ratio_interval(sums: ArrayLike, sizes: ArrayLike) -> Estimate | None:
