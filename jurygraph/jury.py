@@ -63,7 +63,7 @@ from jurygraph.sources.user_modules import FolderModules, current_modules, impor
 
 if TYPE_CHECKING:
     from jurygraph.models.request import CallSink
-    from jurygraph.runs.workflows.recording import Recording
+    from jurygraph.runs.workflows.group_recorder import GroupRecorder
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -170,8 +170,8 @@ class Jury(Displayed):
         self._process: int | None = None  # its process id, from the first use on
         self._hanging_open: TimeLimitExceeded | None = None
         self._record_in = record
-        self._recording: Recording | None = None
-        self._recording_guard = Lock()
+        self._recorder: GroupRecorder | None = None
+        self._recorder_guard = Lock()
 
     def __dir__(self) -> list[str]:
         """Return the names that are for users: the public methods, and the config."""
@@ -392,10 +392,10 @@ class Jury(Displayed):
         A group that cannot begin is the last of the list: its error ends the scoring of those after it.
         """
         self._start_use()
-        recording = self._open_recording()
-        if recording is None:
+        recorder = self._open_recorder()
+        if recorder is None:
             return await self._run_score_graph(groups, sink)
-        return await recording.score(
+        return await recorder.score(
             groups, lambda begun, calls: self._run_score_graph(begun, sink or calls)
         )
 
@@ -473,10 +473,10 @@ class Jury(Displayed):
         return self.run(self.ascore(task, responses, plan, step=step, phase=phase))
 
     @contextmanager
-    def record(self, folder: str | Path, phase: str | None = None) -> "Iterator[Recording]":
-        """Store what is scored inside the block in a run without a file of tasks; see `Recording`.
+    def record(self, folder: str | Path, phase: str | None = None) -> "Iterator[GroupRecorder]":
+        """Store what is scored inside the block in a run without a file of tasks; see `GroupRecorder`.
 
-            with jury.record("run") as recording:
+            with jury.record("run") as recorder:
                 jury.score(task, responses, step=7)
 
         A group is named by its task's id, a `step` and a `phase`. Without a step, every group is the next one of its
@@ -493,30 +493,30 @@ class Jury(Displayed):
             raise InputError(f"{problem}; give `phase` to `score`, or make another jury")
         self._record_in = folder
         try:
-            recording = self._open_recording(phase)
-            assert recording is not None
-            yield recording
+            recorder = self._open_recorder(phase)
+            assert recorder is not None
+            yield recorder
         finally:
-            self._release_recording()
+            self._release_recorder()
             self._record_in = None
 
-    def _open_recording(self, phase: str | None = None) -> "Recording | None":
-        """Return the recording of the jury, None if it has none; its run is opened with the first use."""
+    def _open_recorder(self, phase: str | None = None) -> "GroupRecorder | None":
+        """Return the recorder of the jury, None if it has none; its run is opened with the first use."""
         if self._record_in is None:
             return None
-        with self._recording_guard:
-            if self._recording is None:
+        with self._recorder_guard:
+            if self._recorder is None:
                 # the only import upwards: a jury offers to record, and knows no more of runs than this
-                from jurygraph.runs.workflows.recording import Recording
+                from jurygraph.runs.workflows.group_recorder import GroupRecorder
 
-                self._recording = Recording(self._record_in, self, phase)
-            return self._recording
+                self._recorder = GroupRecorder(self._record_in, self, phase)
+            return self._recorder
 
-    def _release_recording(self) -> None:
-        recording = self._recording
-        self._recording = None
-        if recording is not None:
-            recording.release()
+    def _release_recorder(self) -> None:
+        recorder = self._recorder
+        self._recorder = None
+        if recorder is not None:
+            recorder.release()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the jury's own event loop. Raises InputError if the jury is closed, also meanwhile."""
@@ -581,7 +581,7 @@ class Jury(Displayed):
         if self._is_foreign:
             return
         with ExitStack() as closing:  # all is closed, whatever one of them raises
-            closing.callback(self._release_recording)
+            closing.callback(self._release_recorder)
             closing.callback(self.loop.close)
             if self.gateways:
                 closing.callback(lambda: self.loop.run(self.gateways.close()))

@@ -5,7 +5,8 @@ server are callers of the same one. What it appends is durable once it is awaite
 """
 
 import uuid
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +51,11 @@ class RunRecorder:
         self._writer = Writer(run.ledger)
         self.calls = CallStore(run.ledger, *reusable, writer=self._writer)
 
-    def append(self, drafts: Sequence[Draft]) -> None:
-        """Append records with the next commit. Raises the error that stopped the writing."""
-        self._writer.append(drafts)
-
-    def append_durably(self, drafts: Sequence[Draft]) -> Awaitable[None]:
-        """Append records, all or none; they are durable once the result is awaited."""
-        return self._writer.append_durably(drafts)
+    def append(self, drafts: Sequence[Draft]) -> "Future[None]":
+        """Append records, all or none; the result says when they are durable. Raises what stopped the writing."""
+        durable: Future[None] = Future()
+        self._writer.append(drafts, durable)
+        return durable
 
     def flush(self) -> None:
         """Write what was appended and stop writing; the run stays locked. Raises the error that stopped it."""

@@ -622,11 +622,11 @@ class Writer:
         )
         self._thread.start()
 
-    def append_durably(self, drafts: Sequence[Draft]) -> "asyncio.Future[None]":
-        """Append a batch as `append` does; the result is to be awaited until the batch is durable."""
+    async def append_durably(self, drafts: Sequence[Draft]) -> None:
+        """Append a batch as `append` does, and wait until it is durable."""
         durable: Future[None] = Future()
         self.append(drafts, durable)
-        return asyncio.wrap_future(durable)
+        await asyncio.wrap_future(durable)
 
     def append(self, drafts: Sequence[Draft], *waiting: "Future[None]") -> None:
         """Append a batch with the next commit, which settles `waiting`. Raises the error that stopped the writing."""

@@ -5,6 +5,7 @@ counter gives the steps that it does not. A group under a name that is stored is
 and only what failed by infrastructure is requested once more.
 """
 
+import asyncio
 import os
 import threading
 from collections import defaultdict
@@ -47,10 +48,10 @@ class BegunGroup(NamedTuple):
     replaced: int | None
 
 
-class Recording:
+class GroupRecorder:
     """The open-ended run of a jury. Groups may be scored in several threads and event loops.
 
-        with jury.record("run") as recording:
+        with jury.record("run") as recorder:
             traces = jury.score(task, responses, step=7)
 
     `phase` is that of the groups without one of their own. The folder may contain `{rank}`: the RANK of a distributed
@@ -119,7 +120,7 @@ class Recording:
     def _begin(self, group: Group) -> BegunGroup | list[Trace]:
         """Return a group with its name, its plan and what is reused; or its stored traces, if nothing is missing."""
         if self._is_released:
-            raise InputError(f"{self.folder}: this recording has ended; begin another one")
+            raise InputError(f"{self.folder}: this run was released; record into it anew")
         phase = self.phase if group.phase is None else group.phase
         key = group.task.id, phase
         with self._guard:
@@ -212,8 +213,8 @@ class Recording:
         # In one breath, so that two groups of a new task do not both bring its plan.
         with self._guard:
             drafts = [draft for item, traces in scored for draft in self._drafts(item, traces)]
-            durable = self._recorder.append_durably(drafts)
-        await durable
+            durable = self._recorder.append(drafts)
+        await asyncio.wrap_future(durable)
         with self._guard:
             for item, _ in scored:
                 self._stored_steps[item.name.task, item.name.phase].add(item.name.step)

@@ -12,6 +12,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.integrity.verification import verify
+from jurygraph.runs.outline import read_groups as read_outlines
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
@@ -110,8 +111,7 @@ def test_only_what_failed_by_infrastructure_is_asked_again(tmp_path: Path) -> No
         verify(run, lambda count: None)
         assert [trace.reward.value for trace in run.traces()] == [1.0, 1.0], "each one once"
         assert run.ledger.count_records("trace") == 4, "what failed stays on record"
-        table = run.read_table()
-        assert len(list(table.rows)) == 2
+        assert len(list(read_outlines(run))) == 1
     erase(tmp_path / "run", "response", "eggs@1/2", "asked for")
     with Run.open(tmp_path / "run") as run:
         assert b"far" not in {text.content for text in run.ledger.all_texts()}
@@ -131,10 +131,10 @@ def test_what_a_run_was_made_with_is_what_goes_on_with_it(tmp_path: Path) -> Non
         refuses("open", "is being written by process", **CODE)
         with pytest.raises(jg.InputError, match=r"records into .* already"), jury.record("x"):
             pass
-    with jg.Jury(**CODE) as jury, jury.record(tmp_path / "closed") as recording:
+    with jg.Jury(**CODE) as jury, jury.record(tmp_path / "closed") as recorder:
         jury.score(TASK, ["9"])
-        recording.close_run()
-        with pytest.raises(jg.InputError, match="this recording has ended"):
+        recorder.close_run()
+        with pytest.raises(jg.InputError, match="this run was released"):
             jury.score(TASK, ["9"])
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "notes.txt").touch()
