@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypedDict, TypeVar
@@ -526,11 +526,13 @@ class Group(Displayed):
             require_type(
                 "responses", self.responses, (), "give a list of Responses, or of their texts"
             )
+        name = self.name
         responses: list[Response] = []
         unnamed: set[int] = set()
         for position, response in enumerate(self.responses):
             if isinstance(response, str):
-                response = Response(text=response)
+                response = Response(id=f"{name}/{position + 1}", text=response)
+                unnamed.add(position)
             require_type(
                 f"responses[{position}]",
                 response,
@@ -538,7 +540,7 @@ class Group(Displayed):
                 'write jg.Response(id="a", text="…"), or a text',
             )
             if not response.id:
-                response = response.model_copy(update={"id": f"{self.name}/{position + 1}"})
+                response = response.model_copy(update={"id": f"{name}/{position + 1}"})
                 unnamed.add(position)
             responses.append(response)
         object.__setattr__(self, "responses", responses)
@@ -550,13 +552,20 @@ class Group(Displayed):
         parts = [str(part) for part in (self.phase, self.step) if part is not None]
         return "@".join([self.task.id, *([":".join(parts)] if parts else [])])
 
-    def at(self, step: int, phase: str | None) -> "Group":
-        """Return the group under the name of a step and a phase; the ids that come from its name are new."""
+    def at(self, step: int, phase: str | None, task: Task, plan: Plan | None) -> "Group":
+        """Return the group under the name of a step and a phase, with its completed task and the plan of that.
+
+        The ids that come from its name are new.
+        """
+        renamed = Group(task, [], plan, self.reused_results, step, phase)
+        name = renamed.name
         responses = [
-            response.model_copy(update={"id": ""}) if position in self.unnamed else response
+            response.model_copy(update={"id": f"{name}/{position + 1}"})
+            if position in self.unnamed
+            else response
             for position, response in enumerate(self.responses)
         ]
-        return Group(self.task, responses, self.plan, self.reused_results, step, phase)
+        return replace(renamed, responses=responses)
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         return [("task", self.task.id), ("responses", self.responses)]

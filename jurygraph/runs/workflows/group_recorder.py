@@ -10,6 +10,7 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from jurygraph.runs.run import ScoredResponse
 from jurygraph.runs.store.ledger import Draft, Record
 from jurygraph.runs.workflows.branch import is_reusable
 from jurygraph.runs.writable_run import append_close_record
-from jurygraph.schema import Response, Trace
+from jurygraph.schema import Plan, Response, Task, Trace
 
 Outcome = list[Trace] | BaseException
 _KEPT_PLANS = 1024
@@ -121,14 +122,16 @@ class GroupRecorder:
         """Return a group with its name, its plan and what is reused; or its stored traces, if nothing is missing."""
         if self._is_released:
             raise InputError(f"{self.folder}: this run was released; record into it anew")
+        task = self._defaults.complete(group.task)
+        plan = self._find_plan(task, group.plan)
         phase = self.phase if group.phase is None else group.phase
-        key = group.task.id, phase
+        key = task.id, phase
         with self._guard:
             stored = self._stored_steps[key]
             step = group.step
             if step is None:
                 step = max((*stored, *self._begun_steps[key]), default=0) + 1
-            named = group.at(step, phase)
+            named = group.at(step, phase, task, plan)
             names = {named.name, *(response.id for response in named.responses)}
             taken = sorted(names & self._in_work)
             if taken:
@@ -139,11 +142,10 @@ class GroupRecorder:
         begun = BegunGroup(GroupName(*key, step), named, None)
         opened: BegunGroup | list[Trace] | None = None
         try:
-            begun = begun._replace(group=self._with_plan(named))
             if step in stored:
                 opened = self._repeat(begun)
             else:
-                self._refuse_stored_ids(begun.group)
+                self._refuse_stored_ids(group)
                 opened = begun
         finally:
             if not isinstance(opened, BegunGroup):
@@ -157,23 +159,23 @@ class GroupRecorder:
                 self._begun_steps[name.task, name.phase].discard(name.step)
                 self._in_work -= {group.name, *(response.id for response in group.responses)}
 
-    def _with_plan(self, group: Group) -> Group:
-        """Return a group with its completed task, and the plan that is stored for that. Raises for another task."""
-        task = self._defaults.complete(group.task)
-        plan = group.plan
-        if task.id in self._tasks:
-            stored = self._stored_plan(task.id)
-            if stored.task_digest != task.content_digest:
-                problem = f"task {quote(task.id)} is another one than in {self.folder}"
-                raise InputError(f"{problem}; give it an id of its own, or record it elsewhere")
-            if plan is not None and plan.digest != stored.digest:
-                problem = f"task {quote(task.id)} was planned otherwise in {self.folder}"
-                raise InputError(f"{problem}; leave the plan out, or record it elsewhere")
-            plan = stored
-        return Group(task, group.responses, plan, group.reused_results, group.step, group.phase)
+    def _find_plan(self, task: Task, plan: Plan | None) -> Plan | None:
+        """Return the plan that is stored for a task, else the given one. Raises for another task or plan."""
+        if task.id not in self._tasks:
+            return plan
+        stored = self._stored_plan(task.id)
+        if stored.task_digest != task.content_digest:
+            problem = f"task {quote(task.id)} is another one than in {self.folder}"
+            raise InputError(f"{problem}; give it an id of its own, or record it elsewhere")
+        if plan is not None and plan.digest != stored.digest:
+            problem = f"task {quote(task.id)} was planned otherwise in {self.folder}"
+            raise InputError(f"{problem}; leave the plan out, or record it elsewhere")
+        return stored
 
     def _refuse_stored_ids(self, group: Group) -> None:
-        for response in group.responses:
+        for position, response in enumerate(group.responses):
+            if position in group.unnamed:  # a new group's name is new
+                continue
             if self._run.ledger.find("trace", response.id) is not None:
                 problem = f"response {quote(response.id)} is stored in {self.folder} already"
                 hint = "leave its id out: it comes from the group and the position then"
@@ -193,8 +195,7 @@ class GroupRecorder:
             {(m.name, m.response): m for t in traces for m in t.material if m.status == "ok"},
             {call.id: call for trace in traces for call in trace.calls},
         )
-        group = begun.group
-        again = Group(group.task, group.responses, group.plan, reused, group.step, group.phase)
+        again = replace(begun.group, reused_results=reused)
         return BegunGroup(begun.name, again, record.seq)
 
     def _find_record(self, name: GroupName) -> Record:
