@@ -106,7 +106,7 @@ def test_a_folder_without_write_access_or_locks_is_named(
 def test_a_full_disk_is_named_and_the_lock_released(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(descriptor: int, content: bytes) -> None:
+    def refuse(descriptor: int, content: bytes, offset: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     path = tmp_path / "run.lock"
