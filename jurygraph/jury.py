@@ -63,7 +63,7 @@ from jurygraph.sources.user_modules import FolderModules, current_modules, impor
 
 if TYPE_CHECKING:
     from jurygraph.models.request import CallSink
-    from jurygraph.runs.workflows.group_recorder import GroupRecorder
+    from jurygraph.runs.group_recorder import GroupRecorder
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -131,6 +131,8 @@ class Jury(Displayed):
             current_modules() if code_folder is None else FolderModules(Path(code_folder), config)
         )
         self.code_folder = modules.folder if modules is not None and modules.named else None
+        self.evaluators: Mapping[str, Evaluator]
+        self.derivers: Mapping[str, Deriver]
         self.evaluators, self.derivers = fresh_context(config.langsmith).run(
             _load_code, config, modules
         )
@@ -507,7 +509,7 @@ class Jury(Displayed):
         with self._recorder_guard:
             if self._recorder is None:
                 # the only import upwards: a jury offers to record, and knows no more of runs than this
-                from jurygraph.runs.workflows.group_recorder import GroupRecorder
+                from jurygraph.runs.group_recorder import GroupRecorder
 
                 self._recorder = GroupRecorder(self._record_in, self, phase)
             return self._recorder

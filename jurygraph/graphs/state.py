@@ -499,7 +499,7 @@ class Group(Displayed):
 
     A response may be its text alone, or have no id: the third of task `a` is then `a/3`. A recorded group has a `step`
     of its task, and a `phase`, such as an evaluation: the third of `a` at step 7 is `a@7/3`, and `a@test:7/3` in phase
-    `test`. Raises InputError for a wrong type.
+    `test`. Where each `rank` records apart, its name is `a@7#0/3`. Raises InputError for a wrong type.
     """
 
     task: Task
@@ -508,6 +508,7 @@ class Group(Displayed):
     reused_results: ReusedResults = NO_REUSED_RESULTS
     step: int | None = None
     phase: str | None = None
+    rank: str | None = None
     unnamed: frozenset[int] = field(default=frozenset(), init=False)
     """The positions of the responses whose ids come from the group."""
 
@@ -550,14 +551,17 @@ class Group(Displayed):
     def name(self) -> str:
         """The name of the group in messages and in ids of its responses: the task's id, with its phase and step."""
         parts = [str(part) for part in (self.phase, self.step) if part is not None]
-        return "@".join([self.task.id, *([":".join(parts)] if parts else [])])
+        name = "@".join([self.task.id, *([":".join(parts)] if parts else [])])
+        return name if self.rank is None else f"{name}#{self.rank}"
 
-    def at(self, step: int, phase: str | None, task: Task, plan: Plan | None) -> "Group":
+    def at(
+        self, step: int, phase: str | None, rank: str | None, task: Task, plan: Plan | None
+    ) -> "Group":
         """Return the group under the name of a step and a phase, with its completed task and the plan of that.
 
         The ids that come from its name are new.
         """
-        renamed = Group(task, [], plan, self.reused_results, step, phase)
+        renamed = Group(task, [], plan, self.reused_results, step, phase, rank)
         name = renamed.name
         responses = [
             response.model_copy(update={"id": f"{name}/{position + 1}"})

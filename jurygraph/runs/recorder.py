@@ -5,26 +5,41 @@ server are callers of the same one. What it appends is durable once it is awaite
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from jurygraph.agents.roles import Deriver, Evaluator
+from jurygraph.decision.combiners import Combiner
 from jurygraph.errors import InputError
-from jurygraph.jury import Jury
+from jurygraph.models.gateway import Gateways
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import relative_folder
 from jurygraph.runs.store.header import Header, ModelIdentity, differences
 from jurygraph.runs.store.ledger import Draft, Ledger, Writer
 from jurygraph.runs.writable_run import CallStore, WritableRun
+from jurygraph.schema import Config
 from jurygraph.sources.files import close_on_error
 
 
-def models_of(jury: Jury) -> dict[str | None, ModelIdentity]:
+class RecordedJury(Protocol):
+    """What a run needs to know of the jury that it stores. (A jury imports what records it, hence the protocol.)"""
+
+    config: Config
+    gateways: Gateways
+    domain: str | None
+    evaluators: Mapping[str, Evaluator]
+    derivers: Mapping[str, Deriver]
+    combiners: Mapping[str, Combiner]
+    code_folder: Path | None
+
+
+def models_of(jury: RecordedJury) -> dict[str | None, ModelIdentity]:
     return {name: ModelIdentity.of(gateway.backend) for name, gateway in jury.gateways.items()}
 
 
-def build_header(jury: Jury, folder: Path, **inputs: Any) -> Header:
+def build_header(jury: RecordedJury, folder: Path, **inputs: Any) -> Header:
     """Return the header of a jury's run in a folder; `inputs` are its files and what follows from them."""
     models = models_of(jury)
     return Header(
@@ -69,7 +84,7 @@ class RunRecorder:
             self.run.close()
 
 
-def open_open_ended_run(folder: Path, jury: Jury) -> WritableRun:
+def open_open_ended_run(folder: Path, jury: RecordedJury) -> WritableRun:
     """Open the open-ended run of a jury in a folder, or make one.
 
     Raises `InputError` where it has other settings, was scored from a file of tasks or is closed, and where another

@@ -42,6 +42,7 @@ from jurygraph.schema import (
     Decision,
     FrozenModel,
     Plan,
+    RecordedVerdict,
     Response,
     SurveyOutline,
     Task,
@@ -380,8 +381,15 @@ class Run(Displayed):
         """Return the records of groups that were scored again, after infrastructure had failed; others replace them."""
         if not self.header.is_open_ended:
             return set()
-        groups = self.source.ledger.records("group", up_to=self.last_base_record)
-        return {body["replaces"] for group in groups if "replaces" in (body := group.content)}
+        last: dict[tuple[Any, ...], int] = {}
+        replaced: set[int] = set()
+        for group in self.source.ledger.records("group", up_to=self.last_base_record):
+            body = group.content
+            name = group.key, body.get("phase"), body["step"]
+            if body.get("again"):
+                replaced.add(last[name])
+            last[name] = group.seq
+        return replaced
 
     def scored_responses(self) -> Iterator[ScoredResponse]:
         """Yield every trace with its response, in the order of the tasks.
@@ -560,6 +568,12 @@ def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
 
 def is_erased(verdict: Verdict) -> bool:
     return ERASED in (verdict.reason, *(evidence.quote for evidence in verdict.evidence))
+
+
+def is_reusable(verdict: RecordedVerdict) -> bool:
+    """Return whether a verdict comes from its evaluator, without a transient failure, and was not erased."""
+    is_transient = verdict.failure is not None and verdict.failure.is_transient
+    return bool(verdict.responses) and not is_transient and not is_erased(verdict)
 
 
 def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:

@@ -327,7 +327,7 @@ class WritableRun(Run):
     ) -> list[Draft]:
         """Return the records of a task's whole group, ready to be appended.
 
-        `naming` is what an open-ended run stores with it: `step`, `phase` and the record that it `replaces`.
+        `naming` is what an open-ended run stores with it: `step`, `phase`, and `again` if it replaces one of that name.
         """
         # Imported lazily: it loads NumPy, which closing a run does not need.
         from jurygraph.decision.decide import RewardRow

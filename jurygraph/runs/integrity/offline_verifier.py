@@ -101,7 +101,9 @@ class Chain:
         self._group = range(0)  # the records of the traces of the last group
         self._has_base = False
         self._groups: dict[str, int] = {}  # the last record of each group, by its name
-        self._replaced = 0  # the record of the group that the last group replaces, if any
+        self._replaced = (
+            0  # the group of the same name before the last group, if that is there again
+        )
 
     def walk(
         self,
@@ -168,8 +170,8 @@ class Chain:
         elif kind == "group":
             self._group = range(seq + 1, seq + 1 + body["size"])
             name = canonical_json([key, body.get("phase"), body.get("step")]).decode()
-            self._replaced = body.get("replaces", 0)
-            require(self._replaced == self._groups.get(name, 0), "is after the end, or twice")
+            self._replaced = self._groups.get(name, 0)
+            require(bool(self._replaced) == body.get("again", False), "is after the end, or twice")
             self._groups[name] = seq
         elif kind == "trace":
             self.traces += 1

@@ -333,19 +333,19 @@ class Ledger:
 
     def find(self, kind: str, key: str) -> Record | None:
         """Return the last record of a kind with this key; None if there is none."""
-        row = self._find_row(_SELECT_LAST, kind, key)
-        return None if row is None else Record._make(row)
+        rows = self._find_rows(_SELECT_LAST, kind, key)
+        return Record._make(rows[0]) if rows else None
 
-    def _find_row(self, query: str, kind: str, key: str) -> Any:
+    def _find_rows(self, query: str, kind: str, key: str) -> list[Any]:
         try:
             key.encode()
         except UnicodeEncodeError:
-            return None  # a lone surrogate, which no key contains
-        return next(iter(self._rows(query, kind, key, self.count)), None)
+            return []  # a lone surrogate, which no key contains
+        return self._rows(query, kind, key, self.count)
 
     def find_all(self, kind: str, key: str) -> list[Record]:
         query = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq"
-        return list(map(Record._make, self._rows(query, kind, key, self.count)))
+        return list(map(Record._make, self._find_rows(query, kind, key)))
 
     def require(self, kind: str, key: str) -> Record:
         """Return the last record of a kind with this key.
@@ -362,10 +362,10 @@ class Ledger:
 
         Raises `TraceMismatch` if it does not follow the previous record.
         """
-        row = self._find_row(_SELECT_LAST_LINKED, kind, key)
-        if row is None:
+        rows = self._find_rows(_SELECT_LAST_LINKED, kind, key)
+        if not rows:
             return None
-        *fields, previous = row
+        *fields, previous = rows[0]
         record = Record._make(fields)
         self._check_link(record, self._link_before(record.seq) if previous is None else previous)
         return record

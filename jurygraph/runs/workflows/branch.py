@@ -9,13 +9,12 @@ from typing import NamedTuple
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, required_material
 from jurygraph.jury import Jury
 from jurygraph.runs.recorder import models_of
-from jurygraph.runs.run import Run, is_erased
+from jurygraph.runs.run import Run, is_reusable
 from jurygraph.runs.store.header import has_same_requests
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import (
     FrozenModel,
     Plan,
-    RecordedVerdict,
     Response,
     Survey,
     Task,
@@ -120,12 +119,6 @@ class ReusedRun:
                     is_reused = verdict.key in offered
                     self.reused += is_reused
                     self.requested += not is_reused
-
-
-def is_reusable(verdict: RecordedVerdict) -> bool:
-    """Return whether a verdict comes from its evaluator, without a transient failure, and was not erased."""
-    is_transient = verdict.failure is not None and verdict.failure.is_transient
-    return bool(verdict.responses) and not is_transient and not is_erased(verdict)
 
 
 class InputDigests(NamedTuple):

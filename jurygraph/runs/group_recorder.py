@@ -18,13 +18,11 @@ from typing import Any, NamedTuple
 from jurygraph.errors import InputError
 from jurygraph.graphs.routing import ReusedResults
 from jurygraph.graphs.state import Group
-from jurygraph.jury import Jury
 from jurygraph.messages import quote
 from jurygraph.models.request import CallSink
-from jurygraph.runs.recorder import RunRecorder, open_open_ended_run
-from jurygraph.runs.run import ScoredResponse
+from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_run
+from jurygraph.runs.run import ScoredResponse, is_reusable
 from jurygraph.runs.store.ledger import Draft, Record
-from jurygraph.runs.workflows.branch import is_reusable
 from jurygraph.runs.writable_run import append_close_record
 from jurygraph.schema import Plan, Response, Task, Trace
 
@@ -42,11 +40,11 @@ class GroupName(NamedTuple):
 
 
 class BegunGroup(NamedTuple):
-    """A group that is about to be scored, under its name; `replaced` is the record of its stored group, if any."""
+    """A group that is about to be scored, under its name; `is_again` if that is stored, with failed results."""
 
     name: GroupName
     group: Group
-    replaced: int | None
+    is_again: bool = False
 
 
 class GroupRecorder:
@@ -59,10 +57,11 @@ class GroupRecorder:
     training, or the number of this process. Leaving the block releases the run, and `close_run` ends it.
     """
 
-    def __init__(self, folder: str | Path, jury: Jury, phase: str | None = None) -> None:
+    def __init__(self, folder: str | Path, jury: RecordedJury, phase: str | None = None) -> None:
         """Open the run, or make one. Raises `InputError` as `open_open_ended_run`."""
         rank = os.environ.get("RANK") or str(os.getpid())
         self.folder = Path(str(folder).replace("{rank}", rank))
+        self._rank = rank if str(self.folder) != str(folder) else None
         self.phase = phase
         self._defaults = jury.config.task_defaults
         self._recorder = RunRecorder(open_open_ended_run(self.folder, jury))
@@ -131,7 +130,7 @@ class GroupRecorder:
             step = group.step
             if step is None:
                 step = max((*stored, *self._begun_steps[key]), default=0) + 1
-            named = group.at(step, phase, task, plan)
+            named = group.at(step, phase, self._rank, task, plan)
             names = {named.name, *(response.id for response in named.responses)}
             taken = sorted(names & self._in_work)
             if taken:
@@ -139,7 +138,7 @@ class GroupRecorder:
                 raise InputError(f"{problem}; await that, or leave the step out")
             self._begun_steps[key].add(step)
             self._in_work |= names
-        begun = BegunGroup(GroupName(*key, step), named, None)
+        begun = BegunGroup(GroupName(*key, step), named)
         opened: BegunGroup | list[Trace] | None = None
         try:
             if step in stored:
@@ -196,7 +195,7 @@ class GroupRecorder:
             {call.id: call for trace in traces for call in trace.calls},
         )
         again = replace(begun.group, reused_results=reused)
-        return BegunGroup(begun.name, again, record.seq)
+        return BegunGroup(begun.name, again, is_again=True)
 
     def _find_record(self, name: GroupName) -> Record:
         records = self._run.ledger.find_all("group", name.task)
@@ -230,8 +229,8 @@ class GroupRecorder:
         naming: dict[str, Any] = {"step": begun.name.step}
         if begun.name.phase is not None:
             naming["phase"] = begun.name.phase
-        if begun.replaced is not None:
-            naming["replaces"] = begun.replaced
+        if begun.is_again:
+            naming["again"] = True
         yield from self._run.group_drafts(plan, traces, begun.group.responses, naming)
 
     def close_run(self) -> None:
