@@ -3,8 +3,8 @@
 import json
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from functools import cached_property, lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
 from jurygraph.display import Displayed, ProgressCallback, format_line
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.messages import describe_value, did_you_mean, shorten
+from jurygraph.messages import describe_value, did_you_mean, quote, shorten
 from jurygraph.runs.store import folder as run_folder
-from jurygraph.runs.store.header import Header, Origin, read_header
+from jurygraph.runs.store.header import Header, Origin, differences, read_header
+from jurygraph.runs.store.joined_ledger import JoinedLedger
 from jurygraph.runs.store.ledger import Ledger, Record
 from jurygraph.runs.store.packing import (
     ERASED,
@@ -103,9 +104,15 @@ class Run(Displayed):
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
-        """Open the run in a folder for reading. Raises `InputError` where there is none."""
+        """Open the run in a folder for reading; a folder of runs with the same settings is read as one run.
+
+        Raises `InputError` where there is none, or where two of them differ.
+        """
         require_type("folder", folder, str | Path, "give the folder of a run")
         folder = Path(folder)
+        members = run_folder.member_folders(folder)
+        if members:
+            return cls._open_set(folder, members)
         run_folder.require_run(folder)
         ledger = open_ledger(folder)
         if ledger is None:
@@ -114,6 +121,26 @@ class Run(Displayed):
             )
         with close_on_error(ledger.close):
             return cls(folder, ledger, read_header(ledger))
+
+    @classmethod
+    def _open_set(cls, folder: Path, members: Sequence[Path]) -> "Run":
+        """Open the runs of ranks, or of shards, as one."""
+        with ExitStack() as opening:
+            runs = [opening.enter_context(Run.open(member)) for member in members]
+            first = runs[0].header
+            for run in runs:
+                if run.header.base is not None:
+                    raise InputError(f"{run.folder}: is a re-scored run; read it by itself")
+                found = next(differences(first, run.header), None)
+                if found is not None:
+                    problem = f"has other settings than {runs[0].folder}: {found}"
+                    raise InputError(f"{run.folder}: {problem}; read it by itself")
+            ledger = JoinedLedger(folder, [run.ledger for run in runs])
+            repeated = ledger.find_repeated("trace")
+            if repeated is not None:
+                raise InputError(f"{folder}: two of its runs have a response {quote(repeated)}")
+            opening.pop_all()  # closed with the ledger that joins them
+        return cls(folder, ledger, first.model_copy(update=_relocated(first, members[0], folder)))
 
     @classmethod
     def open_if_closed(cls, folder: Path) -> "Run | None":
@@ -241,7 +268,12 @@ class Run(Displayed):
         return base
 
     def origin(self, folder: Path) -> Origin:
-        """Return a reference to this run, as it is now, for the header of a run in another folder."""
+        """Return a reference to this run, as it is now, for the header of a run in another folder.
+
+        Raises `InputError` for a set of runs, of which there is no head.
+        """
+        if isinstance(self.ledger, JoinedLedger):
+            raise InputError(f"{self.folder}: is a set of runs; name one of them")
         path = os.path.relpath(self.folder.resolve(), folder.resolve())
         return Origin(
             run=self.id, folder=path, records=self.ledger.count, head=self.ledger.head.hex()
@@ -523,9 +555,9 @@ class Run(Displayed):
 
     def _require_closed_count(self, count: int) -> None:
         """Raise `TraceMismatch` if the run is closed and has another number of traces."""
-        closing = self.ledger.find("close", "")
-        if closing is not None and closing.content["traces"] != count:
-            expected = closing.content["traces"]
+        closing = self.ledger.find_all("close", "") if self.is_closed else []
+        expected = sum(record.content["traces"] for record in closing)
+        if closing and expected != count:
             missing = f"{expected - count} of its {expected} traces are missing"
             raise TraceMismatch(f"{self.ledger.path}: {missing}; it has been changed")
 
@@ -544,6 +576,19 @@ class Run(Displayed):
             group=lambda: [scored.trace for scored in self.group_with(response_id)],
             combiners=self.load_combiners,
         )
+
+
+def _relocated(header: Header, member: Path, folder: Path) -> dict[str, Any]:
+    """Return the fields of a member's header that name other folders, relative to the folder of its set."""
+
+    def move(path: str) -> str:
+        return os.path.relpath(member.resolve() / path, folder.resolve())
+
+    branch = header.branch
+    return {
+        "code": None if header.code is None else move(header.code),
+        "branch": branch and branch.model_copy(update={"folder": move(branch.folder)}),
+    }
 
 
 def _read_model(ledger: Ledger, kind: str, model: type[_Model], digest: str) -> _Model:

@@ -148,11 +148,30 @@ def test_what_a_run_was_made_with_is_what_goes_on_with_it(tmp_path: Path) -> Non
     assert not (tmp_path / "nothing").exists(), "a recording of nothing leaves nothing behind"
 
 
-def test_each_rank_writes_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RANK", "3")
-    with jg.Jury(**CODE, record=f"{tmp_path}/run/{{rank}}") as jury:
+def test_each_rank_writes_a_folder_and_all_are_read_as_one_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rank in ("0", "2", "10"):
+        monkeypatch.setenv("RANK", rank)
+        with jg.Jury(**CODE, record=f"{tmp_path}/run/{{rank}}") as jury:
+            jury.score(TASK, ["9", rank])
+            jury.score(OTHER, [rank], phase="test")
+        check(tmp_path / "run" / rank).close()
+    with Run.open(tmp_path / "run") as run:
+        names = [trace.response_id for trace in run.traces()]
+        assert names[:3] == ["eggs@1#0/1", "eggs@1#0/2", "hens@test:1#0/1"]
+        assert names[-1] == "hens@test:1#10/1"
+        assert len(list(read_outlines(run))) == 6
+        assert run.tasks_planned == 2
+        assert [item.response.text for item in run.group_with("eggs@1#2/2")] == ["9", "2"]
+        assert run.explain("eggs@1#10/2").explained.trace.reward.value == 0.0
+        assert len(run.to_pandas()) == 9
+        with pytest.raises(jg.InputError, match="is a set of runs"):
+            run.origin(tmp_path)
+    with jg.Jury(evaluators=["maths.format"], record=tmp_path / "run" / "11") as jury:
         jury.score(TASK, ["9"])
-    check(tmp_path / "run" / "3").close()
+    with pytest.raises(jg.InputError, match=r"11: has other settings than .*0: config evaluators"):
+        Run.open(tmp_path / "run")
 
 
 def test_several_event_loops_and_threads_record_into_one_run(tmp_path: Path) -> None:

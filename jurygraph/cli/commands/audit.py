@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +17,7 @@ from jurygraph.runs.integrity.verification import VerificationResult
 from jurygraph.runs.integrity.verification import seal as seal_run
 from jurygraph.runs.integrity.verification import verify as verify_run
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.folder import SEAL
+from jurygraph.runs.store.folder import SEAL, member_folders
 from jurygraph.runs.workflows.erasure import ErasureResult
 from jurygraph.runs.workflows.erasure import erase as erase_texts
 from jurygraph.runs.writable_run import close_run
@@ -54,25 +54,47 @@ def verify(
         jurygraph verify run
         jurygraph verify run --deep --expect-head 9f2c…
     """
+    members = member_folders(run)
+    if members and (expect_head or signer):
+        raise InputError(
+            f"{run}: is a set of runs, each with a head of its own; verify them one by one"
+        )
+    reports = [
+        _verify_run(member, deep, expect_head, signer, allow_files_outside)
+        for member in members or [run]
+    ]
+    contents = [content for content, _ in reports]
+    content = {"run": str(run), "runs": contents} if members else contents[0]
+    lines = (line for _, own_lines in reports for line in own_lines)
+    print_report(json, content, map(escape_line, lines))
+    if json:
+        return
+    for content in contents:
+        _print_what_may_follow(content, bool(expect_head or content["sealed"]))
+
+
+def _verify_run(
+    run: Path, deep: bool, expect_head: str | None, signer: str | None, allow_files_outside: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """Verify one run; return its report as JSON values, and as lines."""
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
         modules = stored_run.modules() if deep else None  # before anything takes long
         with progress("verifying", stored_run.ledger.count, "records") as report:
             result = verify_run(stored_run, report, expect_head, signer)
         with importing_from(modules):
             deep_counts = _verify_deeply(stored_run, allow_files_outside) if deep else None
-    content = {"run": str(run), **result._asdict(), "deep": deep_counts}
     lines = _verification_lines(run, result, deep_counts, expect_head is not None)
-    print_report(json, content, map(escape_line, lines))
-    if json:
-        return
-    if result.unsigned:
+    return {"run": str(run), **result._asdict(), "deep": deep_counts}, list(lines)
+
+
+def _print_what_may_follow(content: dict[str, Any], is_end_known: bool) -> None:
+    unsigned = content["unsigned"]
+    if unsigned:
         print_message(
-            f"{result.unsigned} erasures after the seal are unsigned; run `seal` to sign the run again"
+            f"{unsigned} erasures after the seal are unsigned; run `seal` to sign the run again"
         )
-    if not result.closed:
-        lost = (
-            "" if expect_head or result.sealed else "; if it was once, or had more, its end is lost"
-        )
+    if not content["closed"]:
+        lost = "" if is_end_known else "; if it was once, or had more, its end is lost"
         print_message(f"the run is not closed: more records may follow this head{lost}")
 
 

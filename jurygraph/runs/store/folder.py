@@ -63,6 +63,14 @@ def require_run(folder: Path) -> None:
     raise InputError(f"{folder}: {state}; name the folder that `jurygraph score --out` made")
 
 
+def member_folders(folder: Path) -> list[Path]:
+    """Return the folders of the runs of a set, such as one for each rank, in their order; none for a single run."""
+    if (folder / LEDGER).exists() or not folder.is_dir():
+        return []
+    members = [path for path in folder.iterdir() if (path / LEDGER).is_file()]
+    return sorted(members, key=lambda path: (path.name.isdigit(), len(path.name), path.name))
+
+
 def refuse_links(folder: Path) -> None:
     """Raise `InputError` if one of the run's own files in a folder is a link or not a regular file."""
     for name in sorted(RUN_FILES):

@@ -110,6 +110,16 @@ class JoinedLedger(Ledger):
         keys = (key for ledger in self._ledgers for key in ledger.keys(kind))
         return iter(dict.fromkeys(keys)) if kind in _SHARED_KINDS else keys
 
+    def find_repeated(self, kind: str) -> str | None:
+        """Return a key of a kind that two ledgers have, if there is one."""
+        seen: set[str] = set()
+        for ledger in self._ledgers:
+            keys = set(ledger.keys(kind))
+            if not seen.isdisjoint(keys):
+                return min(seen & keys)
+            seen |= keys
+        return None
+
     def count_records(self, kind: str) -> int:
         if kind in _SHARED_KINDS:
             return len(set(self.keys(kind)))
