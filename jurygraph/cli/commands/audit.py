@@ -181,7 +181,7 @@ def seal(
 
 
 def close(run: RunFolder, json: AsJson = False) -> None:
-    """Close a run, so that nothing more is scored into it.
+    """Close a run, so that nothing more is scored into it; of a folder of runs, all of them.
 
     The number of traces and the head are recorded. A complete run is closed already.
 
@@ -189,10 +189,15 @@ def close(run: RunFolder, json: AsJson = False) -> None:
     Example:
         jurygraph close run
     """
-    closed = close_run(run)
-    counts = f"{closed.traces} traces, {closed.records} records"
-    lines = [escape_line(f"{run} is closed: {counts}"), f"head {closed.head}"]
-    print_report(json, {"run": str(run), **closed._asdict()}, lines)
+    members = member_folders(run)
+    contents: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for member in members or [run]:
+        closed = close_run(member)
+        counts = f"{closed.traces} traces, {closed.records} records"
+        lines += [escape_line(f"{member} is closed: {counts}"), f"head {closed.head}"]
+        contents.append({"run": str(member), **closed._asdict()})
+    print_report(json, {"run": str(run), "runs": contents} if members else contents[0], lines)
 
 
 def erase(
