@@ -1,0 +1,90 @@
+"""An answering agent that is judged, and revises its draft while a criterion is unmet: a jury as a node of a graph.
+
+    python examples/revising_agent/agent.py                             # scripted judge and writer: no key, no server
+    python examples/revising_agent/agent.py --model openai/gpt-5-mini   # a judge of your own
+"""
+
+import argparse
+from collections.abc import Callable
+from typing import Any, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+import jurygraph as jg
+from jurygraph.testing import ScriptedJudge
+
+CRITERIA = ["It says when the parcel comes.", "It apologises for the delay."]
+TASK = jg.Task(id="parcel", query="Ann asks where her parcel is, which was due on Monday.")
+MOST_DRAFTS = 4
+
+Writer = Callable[[str, list[str]], str]
+"""Writes a draft: from the last one, and the criteria that it does not meet."""
+
+
+class Letter(TypedDict, total=False):
+    """The state of the agent; the jury reads `task` and `drafts`, and writes `traces`."""
+
+    task: jg.Task
+    drafts: list[str]
+    unmet: list[str]
+    traces: list[jg.Trace]
+
+
+def scripted_writer(draft: str, unmet: list[str]) -> str:
+    """Mend the first unmet criterion; a model of yours would be asked here."""
+    additions = {CRITERIA[0]: "It comes on Thursday.", CRITERIA[1]: "We are sorry for the delay."}
+    return f"{draft} {additions[unmet[0]]}" if unmet else "Dear Ann, your parcel is on its way."
+
+
+def scripted_judge() -> ScriptedJudge:
+    """Answer the criteria by what the letter contains, as a careful reader would."""
+    return ScriptedJudge(
+        {
+            CRITERIA[0]: lambda letter: "Thursday" in letter,
+            CRITERIA[1]: lambda letter: "sorry" in letter,
+        }
+    )
+
+
+def build_agent(jury: jg.Jury, write: Writer) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Return the graph: write → judge → write …, until no criterion is unmet or the drafts are too many."""
+
+    def draft(state: Letter) -> Letter:
+        last = state["drafts"][-1] if state.get("drafts") else ""
+        return {"drafts": [write(last, state.get("unmet", []))]}
+
+    def read_verdicts(state: Letter) -> Letter:
+        (trace,) = state["traces"]
+        criteria = (verdict for verdict in trace.verdicts if not verdict.met)
+        return {"unmet": [CRITERIA[int(verdict.subject.split("-")[-1]) - 1] for verdict in criteria]}
+
+    graph = StateGraph(Letter)
+    graph.add_node("write", draft)
+    graph.add_node("judge", jury.as_node(task="task", responses="drafts", traces="traces"))
+    graph.add_node("read", read_verdicts)
+    graph.add_edge(START, "write")
+    graph.add_edge("write", "judge")
+    graph.add_edge("judge", "read")
+    graph.add_conditional_edges("read", lambda state: "write" if state["unmet"] else END)
+    return graph.compile()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--model", default=None, help="the judge's model, instead of a script")
+    options = parser.parse_args()
+    model = options.model or scripted_judge()
+    with jg.Jury(model=model, evaluators=[jg.criteria(CRITERIA)]) as jury:
+        agent = build_agent(jury, scripted_writer)
+        limit: Any = {"recursion_limit": 3 * MOST_DRAFTS}
+        for event in agent.stream({"task": TASK}, limit, stream_mode="custom"):
+            if event["event"] == "verdict":
+                verdict = event["verdict"]
+                print(f"{'met  ' if verdict['met'] else 'unmet'}  {verdict['subject']}")
+            elif event["event"] == "reward":
+                print(f"reward {event['trace']['reward']['value']:.2f}")
+
+
+if __name__ == "__main__":
+    main()

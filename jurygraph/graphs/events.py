@@ -1,0 +1,45 @@
+"""What happens while a group is scored, as it happens: a question asked, a verdict, a reward."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from jurygraph.schema import FrozenModel, RecordedVerdict, Trace
+from jurygraph.schema.frozen_model import Id
+
+
+class QuestionAsked(FrozenModel):
+    """A question about responses that goes to an evaluator; `judge` is the name of one of several models."""
+
+    event: Literal["question"] = "question"
+    task_id: Id
+    question: Id
+    evaluator: str
+    responses: tuple[Id, ...]
+    sample: int = 0
+    judge: str | None = None
+
+
+class VerdictGiven(FrozenModel):
+    """A verdict, also one that a gate, screening or an earlier run decided without a question."""
+
+    event: Literal["verdict"] = "verdict"
+    task_id: Id
+    verdict: RecordedVerdict
+
+
+class RewardGiven(FrozenModel):
+    """The trace of a response, with its reward: the last event about it."""
+
+    event: Literal["reward"] = "reward"
+    task_id: Id
+    response_id: Id
+    trace: Trace
+
+
+Event = QuestionAsked | VerdictGiven | RewardGiven
+Listener = Callable[[Event], object]
+
+
+def to_dict(event: Event) -> dict[str, Any]:
+    """Return an event as JSON values, for callbacks and streams of others; a trace comes without its plan."""
+    return event.model_dump(mode="json", exclude={"trace": {"plan"}})

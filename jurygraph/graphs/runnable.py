@@ -1,0 +1,179 @@
+"""A jury in other people's graphs: as a langchain-core Runnable, as a node of a StateGraph, and as a stream of events.
+
+A run in here is isolated from the graph around it: that graph's callbacks, checkpointer and clients do not reach the
+judges. Its callbacks get the events of the scoring as custom events, which hold no key of a model.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langgraph.config import get_stream_writer
+
+from jurygraph.errors import InputError
+from jurygraph.graphs.events import Event, RewardGiven, to_dict
+from jurygraph.graphs.state import Group
+from jurygraph.messages import did_you_mean, name_type
+from jurygraph.schema import Response, Task, Trace
+
+_KEYS = ("task", "responses", "plan", "step", "phase")
+_INPUT_HINT = 'give {"task": …, "responses": […]}, with "plan", "step" and "phase" if they matter'
+
+Score = Callable[[Group], AsyncGenerator[Event, None]]
+"""Scores a group and yields what happens; the last events are the rewards of its responses, in their order."""
+Iterate = Callable[[AsyncGenerator[Event, None]], Iterator[Event]]
+"""Yields what an asynchronous generator yields, for callers without an event loop."""
+Write = Callable[[dict[str, Any]], object]
+
+
+def _write_nothing(event: dict[str, Any]) -> None:
+    """Drop an event: there is no graph around that streams it."""
+
+
+class JuryRunnable(Runnable[Mapping[str, Any], list[Trace]]):
+    """A jury as a Runnable: from `{"task": …, "responses": […]}` to the traces; `stream` yields events instead.
+
+    A task is a `Task` or a mapping; a response a `Response`, a mapping, a text or a message. Where the jury records, a
+    `step` and a `phase` name the group.
+    """
+
+    name = "jury"
+
+    def __init__(self, score: Score, iterate: Iterate) -> None:
+        self._score = score
+        self._iterate = iterate
+        # for the callbacks of whoever runs it: it has a beginning, an end and events in between
+        self._traced = RunnableLambda(self._invoke, self._ainvoke, name=self.name)
+
+    def invoke(
+        self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> list[Trace]:
+        """Return the traces. Raises InputError for another input, and the errors of `Jury.score`."""
+        return self._traced.invoke(input, config)
+
+    async def ainvoke(
+        self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> list[Trace]:
+        return await self._traced.ainvoke(input, config)
+
+    def stream(
+        self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[Any]:
+        """Yield the events of the scoring."""
+        return self._iterate(self._score(read_input(input)))
+
+    async def astream(
+        self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        async with aclosing(self._score(read_input(input))) as events:
+            async for event in events:
+                yield event
+
+    def as_node(
+        self, task: str, responses: str, traces: str, step: str | None
+    ) -> RunnableLambda[Any, dict[str, Any]]:
+        """Return a node of a StateGraph that reads and writes these keys of its state.
+
+        The graph's callbacks get the events as custom events, and its stream of mode `custom` as dicts.
+        """
+
+        def read_state(state: Any) -> dict[str, Any]:
+            keys = {"task": task, "responses": responses} | ({} if step is None else {"step": step})
+            return {name: _get(state, key) for name, key in keys.items()}
+
+        def judge(state: Any, config: RunnableConfig) -> dict[str, Any]:
+            write = get_stream_writer()
+            return {traces: self._traced.invoke(read_state(state), config, write=write)}
+
+        async def ajudge(state: Any, config: RunnableConfig) -> dict[str, Any]:
+            write = get_stream_writer()
+            return {traces: await self._traced.ainvoke(read_state(state), config, write=write)}
+
+        return RunnableLambda(judge, ajudge, name=f"{self.name} node")
+
+    def _invoke(
+        self, input: Mapping[str, Any], config: RunnableConfig, write: Write = _write_nothing
+    ) -> list[Trace]:
+        traces: list[Trace] = []
+        for event in self._iterate(self._score(read_input(input))):
+            content = to_dict(event)
+            write(content)
+            dispatch_custom_event(event.event, content, config=config)
+            if isinstance(event, RewardGiven):
+                traces.append(event.trace)
+        return traces
+
+    async def _ainvoke(
+        self, input: Mapping[str, Any], config: RunnableConfig, write: Write = _write_nothing
+    ) -> list[Trace]:
+        traces: list[Trace] = []
+        async with aclosing(self._score(read_input(input))) as events:
+            async for event in events:
+                content = to_dict(event)
+                write(content)
+                await adispatch_custom_event(event.event, content, config=config)
+                if isinstance(event, RewardGiven):
+                    traces.append(event.trace)
+        return traces
+
+
+async def stream_events(
+    score: Callable[[Callable[[Event], object]], Any],
+) -> AsyncGenerator[Event, None]:
+    """Yield the events that `score` gives to its listener, while it runs; then raise its error, if it has one."""
+    events: asyncio.Queue[Event | None] = asyncio.Queue()
+    scoring = asyncio.ensure_future(score(events.put_nowait))
+    scoring.add_done_callback(lambda _: events.put_nowait(None))
+    try:
+        while (event := await events.get()) is not None:
+            yield event
+        await scoring
+    finally:
+        scoring.cancel()
+
+
+def read_input(value: Any) -> Group:
+    """Return the input of a Runnable as a group. Raises InputError that names the key."""
+    if not isinstance(value, Mapping):
+        raise InputError(f"input: is {name_type(value)}; {_INPUT_HINT}")
+    for key in value:
+        if key not in _KEYS:
+            raise InputError(f"input: unknown key {key!r}; {did_you_mean(str(key), _KEYS) or _INPUT_HINT}")
+    for key in ("task", "responses"):
+        if key not in value:
+            raise InputError(f"input: {key!r} is missing; {_INPUT_HINT}")
+    task = value["task"]
+    if isinstance(task, Mapping):
+        task = Task(**task)
+    responses = value["responses"]
+    if isinstance(responses, Sequence) and not isinstance(responses, str):
+        responses = [_read_response(f"responses[{i}]", item) for i, item in enumerate(responses)]
+    names = {key: value[key] for key in ("plan", "step", "phase") if key in value}
+    return Group(task, responses, **names)
+
+
+def _read_response(where: str, item: Any) -> Response | str:
+    if isinstance(item, Mapping):
+        return Response(**item)
+    if isinstance(item, BaseMessage):
+        if not isinstance(item.content, str):
+            raise InputError(f"{where}: is a message with parts; give its text")
+        return item.content
+    response: Response | str = item
+    return response
+
+
+def _get(state: Any, key: str) -> Any:
+    """Return a value of a graph's state, which may be a mapping, or a model or dataclass with fields."""
+    missing = InputError(f"state: has no {key!r}; name the keys in `as_node`")
+    if isinstance(state, Mapping):
+        if key not in state:
+            raise missing
+        return state[key]
+    if not hasattr(state, key):
+        raise missing
+    return getattr(state, key)
