@@ -7,7 +7,6 @@ response is not to blame for that.
 """
 
 import asyncio
-import operator
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -15,7 +14,7 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Required, TypedDict, TypeVar
 
 from langsmith import tracing_context
 
@@ -41,7 +40,6 @@ from jurygraph.schema import (
     Config,
     Decision,
     Edge,
-    Material,
     Plan,
     RecordedVerdict,
     RejectedEdge,
@@ -392,7 +390,7 @@ class RunContext(Displayed):
 
 @dataclass(frozen=True, slots=True)
 class BatchContext:
-    """The contexts of the groups of one graph run: equal but for their clients, each with its deadline and calls."""
+    """The contexts of a batch of groups or tasks: equal but for their clients, each with its deadline and calls."""
 
     groups: Sequence[RunContext]
 
@@ -461,32 +459,19 @@ class PlannedGroup(NamedTuple):
     reused_results: ReusedResults
 
 
-def extend_each(
-    lists: Sequence[Sequence[T]], others: Sequence[Sequence[T]]
-) -> Sequence[Sequence[T]]:
-    """Extend each list by the other one in its place; none at all are as many empty ones."""
-    if not lists:
-        return others
-    return [[*one, *other] if other else one for one, other in zip(lists, others, strict=True)]
+Outcome = list[Trace] | BaseException
+"""A group's traces, or the error because of which it has none."""
 
 
 class ScoreState(TypedDict, total=False):
-    """The score graph's state: a batch of groups. The other sequences have one entry for each group.
+    """The score graph's state: its present turn. All else about the groups, named by numbers, lies in the context.
 
-    `errors` are those of groups that cannot be scored, by their place; the others go on.
+    `work` has the work of the groups that the branches take up, and `complete` the groups that `decide` lets out.
     """
 
-    groups: Sequence[PlannedGroup]
-    waves: Sequence[int]
-    work: Sequence[WaveWork]
-    material: Annotated[Sequence[Sequence[Material]], extend_each]
-    verdicts: Annotated[Sequence[Sequence[RecordedVerdict]], extend_each]
-    errors: Annotated[dict[int, BaseException], operator.or_]
-    outcomes: list[list[Trace] | BaseException]
-
-
-class ScoreOutput(TypedDict):
-    outcomes: list[list[Trace] | BaseException]
+    turn: int
+    work: Mapping[int, WaveWork]
+    complete: tuple[int, ...]
 
 
 TASK_HINT = 'write jg.Task(id="a", query="…")'
