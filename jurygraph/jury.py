@@ -69,14 +69,14 @@ log = logging.getLogger(__name__)
 MAX_CONCURRENT_GROUPS = 32
 """Number of tasks that are planned by a model at once, or more if the config allows it."""
 LARGEST_BATCH = 64
-"""Number of responses of a batch; with fewer concurrent calls as many as these, so that the first are soon done."""
+"""Number of responses that go in together; with fewer concurrent calls as many as these, so that the first are soon
+done."""
 SLOW_BATCH = 8
-"""The same where an answer may take long and is stored only with its trace: a kill loses the batches in work."""
+"""The same where an answer may take long and is stored only with its trace: a kill loses the groups in work."""
 RESPONSES_PER_CALL = 32
 MOST_IN_WORK = 4096
-"""Number of responses in work for each concurrent call, and the most of all. Finished ones wait for the slowest of
-their batch, so that there must be many more than calls: the calls stay busy while a response of each batch takes thirty
-times as long as the others."""
+"""Number of responses in work for each concurrent call, and the most of all. There must be more than calls: a group
+that waits for its slowest reply, or for a turn of the score graph, leaves the calls to others."""
 IN_WORK_WITHOUT_MODEL = 256
 PLANNED_TOGETHER = 256
 """Number of tasks of a batch that is planned without the model."""
@@ -553,15 +553,19 @@ class _Scoring:
         self._jury = jury
         self._sink = sink
         self._size = jury._batch_size
-        self._batches = split_into_batches(
-            enumerate(groups), lambda numbered: len(numbered[1].responses), self._size
-        )
+        self._batches = split_into_batches(enumerate(groups), self._share_of_batch, self._size)
         self._in_work = GroupsInWork()
         self._tasks: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
         self._finished: list[FinishedGroup] = []
         self._responses_in_work = 0
         self._responses_waiting = 0
+
+    def _share_of_batch(self, numbered: tuple[int, Group]) -> int:
+        """Return a group's number of responses; a whole batch if a model plans it, for which others would wait."""
+        _, group = numbered
+        is_planned_by_model = group.plan is None and self._jury._plans_by_model
+        return self._size if is_planned_by_model else _count_responses(group)
 
     async def run(self) -> AsyncGenerator[list[FinishedGroup], None]:
         """Yield the groups that finished since the last time, in the order of their numbers.
@@ -573,13 +577,13 @@ class _Scoring:
             while await self._let_groups_in():
                 await self._news.wait()
                 self._news.clear()
-                for task in [task for task in self._tasks if task.done()]:
-                    self._tasks.remove(task)
-                    task.result()
                 finished = sorted(self._finished)
                 self._finished = []
                 if finished:
                     yield finished
+                for task in [task for task in self._tasks if task.done()]:
+                    self._tasks.remove(task)
+                    task.result()
             self._in_work.close()
             await asyncio.gather(*self._tasks)
         finally:
@@ -595,17 +599,17 @@ class _Scoring:
             async for finished in results:
                 for group in finished:
                     waiting[group.number] = group
-                    self._responses_waiting += len(group.group.responses)
+                    self._responses_waiting += _count_responses(group.group)
                 while number in waiting:
                     group = waiting.pop(number)
-                    self._responses_waiting -= len(group.group.responses)
+                    self._responses_waiting -= _count_responses(group.group)
                     yield group
                     number += 1
 
     async def _let_groups_in(self) -> bool:
         """Let batches of groups in while there is room; return whether any are in work, or finished."""
         while self._has_room() and (batch := next(self._batches, None)) is not None:
-            self._responses_in_work += sum(len(group.responses) for _, group in batch)
+            self._responses_in_work += sum(_count_responses(group) for _, group in batch)
             self._start(partial(self._score, batch))
             await asyncio.sleep(0)  # the task begins before the next batch is read
         return self._responses_in_work > 0 or bool(self._finished)
@@ -623,7 +627,7 @@ class _Scoring:
             outcome.add_done_callback(partial(self._finish, number, group))
 
     def _finish(self, number: int, group: Group, outcome: "asyncio.Future[Outcome]") -> None:
-        self._responses_in_work -= len(group.responses)
+        self._responses_in_work -= _count_responses(group)
         self._finished.append(FinishedGroup(number, group, outcome.result()))
         self._news.set()
 
@@ -631,6 +635,10 @@ class _Scoring:
         task = start_isolated(work, self._jury.config.langsmith)
         task.add_done_callback(lambda _: self._news.set())
         self._tasks.add(task)
+
+
+def _count_responses(group: Group) -> int:
+    return max(1, len(group.responses))  # one without any is in work until it is refused
 
 
 def _raised_after(
