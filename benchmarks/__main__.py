@@ -11,6 +11,7 @@ NAMES = (
     "start",
     "gear",
     "machine",
+    "tail",
     "maths",
     "inference",
     "units",

@@ -19,6 +19,7 @@ class DirectGraph:
         builder = graph.builder
         self._nodes = {name: _call_of(node.runnable.afunc) for name, node in builder.nodes.items()}  # type: ignore[union-attr]
         self._edges = builder.edges
+        self._entries = [entry.path.afunc for entry in builder.branches[START].values()]  # type: ignore[attr-defined]
         hints = get_type_hints(builder.state_schema, include_extras=True)
         self._reducers = {
             name: hint.__metadata__[0]
@@ -31,7 +32,7 @@ class DirectGraph:
     ) -> Any:
         """Return the last state, in the form that the version of LangGraph's interface has for it."""
         state, runtime = dict(start), Runtime(context=context)
-        names = self._after([START])
+        names = self._after([START]) or [await enter(state, runtime) for enter in self._entries]
         while names and names != [END]:  # a sequence ends without an edge to END
             results = await asyncio.gather(*(self._nodes[name](state, runtime) for name in names))
             commands = [result for result in results if isinstance(result, Command)]

@@ -8,6 +8,7 @@ import asyncio
 import gc
 import statistics
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from time import process_time
 from typing import NamedTuple
@@ -40,10 +41,20 @@ class Constant(Evaluator):
         return 0.5
 
 
+class Inline(Constant):
+    """Does so in the loop, as code that takes microseconds."""
+
+    runs_inline = True
+
+    def answer(self, inputs: EvaluatorInput) -> float:  # type: ignore[override]
+        return 0.5
+
+
 def measure() -> Iterator[Figure]:
     """CPU of the process, the median of five rounds; of shares, the least of both ways."""
     with Jury.from_config(_config()) as jury:
         yield Figure("prepare, a task alone", asyncio.run(_prepare_alone(jury)), "ms CPU")
+        yield from _figures_of_one_call()
         for size in SIZES:
             name = f"groups of {size}" if size > 1 else "one response a task"
             rounds = [(_spend(jury, size), _spend_directly(jury, size)) for _ in range(ROUNDS)]
@@ -90,6 +101,28 @@ async def _prepare_alone(jury: Jury) -> float:
     return (process_time() - start) / len(tasks) * 1e3
 
 
+def _figures_of_one_call() -> Iterator[Figure]:
+    """Yield the cost of one `ascore` with one evaluator by code, planning included, and its ratio to the bare nodes."""
+    with Jury(evaluators=[Inline("inline")]) as jury:
+        asyncio.run(_score_alone(jury))
+        rounds = []
+        for _ in range(ROUNDS):
+            whole = asyncio.run(_score_alone(jury))
+            with _called_directly():
+                rounds.append((whole, asyncio.run(_score_alone(jury))))
+    whole, direct = map(min, zip(*rounds, strict=True))
+    yield Figure("ascore, one response by code", whole, "ms CPU")
+    yield Figure("... against the nodes called directly", whole / direct, "times")
+
+
+async def _score_alone(jury: Jury) -> float:
+    tasks = _tasks()
+    start = process_time()
+    for task in tasks:
+        await jury.ascore(task, ["6 x 7 = 42."])
+    return (process_time() - start) / len(tasks) * 1e3
+
+
 def _tasks() -> list[Task]:
     return [Task(id=f"task-{i}", query="How much is 6 x 7?") for i in range(GROUPS)]
 
@@ -101,13 +134,20 @@ def _spend(jury: Jury, size: int) -> Spent:
 
 def _spend_directly(jury: Jury, size: int) -> Spent:
     """Prepare and score groups of this size without LangGraph."""
+    with _called_directly():
+        return _spend(jury, size)
+
+
+@contextmanager
+def _called_directly() -> Iterator[None]:
+    """Call the nodes of both graphs without LangGraph."""
     prepare = DirectGraph(prepare_graph.build())
     score = DirectGraph(score_graph.build())
     with (
         patch.object(prepare_graph, "build", lambda: prepare),
         patch.object(score_graph, "build", lambda: score),
     ):
-        return _spend(jury, size)
+        yield
 
 
 async def _prepare_and_score(jury: Jury, size: int) -> Spent:

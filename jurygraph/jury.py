@@ -19,11 +19,10 @@ from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import replace
 from functools import partial
 from inspect import iscoroutinefunction
-from itertools import islice
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 
 from pydantic_core import PydanticSerializationError
 
@@ -35,13 +34,15 @@ from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed
 from jurygraph.errors import InputError, TimeLimitExceeded
+from jurygraph.graphs.events import Listener, RewardGiven
 from jurygraph.graphs.prepare_graph import plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
-from jurygraph.graphs.score_graph import score_groups
+from jurygraph.graphs.score_graph import GroupsInWork, run_machine
 from jurygraph.graphs.state import (
     TASK_HINT,
     Group,
     GroupLike,
+    Outcome,
     PlannedGroup,
     RunContext,
     call_within_limit,
@@ -62,6 +63,9 @@ from jurygraph.sources import parse_config, read_config
 from jurygraph.sources.user_modules import FolderModules, current_modules, importing_from
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableLambda
+
+    from jurygraph.graphs.runnable import JuryRunnable
     from jurygraph.models.request import CallSink
     from jurygraph.runs.group_recorder import GroupRecorder
 
@@ -71,20 +75,19 @@ log = logging.getLogger(__name__)
 MAX_CONCURRENT_GROUPS = 32
 """Number of tasks that are planned by a model at once, or more if the config allows it."""
 LARGEST_BATCH = 64
-"""Number of responses of a batch; with fewer concurrent calls as many as these, so that the first are soon done."""
+"""Number of responses that go in together; with fewer concurrent calls as many as these, so that the first are soon
+done."""
 SLOW_BATCH = 8
-"""The same where an answer may take long and is stored only with its trace: a kill loses the batches in work."""
+"""The same where an answer may take long and is stored only with its trace: a kill loses the groups in work."""
 RESPONSES_PER_CALL = 32
 MOST_IN_WORK = 4096
-"""Number of responses in work for each concurrent call, and the most of all. Finished ones wait for the slowest of
-their batch, so that there must be many more than calls: the calls stay busy while a response of each batch takes thirty
-times as long as the others."""
+"""Number of responses in work for each concurrent call, and the most of all. There must be more than calls: a group
+that waits for its slowest reply, or for a turn of the score graph, leaves the calls to others."""
 IN_WORK_WITHOUT_MODEL = 256
 PLANNED_TOGETHER = 256
 """Number of tasks of a batch that is planned without the model."""
-MAX_WAITING_BATCHES = 2
-"""Number of finished batches that may wait for an earlier one, for each batch that is scored concurrently: their traces
-take memory."""
+MAX_WAITING = 2
+"""Number of finished results that may wait for an earlier one, for each that is in work: they take memory."""
 
 
 Progress = Callable[[int, int | None], object]
@@ -244,7 +247,7 @@ class Jury(Displayed):
         """
         self._require_open()
         size, at_once = (
-            (self._batch_size, self._concurrent_batches)
+            (self._batch_size, self._most_in_work // self._batch_size)
             if self._plans_by_model
             else (PLANNED_TOGETHER, 1)
         )
@@ -253,7 +256,7 @@ class Jury(Displayed):
             start_isolated(partial(self._prepare_batch, batch, sink), self.config.langsmith)
             for batch in batches
         )
-        async with aclosing(gather_in_order(work, at_once, MAX_WAITING_BATCHES)) as results:
+        async with aclosing(gather_in_order(work, at_once, MAX_WAITING)) as results:
             async for outcomes in results:
                 for outcome in outcomes:
                     yield self._take(outcome)
@@ -302,10 +305,57 @@ class Jury(Displayed):
         does not answer for too long, and BudgetExceeded at a limit of cost or calls.
         """
         group = Group(task, responses, plan, reused_results, step, phase)  # type: ignore[arg-type]
-        (outcome,) = await start_isolated(
-            partial(self._score_batch, [group], sink), self.config.langsmith
+        return await self._score_group(group, sink)
+
+    async def _score_group(
+        self, group: Group, sink: "CallSink | None" = None, listener: Listener | None = None
+    ) -> list[Trace]:
+        """Return the traces of a group; the `listener` gets the events of its scoring."""
+
+        async def score() -> Outcome:
+            in_work = GroupsInWork()
+            outcomes = await self._score_batch([group], sink, in_work, listener)
+            in_work.close()
+            await run_machine(in_work)
+            return await outcomes[0]
+
+        traces = self._take(await start_isolated(score, self.config.langsmith))
+        if listener is not None:
+            for trace in traces:
+                listener(
+                    RewardGiven(task_id=trace.task_id, response_id=trace.response_id, trace=trace)
+                )
+        return traces
+
+    def as_runnable(self) -> "JuryRunnable":
+        """Return the jury as a langchain-core Runnable, from `{"task": …, "responses": […]}` to the traces.
+
+        `stream` and `astream` yield events instead: a question asked, a verdict, a reward.
+        """
+        from jurygraph.graphs.runnable import JuryRunnable, stream_events  # loads message types
+
+        return JuryRunnable(
+            lambda group: stream_events(partial(self._score_for_listener, group)), self._iterate
         )
-        return self._take(outcome)
+
+    def as_node(
+        self,
+        *,
+        task: str = "task",
+        responses: str = "responses",
+        traces: str = "traces",
+        step: str | None = None,
+    ) -> "RunnableLambda[Any, dict[str, Any]]":
+        """Return a node for a LangGraph StateGraph that reads and writes these keys of its state.
+
+        The graph's stream of mode `custom` gets the events as dicts, and its callbacks as custom events.
+        """
+        return self.as_runnable().as_node(task, responses, traces, step)
+
+    def _score_for_listener(
+        self, group: Group, listener: Listener
+    ) -> Coroutine[Any, Any, list[Trace]]:
+        return self._score_group(group, None, listener)
 
     async def ascore_many(
         self,
@@ -325,44 +375,30 @@ class Jury(Displayed):
             raise InputError(
                 "progress: is an async function, which nothing awaits; give a plain one of (done, total)"
             )
-        batches = split_into_batches(
-            read_groups("items", items), lambda group: len(group.responses), self._batch_size
-        )
-        tasks = (
-            start_isolated(partial(self._score_batch, batch, sink), self.config.langsmith)
-            for batch in batches
-        )
-        results = gather_in_order(tasks, self._concurrent_batches, MAX_WAITING_BATCHES)
         done = 0
         total = len(items) if isinstance(items, Sized) else None
-        async with aclosing(results):
-            async for outcomes in results:
-                for outcome in outcomes:
-                    traces = self._take(outcome)
-                    done += 1
-                    if progress is not None:
-                        progress(done, total)
-                    yield traces
+        scoring = _Scoring(self, read_groups("items", items), sink)
+        async with aclosing(scoring.run_in_order()) as results:
+            async for finished in results:
+                traces = self._take(finished.outcome)
+                done += 1
+                if progress is not None:
+                    progress(done, total)
+                yield traces
 
     async def ascore_as_finished(
         self, groups: Iterable[Group], sink: "CallSink | None" = None
     ) -> AsyncGenerator[list[tuple[Group, list[Trace]]], None]:
-        """Yield batches of groups with their traces as they finish; then raise a batch's first error."""
-
-        async def score(batch: Sequence[Group]) -> "list[tuple[Group, Outcome]]":
-            return list(zip(batch, await self._score_batch(batch, sink), strict=False))
-
-        batches = split_into_batches(groups, lambda group: len(group.responses), self._batch_size)
-        tasks = (start_isolated(partial(score, batch), self.config.langsmith) for batch in batches)
-        async with aclosing(gather_as_finished(tasks, self._concurrent_batches)) as results:
-            async for outcomes in results:
+        """Yield groups with their traces as they finish, several if they do at once; then raise the first error."""
+        async with aclosing(_Scoring(self, groups, sink).run()) as results:
+            async for finished in results:
                 yield [
-                    (group, traces)
-                    for group, traces in outcomes
-                    if not isinstance(traces, BaseException)
+                    (group.group, group.outcome)
+                    for group in finished
+                    if not isinstance(group.outcome, BaseException)
                 ]
-                for _, outcome in outcomes:
-                    self._take(outcome)
+                for group in finished:
+                    self._take(group.outcome)
 
     def score_many(
         self, items: Iterable[GroupLike], progress: Progress | None = None
@@ -387,32 +423,46 @@ class Jury(Displayed):
                 self.run(step(results.aclose))
 
     async def _score_batch(
-        self, groups: Sequence[Group], sink: "CallSink | None"
-    ) -> "list[Outcome]":
-        """Score a batch of groups, and record them if the jury does; return each group's traces, or its error.
+        self,
+        groups: Sequence[Group],
+        sink: "CallSink | None",
+        in_work: GroupsInWork,
+        listener: Listener | None = None,
+    ) -> "list[asyncio.Future[Outcome]]":
+        """Let a batch of groups into the score graph, and record them if the jury does.
 
-        A group that cannot begin is the last of the list: its error ends the scoring of those after it.
+        Return the future traces, or the error, of each. A group that cannot begin is the last of the list: its error
+        ends the scoring of those after it. It comes when the groups before it are out.
         """
         self._start_use()
         recorder = self._open_recorder()
         if recorder is None:
-            return await self._run_score_graph(groups, sink)
-        return await recorder.score(
-            groups, lambda begun, calls: self._run_score_graph(begun, sink or calls)
-        )
+            return await self._let_groups_in(groups, sink, in_work, listener)
+        begun, errors = recorder.begin(groups)
+        new = [item.group for item in begun if not isinstance(item, list)]
+        try:
+            outcomes = await self._let_groups_in(new, sink or recorder.calls, in_work, listener)
+        except BaseException:
+            recorder.end(begun)
+            raise
+        recorded = recorder.finish_each(begun, outcomes)
+        return [*recorded, *(_raised_after(recorded, error) for error in errors)]
 
-    async def _run_score_graph(
-        self, groups: Sequence[Group], sink: "CallSink | None"
-    ) -> "list[Outcome]":
+    async def _let_groups_in(
+        self,
+        groups: Sequence[Group],
+        sink: "CallSink | None",
+        in_work: GroupsInWork,
+        listener: Listener | None,
+    ) -> "list[asyncio.Future[Outcome]]":
         planned, errors = await self._plan_groups(groups, sink)
-        if not planned:
-            return errors
-        with redacted_errors():
-            self.open()
-            scored = await score_groups(
-                planned, self.context.for_batch(len(planned), self.gateways, sink)
-            )
-        return [*scored, *errors]
+        outcomes: list[asyncio.Future[Outcome]] = []
+        if planned:
+            with redacted_errors():
+                self.open()
+            context = self.context.for_batch(len(planned), self.gateways, sink, listener)
+            outcomes = in_work.add(planned, context)
+        return [*outcomes, *(_raised_after(outcomes, error) for error in errors)]
 
     async def _plan_groups(
         self, groups: Sequence[Group], sink: "CallSink | None"
@@ -453,10 +503,11 @@ class Jury(Displayed):
         return min(self._largest_batch, self._concurrent_calls)
 
     @property
-    def _concurrent_batches(self) -> int:
+    def _most_in_work(self) -> int:
+        """The number of responses in work at once."""
         calls = self._concurrent_calls
         by_model = min(RESPONSES_PER_CALL * calls, max(MOST_IN_WORK, 2 * calls))
-        return (by_model if self.gateways else IN_WORK_WITHOUT_MODEL) // self._batch_size
+        return by_model if self.gateways else IN_WORK_WITHOUT_MODEL
 
     def prepare(self, task: Task, profiles: ProfilesLine | None = None) -> Plan:
         """Run `aprepare` for callers without an event loop."""
@@ -628,8 +679,117 @@ class Jury(Displayed):
         self.close()
 
 
-Outcome = list[Trace] | BaseException
-"""A group's traces, or the error because of which it has none."""
+class FinishedGroup(NamedTuple):
+    """A group that is out of the score graph, with its number among those that went in."""
+
+    number: int
+    group: Group
+    outcome: Outcome
+
+
+class _Scoring:
+    """The scoring of many groups in one run of the score graph: batches of groups go in while there is room."""
+
+    def __init__(self, jury: Jury, groups: Iterable[Group], sink: "CallSink | None") -> None:
+        self._jury = jury
+        self._sink = sink
+        self._size = jury._batch_size
+        self._batches = split_into_batches(enumerate(groups), self._share_of_batch, self._size)
+        self._in_work = GroupsInWork()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._news = asyncio.Event()
+        self._finished: list[FinishedGroup] = []
+        self._responses_in_work = 0
+        self._responses_waiting = 0
+
+    def _share_of_batch(self, numbered: tuple[int, Group]) -> int:
+        """Return a group's number of responses; a whole batch if a model plans it, for which others would wait."""
+        _, group = numbered
+        is_planned_by_model = group.plan is None and self._jury._plans_by_model
+        return self._size if is_planned_by_model else _count_responses(group)
+
+    async def run(self) -> AsyncGenerator[list[FinishedGroup], None]:
+        """Yield the groups that finished since the last time, in the order of their numbers.
+
+        Raises errors that are not those of a group. What is in work then, or when this is closed, is cancelled.
+        """
+        self._start(partial(run_machine, self._in_work))
+        try:
+            while await self._let_groups_in():
+                await self._news.wait()
+                self._news.clear()
+                finished = sorted(self._finished)
+                self._finished = []
+                if finished:
+                    yield finished
+                for task in [task for task in self._tasks if task.done()]:
+                    self._tasks.remove(task)
+                    task.result()
+            self._in_work.close()
+            await asyncio.gather(*self._tasks)
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def run_in_order(self) -> AsyncGenerator[FinishedGroup, None]:
+        """Yield the groups in the order of their numbers; those that finish earlier wait."""
+        waiting: dict[int, FinishedGroup] = {}
+        number = 0
+        async with aclosing(self.run()) as results:
+            async for finished in results:
+                for group in finished:
+                    waiting[group.number] = group
+                    self._responses_waiting += _count_responses(group.group)
+                while number in waiting:
+                    group = waiting.pop(number)
+                    self._responses_waiting -= _count_responses(group.group)
+                    yield group
+                    number += 1
+
+    async def _let_groups_in(self) -> bool:
+        """Let batches of groups in while there is room; return whether any are in work, or finished."""
+        while self._has_room() and (batch := next(self._batches, None)) is not None:
+            self._responses_in_work += sum(_count_responses(group) for _, group in batch)
+            self._start(partial(self._score, batch))
+            await asyncio.sleep(0)  # the task begins before the next batch is read
+        return self._responses_in_work > 0 or bool(self._finished)
+
+    def _has_room(self) -> bool:
+        most = self._jury._most_in_work
+        with_next = self._responses_in_work + self._size
+        is_next_kept = with_next + self._responses_waiting <= most * (1 + MAX_WAITING)
+        return self._responses_in_work == 0 or (with_next <= most and is_next_kept)
+
+    async def _score(self, batch: Sequence[tuple[int, Group]]) -> None:
+        groups = [group for _, group in batch]
+        outcomes = await self._jury._score_batch(groups, self._sink, self._in_work)
+        for (number, group), outcome in zip(batch, outcomes, strict=False):
+            outcome.add_done_callback(partial(self._finish, number, group))
+
+    def _finish(self, number: int, group: Group, outcome: "asyncio.Future[Outcome]") -> None:
+        self._responses_in_work -= _count_responses(group)
+        if not outcome.cancelled():
+            self._finished.append(FinishedGroup(number, group, outcome.result()))
+        self._news.set()
+
+    def _start(self, work: Callable[[], Awaitable[None]]) -> None:
+        task = start_isolated(work, self._jury.config.langsmith)
+        task.add_done_callback(lambda _: self._news.set())
+        self._tasks.add(task)
+
+
+def _count_responses(group: Group) -> int:
+    return max(1, len(group.responses))  # one without any is in work until it is refused
+
+
+def _raised_after(
+    outcomes: "Sequence[asyncio.Future[Outcome]]", error: Outcome
+) -> "asyncio.Future[Outcome]":
+    """Return an outcome that is there when all others are."""
+    last: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+    asyncio.gather(*outcomes).add_done_callback(lambda _: last.set_result(error))
+    return last
 
 
 def _load_code(
@@ -735,31 +895,3 @@ def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
     for question in plan.survey.questions:
         evaluator = context.evaluators[question.evaluator]
         call_within_limit(evaluator, evaluator.check, question)
-
-
-async def gather_as_finished(
-    tasks: "Iterable[asyncio.Task[T]]", max_concurrent: int
-) -> AsyncGenerator[T, None]:
-    """Yield the results of asyncio tasks as they finish; the iterable starts a task when its next item is taken.
-
-    At most `max_concurrent` tasks run at once. Of tasks that are done at the same time, the one that started first
-    comes first. The error of a task is raised in the place of its result. Tasks that still run then, or when the
-    generator is closed, are cancelled.
-    """
-    unstarted = iter(tasks)
-    running: dict[asyncio.Task[T], None] = {}  # in the order of their start
-    try:
-        while True:
-            for task in islice(unstarted, max_concurrent - len(running)):
-                running[task] = None
-                await asyncio.sleep(0)  # the task begins before the next one is prepared
-            if not running:
-                return
-            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for task in [task for task in running if task.done()]:
-                del running[task]
-                yield task.result()
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Many things under way at once, and what they give, in order or as they finish."""
+"""Many things under way at once, and what they give, in order."""
 
 import asyncio
 import signal
@@ -9,7 +9,6 @@ from contextlib import aclosing
 import pytest
 
 from jurygraph.concurrency import gather_in_order, is_interrupt
-from jurygraph.jury import gather_as_finished
 
 
 class Work:
@@ -50,10 +49,6 @@ class Work:
                     break
         return found
 
-    async def collect_finished(self, at_once: int) -> list[int]:
-        async with aclosing(gather_as_finished(self.tasks(), at_once)) as collect:
-            return [one async for one in collect]
-
 
 @pytest.mark.parametrize("at_once", [1, 2, 5, 50])
 def test_results_come_in_order_with_bounded_concurrency(at_once: int) -> None:
@@ -87,43 +82,6 @@ def test_running_work_is_cancelled_once_its_results_are_unneeded() -> None:
     work = Work(0, 1000, 1000)
     assert asyncio.run(work.collect(3, most=1)) == [0]
     assert (work.cancelled, work.under_way) == (2, 0)
-
-
-@pytest.mark.parametrize("at_once", [1, 2, 5, 50])
-def test_each_result_comes_once_as_its_task_finishes(at_once: int) -> None:
-    work = Work(*(7 * n % 11 for n in range(30)))
-    found = asyncio.run(work.collect_finished(at_once))
-    assert sorted(found) == list(range(30))
-    assert work.most <= at_once
-    assert (found == sorted(found)) == (at_once == 1)
-
-
-def test_a_slow_task_delays_no_result_and_starts_no_more_than_there_is_room_for() -> None:
-    work = Work(1000, *[0] * 20)
-
-    async def scenario() -> list[int]:
-        collect = gather_as_finished(work.tasks(), 3)
-        found = []
-        for number in range(20):
-            found.append(await anext(collect))
-            assert work.begun <= number + 1 + 3
-        await collect.aclose()
-        return found
-
-    assert asyncio.run(scenario()) == list(range(1, 21))
-    assert (work.cancelled, work.under_way) == (1, 0)
-
-
-def test_an_error_comes_after_the_results_of_tasks_that_started_earlier() -> None:
-    work, found = Work(2, 2, -2, 1000), []
-
-    async def scenario() -> None:
-        async for one in gather_as_finished(work.tasks(), 4):
-            found.append(one)
-
-    with pytest.raises(ValueError, match="2 came to nothing"):
-        asyncio.run(scenario())
-    assert (found, work.cancelled, work.under_way) == ([0, 1], 1, 0)
 
 
 def test_only_pythons_own_handler_raises_an_interrupt_and_in_the_main_thread(

@@ -22,7 +22,7 @@ from jurygraph.jury import (
     IN_WORK_WITHOUT_MODEL,
     LARGEST_BATCH,
     MAX_CONCURRENT_GROUPS,
-    MAX_WAITING_BATCHES,
+    MAX_WAITING,
     SLOW_BATCH,
 )
 from jurygraph.schema import Config, Response, Task, Trace
@@ -223,7 +223,7 @@ def test_many_groups_are_read_no_further_than_needed_and_end_with_the_consumer()
         results = made.score_many(groups())
         for _ in range(3):
             next(results)
-        assert len(read) <= 3 + IN_WORK_WITHOUT_MODEL * (1 + MAX_WAITING_BATCHES)
+        assert len(read) <= 3 + IN_WORK_WITHOUT_MODEL * (1 + MAX_WAITING)
         results.close()  # type: ignore[attr-defined]
         ((trace,),) = made.score_many([make_groups(1)])
         assert trace.response_id == "r1"
@@ -601,7 +601,7 @@ def test_a_slow_group_does_not_delay_later_ones() -> None:
 
 
 def test_the_number_of_finished_groups_that_wait_is_bounded() -> None:
-    most, read = IN_WORK_WITHOUT_MODEL * (1 + MAX_WAITING_BATCHES), 0
+    most, read = IN_WORK_WITHOUT_MODEL * (1 + MAX_WAITING), 0
 
     def groups() -> Iterator[Any]:
         nonlocal read

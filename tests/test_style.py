@@ -85,6 +85,8 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
         )
     },
     "decision/weighting.py": {},
+    "graphs/answers.py": {},
+    "graphs/calls.py": {},
     "graphs/prepare_graph.py": {},
     "graphs/routing.py": {"_reduce": {"reduce"}},
     "graphs/score_graph.py": {},

@@ -1,7 +1,7 @@
 """An answering agent that is judged, and revises its draft while a criterion is unmet: a jury as a node of a graph.
 
-    python examples/revising_agent/agent.py                             # scripted judge and writer: no key, no server
-    python examples/revising_agent/agent.py --model openai/gpt-5-mini   # a judge of your own
+python examples/revising_agent/agent.py                             # scripted judge and writer: no key, no server
+python examples/revising_agent/agent.py --model openai/gpt-5-mini   # a judge of your own
 """
 
 import argparse
@@ -14,7 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 import jurygraph as jg
 from jurygraph.testing import ScriptedJudge
 
-CRITERIA = ["It says when the parcel comes.", "It apologises for the delay."]
+CRITERIA = {"c1": "It says when the parcel comes.", "c2": "It apologises for the delay."}
 TASK = jg.Task(id="parcel", query="Ann asks where her parcel is, which was due on Monday.")
 MOST_DRAFTS = 4
 
@@ -33,7 +33,7 @@ class Letter(TypedDict, total=False):
 
 def scripted_writer(draft: str, unmet: list[str]) -> str:
     """Mend the first unmet criterion; a model of yours would be asked here."""
-    additions = {CRITERIA[0]: "It comes on Thursday.", CRITERIA[1]: "We are sorry for the delay."}
+    additions = {"c1": "It comes on Thursday.", "c2": "We are sorry for the delay."}
     return f"{draft} {additions[unmet[0]]}" if unmet else "Dear Ann, your parcel is on its way."
 
 
@@ -41,8 +41,8 @@ def scripted_judge() -> ScriptedJudge:
     """Answer the criteria by what the letter contains, as a careful reader would."""
     return ScriptedJudge(
         {
-            CRITERIA[0]: lambda letter: "Thursday" in letter,
-            CRITERIA[1]: lambda letter: "sorry" in letter,
+            CRITERIA["c1"]: lambda letter: "Thursday" in letter,
+            CRITERIA["c2"]: lambda letter: "sorry" in letter,
         }
     )
 
@@ -56,8 +56,7 @@ def build_agent(jury: jg.Jury, write: Writer) -> CompiledStateGraph[Any, Any, An
 
     def read_verdicts(state: Letter) -> Letter:
         (trace,) = state["traces"]
-        criteria = (verdict for verdict in trace.verdicts if not verdict.met)
-        return {"unmet": [CRITERIA[int(verdict.subject.split("-")[-1]) - 1] for verdict in criteria]}
+        return {"unmet": [verdict.subject for verdict in trace.verdicts if not verdict.met]}
 
     graph = StateGraph(Letter)
     graph.add_node("write", draft)
@@ -71,17 +70,20 @@ def build_agent(jury: jg.Jury, write: Writer) -> CompiledStateGraph[Any, Any, An
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--model", default=None, help="the judge's model, instead of a script")
     options = parser.parse_args()
     model = options.model or scripted_judge()
-    with jg.Jury(model=model, evaluators=[jg.criteria(CRITERIA)]) as jury:
+    with jg.Jury(model=model, evaluators=[jg.criteria(list(CRITERIA.values()))]) as jury:
         agent = build_agent(jury, scripted_writer)
         limit: Any = {"recursion_limit": 3 * MOST_DRAFTS}
         for event in agent.stream({"task": TASK}, limit, stream_mode="custom"):
             if event["event"] == "verdict":
                 verdict = event["verdict"]
-                print(f"{'met  ' if verdict['met'] else 'unmet'}  {verdict['subject']}")
+                state = "met  " if verdict["met"] else "unmet"
+                print(f"  {state}  {CRITERIA[verdict['subject']]}")
             elif event["event"] == "reward":
                 print(f"reward {event['trace']['reward']['value']:.2f}")
 

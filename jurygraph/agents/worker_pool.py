@@ -222,7 +222,7 @@ def _do_work(*arguments: str) -> tuple[Any, ...]:
     try:
         with end_process_after(_limit + _ORPHAN_SECONDS):
             return "done", _work(*arguments)
-    except BaseException as error:  # noqa: BLE001 - user code ends here, as in `graphs.score_graph`
+    except BaseException as error:  # noqa: BLE001 - user code ends here, as in `graphs.calls`
         return "failed", type(error).__name__, _message(error)
 
 

@@ -1,17 +1,19 @@
 """The prepare graph, run once for a batch of tasks: make a frozen plan from each task alone.
 
-An error is the result of its task, which the later nodes leave alone; the other tasks go on.
+An error is the result of its task, which the later nodes leave alone; the other tasks go on. A step that is due for no
+task is passed over, since a step of LangGraph costs as much CPU as planning a task does.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 
 from jurygraph.agents.checks.spec import find_tensions
 from jurygraph.agents.profile import read_profiles
@@ -368,7 +370,7 @@ def _dependencies(
 
 _MAX_SHOWN = 200
 Update = dict[str, Any]
-Node = Callable[[PrepareState, Runtime[BatchContext]], Awaitable[PrepareState]]
+Node = Callable[[PrepareState, Runtime[BatchContext]], Awaitable[Command[str]]]
 
 
 async def plan_tasks(
@@ -404,54 +406,6 @@ def _locate_error(error: Exception, task: Task, defaults: TaskDefaults) -> Excep
     return located
 
 
-@cache  # without a checkpointer, a compiled graph holds no state of a run
-def build() -> CompiledStateGraph[PrepareState, BatchContext, PrepareState, PrepareState]:
-    """Return the compiled graph: profiles → weigh → annotate → question → freeze."""
-    graph = StateGraph(PrepareState, context_schema=BatchContext)
-    graph.add_sequence(
-        [
-            ("profiles", _node(_read_profiles, _has_unread_profiles)),
-            ("weigh", _node(_weigh)),
-            ("annotate", _node(_annotate, _lacks_graph)),
-            ("question", _node(_question)),
-            ("freeze", _node(_freeze)),
-        ]  # type: ignore[arg-type]
-    )
-    graph.add_edge(START, "profiles")
-    return graph.compile(name="prepare")
-
-
-def _node(
-    take: Callable[[TaskPlanning, RunContext], Update | Awaitable[Update]],
-    is_due: Callable[[TaskPlanning, RunContext], bool] = lambda *_: True,
-) -> Node:
-    """Return a node that takes a step with every task for which it `is_due`; those that ask a model do so at once."""
-
-    async def try_to_take(planning: TaskPlanning, context: RunContext) -> Update:
-        try:
-            update = take(planning, context)
-            return await update if isinstance(update, Awaitable) else update
-        except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this task's plan
-            return {"error": error}
-
-    async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> PrepareState:
-        tasks = list(state["tasks"])
-        contexts = runtime.context.groups
-        due = [
-            place
-            for place, task in enumerate(tasks)
-            if "error" not in task and is_due(task, contexts[place])
-        ]
-        updates = await asyncio.gather(
-            *(try_to_take(tasks[place], contexts[place]) for place in due)
-        )
-        for place, update in zip(due, updates, strict=True):
-            tasks[place] = cast(TaskPlanning, {**tasks[place], **update})
-        return {"tasks": tasks}
-
-    return node
-
-
 def _has_unread_profiles(planning: TaskPlanning, context: RunContext) -> bool:
     """Return whether profiles in text have to be read: else, or if nobody judges stakeholders, they change nothing."""
     has_text = planning["profiles_line"] is not None or any(
@@ -465,6 +419,10 @@ async def _read_profiles(planning: TaskPlanning, context: RunContext) -> Update:
     task = planning["task"]
     read = await read_profiles(task, planning["profiles_line"], client)
     return {"profiles": read, "task": with_profiles(task, read)}
+
+
+def _has_weights(planning: TaskPlanning, context: RunContext) -> bool:
+    return bool(planning["task"].stakeholders) and "stakeholder" in _audiences(context)
 
 
 def _weigh(planning: TaskPlanning, context: RunContext) -> Update:
@@ -541,7 +499,7 @@ def _decision_of(planning: TaskPlanning, survey: Survey, context: RunContext) ->
         problem = f"its rubric graph lacks {len(missing)} answers, such as: {shorten(missing[0], _MAX_SHOWN)}"
         raise ModelError(f"task {planning['task'].id!r}: {problem}; {how}")
     task = with_planning_results(planning["task"], rubric=rubric)
-    weighed = planning["weights"], planning["difficulty"]
+    weighed = planning.get("weights", {}), planning.get("difficulty", {})
     key = decision_key(task, survey, *weighed)
     if (decision := context.decisions.get(key)) is None:
         records = {name: evaluator.record for name, evaluator in context.evaluators.items()}
@@ -571,3 +529,77 @@ def _freeze(planning: TaskPlanning, context: RunContext) -> Update:
 
 def _audiences(context: RunContext) -> list[Audience]:
     return [evaluator.audience for evaluator in context.evaluators.values()]
+
+
+class _Step(NamedTuple):
+    """A step that is taken with every task for which it `is_due`; what it takes is added to the task's planning."""
+
+    name: str
+    take: Callable[[TaskPlanning, RunContext], Update | Awaitable[Update]]
+    is_due: Callable[[TaskPlanning, RunContext], bool] = lambda *_: True
+
+    def places_due(self, state: PrepareState, contexts: Sequence[RunContext]) -> list[int]:
+        """Return the places of the tasks for which the step is due; those with an error are left alone."""
+        return [
+            place
+            for place, planning in enumerate(state["tasks"])
+            if "error" not in planning and self.is_due(planning, contexts[place])
+        ]
+
+    async def try_to_take(self, planning: TaskPlanning, context: RunContext) -> Update:
+        try:
+            update = self.take(planning, context)
+            return await update if isinstance(update, Awaitable) else update
+        except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this task's plan
+            return {"error": error}
+
+
+_STEPS = (
+    _Step("profiles", _read_profiles, _has_unread_profiles),
+    _Step("weigh", _weigh, _has_weights),
+    _Step("annotate", _annotate, _lacks_graph),
+    _Step("question", _question),
+    _Step("freeze", _freeze),
+)
+
+
+def _name_next(steps: Sequence[_Step], state: PrepareState, runtime: Runtime[BatchContext]) -> str:
+    """Return the name of the first of the steps that is due for any task, else the end."""
+    contexts = runtime.context.groups
+    return next((step.name for step in steps if step.places_due(state, contexts)), END)
+
+
+async def _enter(state: PrepareState, runtime: Runtime[BatchContext]) -> str:
+    """Name the first step. It is a coroutine because LangGraph calls others in a thread."""
+    return _name_next(_STEPS, state, runtime)
+
+
+def _node(step: _Step, later: Sequence[_Step]) -> Node:
+    """Return a node that takes a step with all tasks at once, and goes to the next of the `later` ones that is due."""
+
+    async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> Command[str]:
+        contexts = runtime.context.groups
+        tasks = list(state["tasks"])
+        due = step.places_due(state, contexts)
+        updates = await asyncio.gather(
+            *(step.try_to_take(tasks[place], contexts[place]) for place in due)
+        )
+        for place, update in zip(due, updates, strict=True):
+            tasks[place] = cast(TaskPlanning, {**tasks[place], **update})
+        updated = PrepareState(tasks=tasks)
+        return Command(goto=_name_next(later, updated, runtime), update=updated)
+
+    return node
+
+
+@cache  # without a checkpointer, a compiled graph holds no state of a run
+def build() -> CompiledStateGraph[PrepareState, BatchContext, PrepareState, PrepareState]:
+    """Return the compiled graph: profiles → weigh → annotate → question → freeze, less what is due for no task."""
+    graph = StateGraph(PrepareState, context_schema=BatchContext)
+    names = [step.name for step in _STEPS]
+    graph.add_conditional_edges(START, _enter, names[: names.index("question") + 1])
+    for number, step in enumerate(_STEPS):
+        next_names = names[number + 1 : max(names.index("question"), number + 1) + 1]
+        node = _node(step, _STEPS[number + 1 :])
+        graph.add_node(step.name, node, destinations=(*next_names, END))  # type: ignore[call-overload]
+    return graph.compile(name="prepare")

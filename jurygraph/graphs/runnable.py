@@ -50,24 +50,36 @@ class JuryRunnable(Runnable[Mapping[str, Any], list[Trace]]):
         self._traced = RunnableLambda(self._invoke, self._ainvoke, name=self.name)
 
     def invoke(
-        self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+        self,
+        input: Mapping[str, Any],  # noqa: A002 - as langchain-core names it
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
     ) -> list[Trace]:
         """Return the traces. Raises InputError for another input, and the errors of `Jury.score`."""
         return self._traced.invoke(input, config)
 
     async def ainvoke(
-        self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+        self,
+        input: Mapping[str, Any],  # noqa: A002 - as langchain-core names it
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
     ) -> list[Trace]:
         return await self._traced.ainvoke(input, config)
 
     def stream(
-        self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+        self,
+        input: Mapping[str, Any],  # noqa: A002 - as langchain-core names it
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
     ) -> Iterator[Any]:
         """Yield the events of the scoring."""
         return self._iterate(self._score(read_input(input)))
 
     async def astream(
-        self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+        self,
+        input: Mapping[str, Any],  # noqa: A002 - as langchain-core names it
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
     ) -> AsyncIterator[Any]:
         async with aclosing(self._score(read_input(input))) as events:
             async for event in events:
@@ -96,26 +108,26 @@ class JuryRunnable(Runnable[Mapping[str, Any], list[Trace]]):
         return RunnableLambda(judge, ajudge, name=f"{self.name} node")
 
     def _invoke(
-        self, input: Mapping[str, Any], config: RunnableConfig, write: Write = _write_nothing
+        self, content: Mapping[str, Any], config: RunnableConfig, write: Write = _write_nothing
     ) -> list[Trace]:
         traces: list[Trace] = []
-        for event in self._iterate(self._score(read_input(input))):
-            content = to_dict(event)
-            write(content)
-            dispatch_custom_event(event.event, content, config=config)
+        for event in self._iterate(self._score(read_input(content))):
+            fields = to_dict(event)
+            write(fields)
+            dispatch_custom_event(event.event, fields, config=config)
             if isinstance(event, RewardGiven):
                 traces.append(event.trace)
         return traces
 
     async def _ainvoke(
-        self, input: Mapping[str, Any], config: RunnableConfig, write: Write = _write_nothing
+        self, content: Mapping[str, Any], config: RunnableConfig, write: Write = _write_nothing
     ) -> list[Trace]:
         traces: list[Trace] = []
-        async with aclosing(self._score(read_input(input))) as events:
+        async with aclosing(self._score(read_input(content))) as events:
             async for event in events:
-                content = to_dict(event)
-                write(content)
-                await adispatch_custom_event(event.event, content, config=config)
+                fields = to_dict(event)
+                write(fields)
+                await adispatch_custom_event(event.event, fields, config=config)
                 if isinstance(event, RewardGiven):
                     traces.append(event.trace)
         return traces
@@ -142,7 +154,9 @@ def read_input(value: Any) -> Group:
         raise InputError(f"input: is {name_type(value)}; {_INPUT_HINT}")
     for key in value:
         if key not in _KEYS:
-            raise InputError(f"input: unknown key {key!r}; {did_you_mean(str(key), _KEYS) or _INPUT_HINT}")
+            raise InputError(
+                f"input: unknown key {key!r}; {did_you_mean(str(key), _KEYS) or _INPUT_HINT}"
+            )
     for key in ("task", "responses"):
         if key not in value:
             raise InputError(f"input: {key!r} is missing; {_INPUT_HINT}")

@@ -7,7 +7,6 @@ response is not to blame for that.
 """
 
 import asyncio
-import operator
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -15,7 +14,7 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Required, TypedDict, TypeVar
 
 from langsmith import tracing_context
 
@@ -31,6 +30,7 @@ from jurygraph.concurrency import DaemonThreads, ThreadCall
 from jurygraph.decision.combiners import Combiner, as_plan_error
 from jurygraph.display import Displayed
 from jurygraph.errors import EvaluatorError, InputError, TimeLimitExceeded
+from jurygraph.graphs.events import Listener
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, WaveWork, sort_responses
 from jurygraph.models.request import CallSink, Fault
 from jurygraph.safety.gates import project_key
@@ -41,7 +41,6 @@ from jurygraph.schema import (
     Config,
     Decision,
     Edge,
-    Material,
     Plan,
     RecordedVerdict,
     RejectedEdge,
@@ -320,8 +319,8 @@ class RunContext(Displayed):
     `clients` are those of the models: of the config's `model` under None, and of `models` by their names; `settings`
     are those of their calls, and `judges` the names under which providers know them. `secrets` are known in addition
     to those of the environment. Plain functions of evaluators and derivers run in `threads`. `first_answers` stops a
-    run whose evaluator is broken; None for a dry run, whose replies mean nothing. Tasks that differ only in their texts
-    share the `outlines` and `decisions` of their plans.
+    run whose evaluator is broken; None for a dry run, whose replies mean nothing. The `listener` gets the events. Tasks
+    that differ only in their texts share the `outlines` and `decisions` of their plans.
     """
 
     config: Config
@@ -336,6 +335,7 @@ class RunContext(Displayed):
     first_answers: FirstAnswers | None = field(
         default_factory=FirstAnswers, compare=False, repr=False
     )
+    listener: Listener | None = field(default=None, compare=False, repr=False)
     outlines: SharedParts[SurveyOutline] = field(default_factory=SharedParts)
     decisions: SharedParts[Decision] = field(default_factory=SharedParts)
 
@@ -369,10 +369,15 @@ class RunContext(Displayed):
         return context
 
     def for_batch(
-        self, count: int, gateways: "Gateways", sink: CallSink | None = None
+        self,
+        count: int,
+        gateways: "Gateways",
+        sink: CallSink | None = None,
+        listener: Listener | None = None,
     ) -> "BatchContext":
         """Return the contexts of a batch of groups or tasks, each with clients of its own."""
-        return BatchContext([self.with_models(gateways, sink) for _ in range(count)])
+        context = self if listener is None else replace(self, listener=listener)
+        return BatchContext([context.with_models(gateways, sink) for _ in range(count)])
 
     @property
     def judge_client(self) -> "JudgeClient | None":
@@ -392,7 +397,7 @@ class RunContext(Displayed):
 
 @dataclass(frozen=True, slots=True)
 class BatchContext:
-    """The contexts of the groups of one graph run: equal but for their clients, each with its deadline and calls."""
+    """The contexts of a batch of groups or tasks: equal but for their clients, each with its deadline and calls."""
 
     groups: Sequence[RunContext]
 
@@ -461,32 +466,19 @@ class PlannedGroup(NamedTuple):
     reused_results: ReusedResults
 
 
-def extend_each(
-    lists: Sequence[Sequence[T]], others: Sequence[Sequence[T]]
-) -> Sequence[Sequence[T]]:
-    """Extend each list by the other one in its place; none at all are as many empty ones."""
-    if not lists:
-        return others
-    return [[*one, *other] if other else one for one, other in zip(lists, others, strict=True)]
+Outcome = list[Trace] | BaseException
+"""A group's traces, or the error because of which it has none."""
 
 
 class ScoreState(TypedDict, total=False):
-    """The score graph's state: a batch of groups. The other sequences have one entry for each group.
+    """The score graph's state: its present turn. All else about the groups, named by numbers, lies in the context.
 
-    `errors` are those of groups that cannot be scored, by their place; the others go on.
+    `work` has the work of the groups that the branches take up, and `complete` the groups that `decide` lets out.
     """
 
-    groups: Sequence[PlannedGroup]
-    waves: Sequence[int]
-    work: Sequence[WaveWork]
-    material: Annotated[Sequence[Sequence[Material]], extend_each]
-    verdicts: Annotated[Sequence[Sequence[RecordedVerdict]], extend_each]
-    errors: Annotated[dict[int, BaseException], operator.or_]
-    outcomes: list[list[Trace] | BaseException]
-
-
-class ScoreOutput(TypedDict):
-    outcomes: list[list[Trace] | BaseException]
+    turn: int
+    work: Mapping[int, WaveWork]
+    complete: tuple[int, ...]
 
 
 TASK_HINT = 'write jg.Task(id="a", query="…")'

@@ -9,7 +9,7 @@ import asyncio
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.graphs.routing import ReusedResults
-from jurygraph.graphs.state import Group
+from jurygraph.graphs.state import Group, Outcome
 from jurygraph.messages import quote
 from jurygraph.models.request import CallSink
 from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_run
@@ -26,7 +26,6 @@ from jurygraph.runs.store.ledger import Draft, Record
 from jurygraph.runs.writable_run import append_close_record
 from jurygraph.schema import Plan, Response, Task, Trace
 
-Outcome = list[Trace] | BaseException
 _KEPT_PLANS = 1024
 """Number of plans of stored tasks that are kept for the next group of their task."""
 
@@ -78,44 +77,59 @@ class GroupRecorder:
         self._tasks = set(self._run.ledger.keys("task"))
         self._stored_plan = lru_cache(maxsize=_KEPT_PLANS)(self._run.plan_of)
 
-    async def score(
-        self,
-        groups: Sequence[Group],
-        score: Callable[[Sequence[Group], CallSink | None], Awaitable[list[Outcome]]],
-    ) -> list[Outcome]:
-        """Return the traces of each group, which are durable then, or its error.
+    @property
+    def calls(self) -> CallSink:
+        """The sink of the run, in which a repeated request finds its reply."""
+        return self._recorder.calls
 
-        `score` is asked about the groups that are new, with the sink of the run. A group that cannot begin is the last
-        of the list: its error ends the scoring of those after it.
-        """
-        begun: list[BegunGroup] = []
-        stored: dict[int, list[Trace]] = {}
-        errors: list[Outcome] = []
-        for position, group in enumerate(groups):
+    def begin(
+        self, groups: Sequence[Group]
+    ) -> tuple[list[BegunGroup | list[Trace]], list[BaseException]]:
+        """Return each group under its name, or its stored traces; and the error of the first that cannot begin."""
+        begun: list[BegunGroup | list[Trace]] = []
+        for group in groups:
             try:
-                opened = self._begin(group)
+                begun.append(self._begin(group))
             except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
-                errors.append(error)
+                return begun, [error]
+        return begun, []
+
+    def finish_each(
+        self,
+        begun: Sequence[BegunGroup | list[Trace]],
+        outcomes: "Sequence[asyncio.Future[Outcome]]",
+    ) -> "list[asyncio.Future[Outcome]]":
+        """Return the outcomes of begun groups, each of which is there once it is durable.
+
+        `outcomes` are those of the groups that were not stored. Where one of them could not begin they end with its
+        error, and so does the result.
+        """
+        remaining = iter(outcomes)
+        finished: list[asyncio.Future[Outcome]] = []
+        for position, item in enumerate(begun):
+            if not isinstance(item, BegunGroup):
+                stored: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+                stored.set_result(item)
+                finished.append(stored)
+                continue
+            outcome = next(remaining, None)
+            if outcome is None:
+                self.end(begun[position:])
                 break
-            if isinstance(opened, BegunGroup):
-                begun.append(opened)
-            else:
-                stored[position] = opened
+            finished.append(asyncio.ensure_future(self._finish(item, outcome)))
+        return finished
+
+    async def _finish(self, begun: BegunGroup, outcome: Awaitable[Outcome]) -> Outcome:
+        """Return the outcome of a group when its traces are durable, or the error that prevents that."""
         try:
-            outcomes: list[Outcome] = []
-            if begun:
-                outcomes = await score([item.group for item in begun], self._recorder.calls)
-            await self._store(begun, outcomes)
+            traces = await outcome
+            if isinstance(traces, list):
+                await self._store(begun, traces)
+            return traces
+        except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
+            return error
         finally:
-            self._end(begun)
-        scored = iter(outcomes)
-        merged: list[Outcome] = []
-        for position in range(len(begun) + len(stored)):
-            outcome = stored.get(position) or next(scored, None)
-            if outcome is None:  # the one before it could not begin
-                return merged
-            merged.append(outcome)
-        return [*merged, *errors]
+            self.end([begun])
 
     def _begin(self, group: Group) -> BegunGroup | list[Trace]:
         """Return a group with its name, its plan and what is reused; or its stored traces, if nothing is missing."""
@@ -148,13 +162,13 @@ class GroupRecorder:
                 opened = begun
         finally:
             if not isinstance(opened, BegunGroup):
-                self._end([begun])
+                self.end([begun])
         return opened
 
-    def _end(self, begun: Sequence[BegunGroup]) -> None:
+    def end(self, begun: Iterable[BegunGroup | list[Trace]]) -> None:
         """Free the names of groups that are no longer scored."""
         with self._guard:
-            for name, group, _ in begun:
+            for name, group, _ in (item for item in begun if isinstance(item, BegunGroup)):
                 self._begun_steps[name.task, name.phase].discard(name.step)
                 self._in_work -= {group.name, *(response.id for response in group.responses)}
 
@@ -201,23 +215,13 @@ class GroupRecorder:
         records = self._run.ledger.find_all("group", name.task)
         return next(record for record in reversed(records) if _name_of(record) == name)
 
-    async def _store(self, begun: Sequence[BegunGroup], outcomes: Sequence[Outcome]) -> None:
-        """Append the groups that have traces, each after the plan of its task; they are durable when this returns."""
-        scored = [
-            (item, traces)
-            for item, traces in zip(begun, outcomes, strict=False)
-            if isinstance(traces, list)
-        ]
-        if not scored:
-            return
-        # In one breath, so that two groups of a new task do not both bring its plan.
-        with self._guard:
-            drafts = [draft for item, traces in scored for draft in self._drafts(item, traces)]
-            durable = self._recorder.append(drafts)
+    async def _store(self, begun: BegunGroup, traces: Sequence[Trace]) -> None:
+        """Append a group after the plan of its task; both are durable when this returns."""
+        with self._guard:  # two groups of a new task do not both bring its plan
+            durable = self._recorder.append(list(self._drafts(begun, traces)))
         await asyncio.wrap_future(durable)
         with self._guard:
-            for item, _ in scored:
-                self._stored_steps[item.name.task, item.name.phase].add(item.name.step)
+            self._stored_steps[begun.name.task, begun.name.phase].add(begun.name.step)
 
     def _drafts(self, begun: BegunGroup, traces: Sequence[Trace]) -> Iterator[Draft]:
         plan = traces[0].plan

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 import jurygraph as jg
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
-from jurygraph.graphs.score_graph import LONGEST_KIND, to_failure
+from jurygraph.graphs.answers import LONGEST_KIND, to_failure
 from jurygraph.models.request import Fault
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Evidence, Failure, Material, RecordedVerdict, Response, Verdict

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.graphs import score_graph
-from jurygraph.graphs.score_graph import validate_answer
+from jurygraph.graphs import calls
+from jurygraph.graphs.answers import validate_answer
 from jurygraph.graphs.state import CallLimits, CallThreads
 from tests.graphs.scripted import Half, Measure
 
@@ -144,7 +144,7 @@ def test_an_error_in_one_group_leaves_the_others_of_its_batch_alone(
             raise RuntimeError("a bug")
         return validate_answer(evaluator_task, *given)
 
-    monkeypatch.setattr(score_graph, "validate_answer", fail_for_c)
+    monkeypatch.setattr(calls, "validate_answer", fail_for_c)
     done = []
     with jg.Jury.from_config(CONFIG) as jury, pytest.raises(RuntimeError, match="a bug"):
         done += (traces for traces in jury.score_many([GROUPS[0], GROUPS[1], GROUPS[3], GROUPS[2]]))
@@ -193,7 +193,7 @@ def test_a_call_that_is_cancelled_before_it_begins_leaves_no_warning() -> None:
 
     async def cancel_at_once() -> None:
         limits = CallLimits("x", None, CallThreads())
-        started = score_graph.Calls(answer, [()], limits).start()
+        started = calls.Calls(answer, [()], limits).start()
         for task, _ in started:
             task.cancel()
         await asyncio.gather(*(task for task, _ in started), return_exceptions=True)

@@ -35,7 +35,9 @@ ROOMS: dict[str, Room] = {
         ),
     ),
     "routing": Room(
-        ("jurygraph/graphs/routing.py", "jurygraph/graphs/score_graph.py"),
+        tuple(
+            f"jurygraph/graphs/{name}.py" for name in ("routing", "answers", "calls", "score_graph")
+        ),
         tuple(
             f"tests/graphs/test_{name}.py"
             for name in (

@@ -74,12 +74,6 @@ class SlowJudge:
         return wait
 
 
-@pytest.fixture(autouse=True)
-def _single_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups of a batch end together, so a batch has one here; killed processes have larger ones."""
-    monkeypatch.setattr(jg.Jury, "_batch_size", 1)
-
-
 @pytest.fixture
 def judge() -> SlowJudge:
     return SlowJudge()

@@ -1,0 +1,328 @@
+"""Answers: turn what user code returns or raises into verdicts and material, validated, redacted and stamped.
+
+Nothing that user code gives is trusted: a value out of range, of another type or with a field that jurygraph sets is a
+named failure, never a score.
+"""
+
+import json
+import sqlite3
+import sysconfig
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import is_
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any, TypeVar
+
+import numpy as np
+from pydantic import ValidationError
+
+from jurygraph.agents.worker_pool import WorkFailed
+from jurygraph.concurrency import is_interrupt
+from jurygraph.errors import InputError, JurygraphError, PlanError, TimeLimitExceeded
+from jurygraph.graphs.routing import (
+    DerivationTask,
+    EvaluatorTask,
+    Stamp,
+)
+from jurygraph.messages import first_validation_error
+from jurygraph.models.request import Fault
+from jurygraph.safety.evidence import read_text
+from jurygraph.safety.redaction import Redactor
+from jurygraph.schema import (
+    Cause,
+    Failure,
+    Material,
+    RecordedVerdict,
+    Verdict,
+)
+from jurygraph.schema.verdict import TIME_LIMIT
+
+Validated = TypeVar("Validated", Verdict, Material)
+MAX_MESSAGE_LENGTH = 500
+LONGEST_KIND = 100
+MAX_QUOTES_SEARCHED = 100
+LONGEST_SEARCHED = 10_000
+"""Maximum number of quotations without offsets searched for per verdict, and of characters in each.
+
+Others stay unverified. An evaluator that quotes every line of a long response would cost the square of its length.
+"""
+_CODE_ERRORS = (
+    WorkFailed,
+    InputError,
+    PlanError,
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+)
+_INFRASTRUCTURE_ERRORS = (JurygraphError, OSError, MemoryError, sqlite3.Error)
+_MAX_MESSAGE_READ = 1 << 16  # characters of a message that are read
+_INSTALLED_PATHS = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"))
+_RECORDED_FIELDS = {
+    (name,) for name in RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()
+}
+"""Fields of a recorded verdict that an evaluator does not set, as the locations of validation errors."""
+
+FIELD_NAMES = {model: frozenset(model.model_fields) for model in (Verdict, Material)}
+
+
+class _Malformed(ValueError):
+    """The result of user code is not of a permitted kind; the message says why."""
+
+
+ReadVerdicts = dict[tuple[int, str, tuple[str, ...]], tuple[Verdict, Verdict]]
+"""Answers that were read, with their verdicts, by the identity of the answer, the text it is about and all texts shown.
+
+The answer itself is kept so that no other one gets its identity.
+"""
+
+
+def validate_answer(
+    evaluator_task: EvaluatorTask, answer: Any, stamp: Stamp, redactor: Redactor, read: ReadVerdicts
+) -> list[RecordedVerdict]:
+    """Return the verdicts of an answer, one for each response that the task is about, redacted and stamped.
+
+    A verdict that answers several questions about the same texts is read once; `read` has those read before.
+    """
+    about = evaluator_task.about
+    texts = tuple(response.text for response in evaluator_task.responses)
+    items: Any = [answer] * len(about)
+    if evaluator_task.question.scope == "group":
+        items = catch_errors(partial(_split_answer, answer, len(about)))
+    if isinstance(items, BaseException):
+        items = [items] * len(about)
+    return [
+        stamp(_read_once(item, text, texts, redactor, read), key)
+        for item, key, text in zip(items, evaluator_task.keys, texts, strict=False)
+    ]
+
+
+def _read_once(
+    item: Any, text: str, shown: tuple[str, ...], redactor: Redactor, read: ReadVerdicts
+) -> Verdict:
+    if type(item) is not Verdict:
+        return _read_verdict(item, text, shown, redactor)
+    key = id(item), text, shown
+    if key not in read:
+        read[key] = item, _read_verdict(item, text, shown, redactor)
+    return read[key][1]
+
+
+def _read_verdict(item: Any, text: str, shown: Sequence[str], redactor: Redactor) -> Verdict:
+    """Return the verdict of an answer about the response with this text; a failed one for an exception."""
+    verdict = catch_errors(partial(_parse, item, text, shown, redactor))
+    if isinstance(verdict, Verdict):
+        return verdict
+    failure = to_failure(verdict, redactor)
+    call = verdict.call if isinstance(verdict, Fault) else None
+    return Verdict(status="failed", failure=failure, reason=failure.message, call=call)
+
+
+def validate_material(task: DerivationTask, result: Any, redactor: Redactor) -> Material:
+    """Return a result as material about the task's response, redacted; failed material if it is invalid."""
+    validated = catch_errors(partial(_parse_material, task, result, redactor))
+    if isinstance(validated, BaseException):
+        call = validated.call if isinstance(validated, Fault) else None
+        failure = to_failure(validated, redactor)
+        validated = Material(
+            name=task.derivation.gives, status="failed", failure=failure, call=call
+        )
+    material: Material = validated.model_copy(update={"response": task.response.id, "calls": ()})
+    return material
+
+
+def to_failure(error: BaseException, redactor: Redactor) -> Failure:
+    """Return the failure for an exception.
+
+    The response may have provoked a time limit of code that reads it. Connections, disks, memory and worker processes
+    are of the infrastructure, and everything else of the evaluator, also a path that is not there. The message is
+    redacted before it is cut, so that no part of a secret remains.
+    """
+    if isinstance(error, Fault):
+        return Failure(cause=error.cause, kind=error.kind, message=_error_message(error, redactor))
+    is_infrastructure = isinstance(error, _INFRASTRUCTURE_ERRORS) and not isinstance(
+        error, _CODE_ERRORS
+    )
+    cause: Cause = "infrastructure" if is_infrastructure else "evaluator"
+    kind = redactor.redact_text(type(error).__name__)[:LONGEST_KIND] or "error"
+    if isinstance(error, TimeLimitExceeded):
+        cause = "response"
+        kind = TIME_LIMIT
+    elif isinstance(error, _Malformed):
+        kind = "malformed"
+    described = catch_errors(partial(_error_message, error, redactor))
+    message = (
+        described
+        if isinstance(described, str)
+        else f"it has no message: {type(described).__name__}"
+    )
+    return Failure(
+        cause=cause,
+        kind=kind,
+        message=(message or kind) + redactor.redact_text(_user_code_location(error)),
+    )
+
+
+def _error_message(error: BaseException, redactor: Redactor) -> str:
+    text = first_validation_error(error) if isinstance(error, ValidationError) else str(error)
+    invalid = (
+        error.__context__ if isinstance(error, InputError) else error
+    )  # what a constructor raises it for
+    if isinstance(invalid, ValidationError):
+        first = invalid.errors(include_url=False)[0]
+        is_own_field = invalid.title == Verdict.__name__ and first["loc"][:1] in _RECORDED_FIELDS
+        if is_own_field and first["type"] == "extra_forbidden":
+            text = f"{first['loc'][0]}: jurygraph sets it when it records the verdict; leave it out"
+    clean = (
+        redactor.redact_text(text[:_MAX_MESSAGE_READ])
+        .encode("utf-8", "backslashreplace")
+        .decode("utf-8")
+    )
+    return clean[:MAX_MESSAGE_LENGTH]
+
+
+def _user_code_location(error: BaseException) -> str:
+    """Return the innermost line of user code of an exception, without its folder; empty if there is none."""
+    for frame in reversed(extract_tb(error.__traceback__)):
+        file = Path(frame.filename)
+        is_installed = (
+            frame.filename.startswith(_INSTALLED_PATHS) or "site-packages" in frame.filename
+        )
+        if file.is_absolute() and not is_installed:
+            return f" ({file.name}, line {frame.lineno}, in {frame.name})"
+    return ""
+
+
+def catch_errors(read: Callable[[], Any]) -> Any:
+    """Return the result of `read`, or the exception that it raised: even a number or a message can run user code."""
+    try:
+        return read()
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        return error
+
+
+def _split_answer(answer: Any, count: int) -> Sequence[Any]:
+    """Return an answer for each of this number of responses, from one about a whole group."""
+    if isinstance(answer, BaseException) or (isinstance(answer, Verdict) and answer.status != "ok"):
+        return [answer] * count
+    if not isinstance(answer, Sequence | np.ndarray) or len(answer) != count:
+        raise _Malformed(
+            f"expected a sequence of {count} verdicts, one for each response of the group"
+        )
+    return list(answer)
+
+
+def _parse(
+    answer: Any, text: str, shown: Sequence[str], redactor: Redactor
+) -> Verdict | BaseException:
+    """Return an evaluator's answer as a verdict; a value out of range or of another type is refused, never a score.
+
+    An exception is returned as it is.
+    """
+    if isinstance(answer, BaseException):
+        return answer
+    if isinstance(answer, bool | np.bool_):
+        return Verdict(score=float(answer), met=bool(answer))
+    if isinstance(answer, int | float | np.integer | np.floating):
+        if not 0.0 <= answer <= 1.0:
+            raise _Malformed(f"a score lies in [0, 1], not at {answer}")
+        return Verdict(score=float(answer))
+    if isinstance(answer, RecordedVerdict):
+        raise _Malformed(
+            "jurygraph records verdicts: return a Verdict(score=..., reason=...), not a RecordedVerdict"
+        )
+    if not isinstance(answer, Verdict):
+        raise _Malformed(f"expected a Verdict, a number or a boolean, got {type(answer).__name__}")
+    checked, written = _revalidate(answer)
+    if checked.status in ("ok", "not_applicable") and checked.failure is not None:
+        raise _Malformed(f"a verdict that is {checked.status} has no failure")
+    return _redact(_verify_quotes(checked, text), written, shown, redactor)
+
+
+def _parse_material(task: DerivationTask, result: Any, redactor: Redactor) -> Material:
+    if isinstance(result, BaseException):
+        raise result
+    if not isinstance(result, Material):
+        type_name = type(result).__name__
+        name = task.derivation.gives
+        raise _Malformed(
+            f"expected material {name!r}, got {type_name}; return Material(name={name!r}, data=...)"
+        )
+    checked, written = _revalidate(result)
+    checked = _redact(
+        _verify_quotes(checked, task.response.text), written, [task.response.text], redactor
+    )
+    if checked.name != task.derivation.gives:
+        raise _Malformed(f"expected material {task.derivation.gives!r}, got {checked.name!r}")
+    if len({variant.response.id for variant in checked.variants}) < len(checked.variants):
+        raise _Malformed(f"two variants in material {checked.name!r} have the same id")
+    return checked
+
+
+def _revalidate(model: Validated) -> tuple[Validated, bytes]:
+    """Return the model validated again (`model_copy` and `model_construct` skip that), and its JSON."""
+    kind: Any = Verdict if isinstance(model, Verdict) else Material
+    fields = vars(model)
+    if (
+        fields.keys() != FIELD_NAMES[kind]
+    ):  # it has a digest, or is of a user's class with more fields
+        fields = {name: value for name, value in fields.items() if name in FIELD_NAMES[kind]}
+    try:
+        checked: Validated = kind.model_validate(fields)
+        return checked, kind.__pydantic_serializer__.to_json(checked)
+    except ValidationError as error:
+        raise _Malformed(first_validation_error(error)) from error
+    except ValueError as error:
+        raise _Malformed(f"it cannot be written as JSON: {error}") from error
+
+
+def _redact(item: Validated, written: bytes, shown: Sequence[str], redactor: Redactor) -> Validated:
+    """Return the item without secrets. A quotation of a text that was shown stays: that text is stored unchanged.
+
+    `written` is its JSON, which may be older than `_verify_quotes`: that brings in nothing but quotations that stay.
+    """
+    if not redactor.has_secret_in(written.decode()):
+        return item
+    clean: Any = redactor.redact_json(item.model_dump(mode="json"))
+    for evidence, clean_evidence in zip(item.evidence, clean["evidence"], strict=True):
+        if any(evidence.quote in text for text in shown):
+            clean_evidence["quote"] = evidence.quote
+    try:
+        return type(item).model_validate_json(json.dumps(clean))
+    except ValidationError as error:
+        raise _Malformed(
+            f"it holds a secret where none can be struck out: {first_validation_error(error)}"
+        ) from None
+
+
+def _verify_quotes(item: Validated, text: str) -> Validated:
+    """Return an item whose evidence is `verified` if the response has the quotation at its offsets, or anywhere if it
+    has none."""
+    checked = []
+    searched = 0
+    for evidence in item.evidence:
+        update: dict[str, Any] = {}
+        if (
+            evidence.source == "response"
+            and evidence.start is not None
+            and evidence.end is not None
+        ):
+            update = {"verified": text[evidence.start : evidence.end] == evidence.quote}
+        elif evidence.source == "response":
+            searched += 1
+            is_searched = (
+                searched <= MAX_QUOTES_SEARCHED and len(evidence.quote) <= LONGEST_SEARCHED
+            )
+            found = read_text(text).find(evidence.quote) if is_searched else None
+            update = {"verified": found is not None}
+            if found is not None:
+                update |= {"quote": found.text, "start": found.start, "end": found.end}
+        is_unchanged = all(getattr(evidence, name) == value for name, value in update.items())
+        checked.append(evidence if is_unchanged else evidence.model_copy(update=update))
+    return (
+        item
+        if all(map(is_, checked, item.evidence))
+        else item.model_copy(update={"evidence": tuple(checked)})
+    )

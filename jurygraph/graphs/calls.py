@@ -1,0 +1,363 @@
+"""Calls of user code: those that a branch of the score graph makes for one group, and what becomes of their results.
+
+User code runs in a fresh context: it inherits neither the package's clients nor its keys, and is not traced to
+LangSmith unless the config enables that. (A thread that user code starts has a context of its own.)
+"""
+
+import asyncio
+import inspect
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from jurygraph.agents.roles import (
+    Deriver,
+    DeriverInput,
+    Evaluator,
+    EvaluatorInput,
+    UndeclaredClient,
+)
+from jurygraph.concurrency import is_interrupt
+from jurygraph.errors import RUN_ENDING
+from jurygraph.graphs.answers import ReadVerdicts, catch_errors, validate_answer, validate_material
+from jurygraph.graphs.routing import (
+    DerivationTask,
+    EvaluatorTask,
+    make_stamp,
+)
+from jurygraph.graphs.state import (
+    CallLimits,
+    Result,
+    RunContext,
+    clients_of,
+    fresh_context,
+    time_limit,
+)
+from jurygraph.models.request import DERIVE, CallLog
+from jurygraph.safety.redaction import Redactor
+from jurygraph.schema import (
+    Failure,
+    Material,
+    RecordedVerdict,
+    Survey,
+    Verdict,
+)
+
+NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message=Evaluator.without_model)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls of a function of user code, one with each input, in one context: those of an evaluator in one group, or of
+    a deriver for one response.
+
+    Coroutines run concurrently, each in an asyncio task of its own. Plain functions run one after another in a thread,
+    or with `runs_inline` in the event loop's own. A function that `is_batched` has one input, of several parts, and
+    returns a sequence of answers to them.
+    """
+
+    function: Callable[[Any], Any]
+    inputs: Sequence[Any]
+    limits: CallLimits
+    runs_inline: bool = False
+    is_batched: bool = False
+
+    @property
+    def _starts_in_loop(self) -> bool:
+        return self.runs_inline or inspect.iscoroutinefunction(self.function)
+
+    def start(self) -> list[Result]:
+        """Start the calls in the current context; return the answer of each, or its asyncio task and true.
+
+        Those in a thread are one task, which returns all their answers. An exception takes the place of its answer, and
+        so does `CallLimits.excess` for a call that runs past its limit.
+        """
+        if not self._starts_in_loop:
+            return [(asyncio.create_task(self._call_in_thread()), True)]
+        if (refusal := self.limits.threads.refusal(self.limits.owner)) is not None:
+            return [(refusal, False)] * len(self.inputs)
+        return self._create_tasks([self._start_call(call_input) for call_input in self.inputs])
+
+    def read(self, results: Sequence[Any]) -> Sequence[Any]:
+        """Return all answers, from the results of what `start` returned; raise an error of the thread itself."""
+        if not self._starts_in_loop:
+            (results,) = results
+            if isinstance(results, BaseException):
+                raise results
+        return _split_batch(results[0], len(self.inputs[0])) if self.is_batched else results
+
+    async def _call_in_thread(self) -> list[Any]:
+        started = await self.limits.call_in_thread(self._start_call, self.inputs, _close_logs)
+        return await _await_all(self._create_tasks(started))
+
+    def _start_call(self, call_input: Any) -> Result:
+        """Return the function's result or exception, and whether the result still has to be awaited."""
+
+        def start() -> Result:
+            result = self.function(call_input)
+            return result, inspect.isawaitable(result)
+
+        started = catch_errors(
+            start
+        )  # user code ends here: even its SystemExit is a failed verdict
+        result, is_awaitable = (started, False) if isinstance(started, BaseException) else started
+        if not is_awaitable:
+            _close_logs(call_input)
+        return result, is_awaitable
+
+    def _create_tasks(self, started: Sequence[Result]) -> list[Result]:
+        """Return the results, with an asyncio task for each that has to be awaited."""
+        return [
+            (self._create_task(call_input, result), True) if is_awaitable else (result, False)
+            for call_input, (result, is_awaitable) in zip(self.inputs, started, strict=True)
+        ]
+
+    def _create_task(self, call_input: Any, result: Awaitable[Any]) -> "asyncio.Task[Any]":
+        task = asyncio.create_task(self._finish_call(call_input, result))
+        if inspect.iscoroutine(
+            result
+        ):  # Python warns of one that nobody awaits: the task may be cancelled at once
+            task.add_done_callback(lambda _: _close_unstarted(result))
+        return task
+
+    async def _finish_call(self, call_input: Any, result: Awaitable[Any]) -> Any:
+        answering = _await_result(result)
+        try:
+            return await (
+                answering
+                if self.limits.seconds is None
+                else self.limits.await_result(answering, call_input)
+            )
+        finally:
+            _close_unstarted(answering)
+            _close_logs(call_input)
+
+
+def _close_unstarted(answer: Coroutine[Any, Any, Any]) -> None:
+    if inspect.getcoroutinestate(answer) == inspect.CORO_CREATED:
+        answer.close()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCalls:
+    """The calls that a node makes for one group.
+
+    `validate` turns the answers of each into what the node finds, with a redactor; `letters` is the length of the
+    longest text that it searches.
+    """
+
+    calls: Sequence[Calls]
+    validate: Callable[[Sequence[Sequence[Any]], Redactor], list[Any]]
+    letters: int
+
+    def start(self, langsmith: bool) -> "StartedCalls":
+        """Start the calls; those of two groups, or of two evaluators, share no context."""
+        results = [fresh_context(langsmith).run(calls.start) for calls in self.calls]
+        return StartedCalls(self, results)
+
+    def read(self, results: Sequence[Sequence[Any]], redactor: Redactor) -> list[Any]:
+        """Return what the node finds, from the results of the calls. Raises an error that ends the run."""
+        answers = [
+            calls.read(own_results) for calls, own_results in zip(self.calls, results, strict=True)
+        ]
+        for answer in chain.from_iterable(answers):
+            if isinstance(answer, RUN_ENDING):
+                raise answer
+        return self.validate(answers, redactor)
+
+
+@dataclass(frozen=True, slots=True)
+class StartedCalls:
+    """The calls of one group that a node started, and of each what `Calls.start` returned."""
+
+    calls: GroupCalls
+    results: Sequence[Sequence[Result]]
+
+    @property
+    def tasks(self) -> "list[asyncio.Task[Any]]":
+        return [result for results in self.results for result, is_task in results if is_task]
+
+    def take_answers(self) -> list[list[Any]]:
+        """Return the results, with that of each asyncio task, which is done, or its exception in its place."""
+        return [
+            [catch_errors(result.result) if is_task else result for result, is_task in results]
+            for results in self.results
+        ]
+
+
+async def _await_all(created: Sequence[Result]) -> list[Any]:
+    """Return what was created with the result, or the exception, of each asyncio task in its place."""
+    tasks = [result for result, is_task in created if is_task]
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return [catch_errors(result.result) if is_task else result for result, is_task in created]
+
+
+def evaluator_calls(
+    evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
+) -> GroupCalls:
+    """Return the calls for all evaluator tasks of a group; they become verdicts, stamped, with their calls and steps.
+
+    The tasks of one evaluator and judge follow each other, in their order: a batch asks one model.
+    """
+    tasks_by_evaluator: dict[tuple[str, str | None], list[EvaluatorTask]] = defaultdict(list)
+    for evaluator_task in evaluator_tasks:
+        tasks_by_evaluator[evaluator_task.question.evaluator, evaluator_task.judge].append(
+            evaluator_task
+        )
+    inputs = [
+        _make_inputs(name, judge, tasks, survey, context)
+        for (name, judge), tasks in tasks_by_evaluator.items()
+    ]
+
+    def to_verdicts(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[RecordedVerdict]:
+        questions = {
+            evaluator_task.question.id: evaluator_task.question
+            for evaluator_task in evaluator_tasks
+        }
+        stamps = {
+            name: make_stamp(question, survey.views[question.view])
+            for name, question in questions.items()
+        }
+        known = context.calls
+        read: ReadVerdicts = {}
+        verdicts = []
+        for (name, _), tasks, own_inputs, own_answers in zip(
+            tasks_by_evaluator, tasks_by_evaluator.values(), inputs, answers, strict=True
+        ):
+            own: list[RecordedVerdict] = []
+            for task, given, answer in zip(tasks, own_inputs, own_answers, strict=True):
+                validated = validate_answer(task, answer, stamps[task.question.id], redactor, read)
+                own += [given.call_log.add_to(verdict, known, given.steps) for verdict in validated]
+            if context.first_answers is not None:
+                context.first_answers.note(name, own)
+            verdicts += own
+        return verdicts
+
+    calls = [
+        _calls_of(name, judge, own, context)
+        for (name, judge), own in zip(tasks_by_evaluator, inputs, strict=True)
+    ]
+    letters = (
+        len(response.text)
+        for evaluator_task in evaluator_tasks
+        for response in evaluator_task.responses
+    )
+    return GroupCalls(calls, to_verdicts, max(letters, default=0))
+
+
+def deriver_calls(
+    derivation_tasks: Sequence[DerivationTask], survey: Survey, context: RunContext
+) -> GroupCalls:
+    """Return the calls for all derivation tasks of a group; they become material, in the order of the tasks."""
+    logs = [CallLog() for _ in derivation_tasks]
+    calls = [
+        _derivation(task, call_log, survey, context)
+        for task, call_log in zip(derivation_tasks, logs, strict=True)
+    ]
+
+    def to_material(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[Material]:
+        known = context.calls
+        return [
+            call_log.add_to(validate_material(task, result, redactor), known)
+            for task, call_log, (result,) in zip(derivation_tasks, logs, answers, strict=True)
+        ]
+
+    return GroupCalls(
+        calls, to_material, max((len(task.response.text) for task in derivation_tasks), default=0)
+    )
+
+
+def _derivation(
+    task: DerivationTask, call_log: CallLog, survey: Survey, context: RunContext
+) -> Calls:
+    deriver = context.derivers[task.derivation.deriver]
+    limits = _limits(deriver, context)
+    if deriver.uses_model and context.config.model == "none":
+        failed = Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
+        return Calls(lambda _: failed, [()], limits, runs_inline=True)
+    client: Any = UndeclaredClient(deriver.name)
+    if deriver.uses_model:
+        client = context.judge_client and context.judge_client.logging_to(call_log, purpose=DERIVE)
+    deriver_input = DeriverInput(
+        survey.views[task.derivation.view], task.response, task.material, client
+    )
+    return Calls(deriver.derive, [deriver_input], limits)
+
+
+def _make_inputs(
+    name: str,
+    judge: str | None,
+    evaluator_tasks: Sequence[EvaluatorTask],
+    survey: Survey,
+    context: RunContext,
+) -> list[EvaluatorInput]:
+    """Return an evaluator's input for each of its tasks, with a log of its own if the evaluator uses the model."""
+    uses_model = context.evaluators[name].uses_model
+    judge_client = context.clients.get(judge)
+    undeclared = UndeclaredClient(name)
+    call_log = CallLog()
+    inputs = []
+    for task in evaluator_tasks:
+        client: Any = undeclared
+        if uses_model:
+            call_log = CallLog()
+            client = judge_client and judge_client.logging_to(call_log)
+        view = survey.views[task.question.view]
+        inputs.append(
+            EvaluatorInput(
+                task.question, view, task.responses, task.material, task.sample, client, call_log
+            )
+        )
+    return inputs
+
+
+def _calls_of(
+    name: str, judge: str | None, inputs: Sequence[EvaluatorInput], context: RunContext
+) -> Calls:
+    evaluator = context.evaluators[name]
+    limits = _limits(evaluator, context)
+    if evaluator.uses_model and judge is None and context.config.model == "none":
+        failure = NO_MODEL_FAILURE.model_copy(update={"message": evaluator.without_model})
+        abstention = Verdict(status="abstained", reason=failure.message, failure=failure)
+        return Calls(lambda _: abstention, inputs, limits, runs_inline=True)
+    if evaluator.batched:
+        return Calls(evaluator.answer_all, [tuple(inputs)], limits, is_batched=True)
+    return Calls(evaluator.answer, inputs, limits, evaluator.runs_inline and limits.seconds is None)
+
+
+def _limits(component: Evaluator | Deriver, context: RunContext) -> CallLimits:
+    return CallLimits(component.name, time_limit(component, context.config.calls), context.threads)
+
+
+def _split_batch(answers: Any, count: int) -> list[Any]:
+    """Return the answer of a batch evaluator for each of its inputs; its exception takes the place of every answer."""
+    if isinstance(answers, Sequence):  # iterating a sequence can run user code too
+        answers = catch_errors(partial(list, answers))
+    if isinstance(answers, BaseException):
+        return [answers] * count
+    if not isinstance(answers, list) or len(answers) != count:
+        return [
+            ValueError(f"expected {count} answers from `answer_all`, one for each input")
+        ] * count
+    return answers
+
+
+def _close_logs(inputs: Any) -> None:
+    """List no later calls with an input, or a batch of them: its answer is final."""
+    for client in clients_of(inputs):
+        client.close_logs()
+
+
+async def _await_result(result: Awaitable[Any]) -> Any:
+    """Return the result or the exception; a stray cancellation is that of its asyncio task."""
+    try:
+        return await result
+    except (GeneratorExit, asyncio.CancelledError):
+        raise
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        return error

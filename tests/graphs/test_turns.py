@@ -1,0 +1,156 @@
+"""A run of the score graph takes turns: a group leaves when it is complete, whatever the others wait for."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import aclosing
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.errors import InputError
+from jurygraph.graphs import prepare_graph, score_graph
+from jurygraph.graphs.score_graph import GroupsInWork
+from jurygraph.graphs.state import BatchContext, PrepareState, ScoreState, TaskPlanning, plan_group
+from tests.graphs.scripted import jury
+from tests.virtual_time import run
+
+HERE = __name__
+WAVES = ("first", "second", "third")
+HELD = "held"
+"""The text of a response about which the first question is not answered until the test releases it."""
+
+
+class Judge(jg.Evaluator):
+    bounds_its_time = True  # else its time limit is the next event of a loop that skips time
+    released = asyncio.Event()
+
+    async def answer(self, inputs: jg.EvaluatorInput) -> float:
+        if inputs.response.text == HELD and inputs.question.id == WAVES[0]:
+            await Judge.released.wait()
+        return 1.0
+
+
+class Inline(jg.Evaluator):
+    runs_inline = True
+
+    def answer(self, inputs: jg.EvaluatorInput) -> float:
+        return 1.0
+
+
+@pytest.fixture(params=[1, len(WAVES)], ids=["one wave", "three waves"])
+def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[jg.Jury]:
+    """A jury whose waves are each gated on the one before."""
+    monkeypatch.setattr(Judge, "released", asyncio.Event())
+    names = WAVES[: request.param]
+    evaluators: list[dict[str, Any]] = [{"use": f"{HERE}:Judge", "name": name} for name in names]
+    for earlier, later in pairwise(evaluators):
+        later["when"] = {"question": earlier["name"], "threshold": 0.5}
+    components = {
+        name: {"inputs": {name: {"verdicts_of": name, "if_skipped": "zero"}}} for name in names[1:]
+    }
+    reward = dict.fromkeys(names, 1.0)
+    with jury(*evaluators, components=components, reward=reward) as opened:
+        yield opened
+
+
+def groups(*texts: str) -> list[jg.Group]:
+    return [
+        jg.Group(jg.Task(id=f"t{number}", query="?"), [text])  # type: ignore[list-item]
+        for number, text in enumerate(texts)
+    ]
+
+
+def test_a_group_is_out_while_the_reply_about_another_is_open(made: jg.Jury) -> None:
+    """In a loop that fails where everybody waits: a group that waited for the held one would wait for ever."""
+
+    async def scene() -> list[str]:
+        names: list[str] = []
+        async with aclosing(made.ascore_as_finished(groups(HELD, "x", "y"))) as results:
+            async for finished in results:
+                names += [group.task.id for group, _ in finished]
+                if len(names) == 2:
+                    Judge.released.set()
+        return names
+
+    assert run(scene()) == ["t1", "t2", "t0"]
+
+
+def test_groups_come_in_while_a_reply_is_open_and_room_is_left(
+    made: jg.Jury, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jurygraph.jury.IN_WORK_WITHOUT_MODEL", 10)
+
+    async def scene() -> list[str]:
+        names: list[str] = []
+        async for finished in made.ascore_as_finished(groups(HELD, *"x" * 30)):
+            names += [group.task.id for group, _ in finished]
+            if len(names) == 30:
+                Judge.released.set()
+        return names
+
+    assert run(scene())[-1] == "t0"
+
+
+def test_in_order_too_a_group_waits_for_earlier_ones_alone(made: jg.Jury) -> None:
+    async def scene() -> list[str]:
+        names: list[str] = []
+        async for (trace,) in made.ascore_many(groups("x", "y", HELD, "z")):
+            names.append(trace.task_id)
+            if len(names) == 2:
+                Judge.released.set()
+        return names
+
+    assert run(scene()) == ["t0", "t1", "t2", "t3"]
+
+
+def test_the_error_of_a_group_that_cannot_begin_comes_after_the_groups_before_it(
+    made: jg.Jury,
+) -> None:
+    names: list[str] = []
+
+    async def scene() -> None:
+        empty = jg.Group(jg.Task(id="empty", query="?"), [])
+        async for finished in made.ascore_as_finished([*groups(HELD, "x"), empty]):
+            names.extend(group.task.id for group, _ in finished)
+            Judge.released.set()
+
+    with pytest.raises(InputError, match="'empty' has no responses"):
+        run(scene())
+    assert names == ["t1", "t0"]
+
+
+def test_another_run_of_the_graph_goes_on_after_many_turns(
+    made: jg.Jury, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Judge.released.set()
+    given = groups(*"xyz")
+    expected = [trace.digest for (trace,) in made.score_many(given)]
+    monkeypatch.setattr(score_graph, "TURNS_A_RUN", 1)
+    assert [trace.digest for (trace,) in made.score_many(given)] == expected
+
+
+def test_what_is_not_due_takes_no_step() -> None:
+    """A step of LangGraph costs as much as scoring a response by code."""
+    with jury(f"{HERE}:Inline") as opened:
+        (group,) = groups("x")
+        planning = TaskPlanning(
+            task=group.task, profiles_line=None, digest=group.task.content_digest
+        )
+        context = BatchContext([opened.context])
+
+        async def steps(graph: Any, start: Any, of: Any) -> list[str]:
+            updates = graph.astream(start, context=of, stream_mode="updates")
+            return [name async for update in updates for name in update]
+
+        async def scene() -> tuple[list[str], list[str]]:
+            in_work = GroupsInWork()
+            in_work.add([plan_group(group, opened.prepare(group.task))], context)
+            in_work.close()
+            return (
+                await steps(prepare_graph.build(), PrepareState(tasks=[planning]), context),
+                await steps(score_graph.build(), ScoreState(turn=0), in_work),
+            )
+
+        assert asyncio.run(scene()) == (["question", "freeze"], ["route", "checks", "decide"])
