@@ -641,3 +641,13 @@ def test_the_page_of_stability_says_what_its_record_shows() -> None:
         [sys.executable, folder / "summary.py"], check=True, capture_output=True, text=True
     )
     assert f"```text\n{done.stdout}```" in (folder / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_agent_revises_until_no_criterion_is_unmet(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["agent.py"])
+    runpy.run_path(str(EXAMPLES / "revising_agent" / "agent.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    page = (EXAMPLES / "revising_agent" / "README.md").read_text(encoding="utf-8")
+    assert f"```text\n{printed}```" in page

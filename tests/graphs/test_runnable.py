@@ -1,0 +1,180 @@
+"""A jury in other people's graphs: a Runnable, a node and a stream of events, isolated from what is around it."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+import jurygraph as jg
+from jurygraph.graphs.events import Event
+from jurygraph.testing import ScriptedJudge
+from tests.rows import all_rows
+
+TASK = jg.Task(id="letter", query="Write to Ann.")
+LETTERS = ["Dear Ann, please wait.", "Wait."]
+
+
+def polite_jury(**settings: Any) -> jg.Jury:
+    judge = ScriptedJudge({"polite": lambda letter: "please" in letter})
+    return jg.Jury(model=judge, evaluators=[jg.criteria(["It is polite."])], **settings)
+
+
+def rewards(traces: list[jg.Trace]) -> list[float | None]:
+    return [trace.reward.value for trace in traces]
+
+
+def kinds(events: list[Event]) -> list[str]:
+    return [event.event for event in events]
+
+
+def test_a_runnable_gives_the_traces_of_its_input() -> None:
+    with polite_jury() as jury:
+        runnable = jury.as_runnable()
+        expected = jury.score(TASK, LETTERS)
+        messages = [AIMessage(LETTERS[0]), {"id": "short", "text": LETTERS[1]}]
+        inputs = [
+            {"task": TASK, "responses": LETTERS},
+            {"task": TASK.model_dump(), "responses": messages},
+        ]
+        assert rewards(runnable.invoke(inputs[0])) == rewards(expected)
+        assert [rewards(traces) for traces in runnable.batch(inputs)] == [[1.0, 0.0]] * 2
+        assert rewards(asyncio.run(runnable.ainvoke(inputs[1]))) == [1.0, 0.0]
+        chain = runnable | RunnableLambda(rewards)
+        assert chain.invoke(inputs[0]) == [1.0, 0.0]
+
+
+def test_the_events_come_verdict_by_verdict_and_end_with_the_rewards() -> None:
+    async def stream(runnable: Any) -> list[Event]:
+        return [event async for event in runnable.astream({"task": TASK, "responses": LETTERS})]
+
+    with polite_jury() as jury:
+        events = list(jury.as_runnable().stream({"task": TASK, "responses": LETTERS}))
+        assert kinds(events) == ["question"] * 2 + ["verdict"] * 2 + ["reward"] * 2
+        assert {event.responses[0] for event in events[:2]} == {"letter/1", "letter/2"}
+        assert [event.verdict.met for event in events[2:4]].count(True) == 1
+        assert rewards([event.trace for event in events[4:]]) == [1.0, 0.0]
+        assert kinds(asyncio.run(stream(jury.as_runnable()))) == kinds(events)
+
+
+def test_a_recorded_group_is_streamed_by_its_rewards_the_second_time(tmp_path: Path) -> None:
+    content = {"task": TASK, "responses": LETTERS, "step": 3}
+    with polite_jury(record=tmp_path / "run") as jury:
+        assert len(list(jury.as_runnable().stream(content))) == 6
+        again = list(jury.as_runnable().stream(content))
+        assert kinds(again) == ["reward", "reward"]
+        assert [event.response_id for event in again] == ["letter@3/1", "letter@3/2"]
+
+
+@all_rows(
+    "content, message",
+    [
+        ("a letter", 'input: is a str; give {"task": …, "responses": […]}'),
+        ({"task": TASK}, "input: 'responses' is missing"),
+        ({"tasks": TASK, "responses": []}, "input: unknown key 'tasks'; did you mean task?"),
+        ({"task": TASK, "responses": "a letter"}, "responses: is a str; give a list"),
+        ({"task": TASK, "responses": [3]}, "responses[0]: is an int"),
+        ({"task": TASK, "responses": [AIMessage([{"type": "text"}])]}, "is a message with parts"),
+    ],
+)
+def test_another_input_is_refused_with_what_would_be_right(content: Any, message: str) -> None:
+    with polite_jury() as jury, pytest.raises(jg.InputError) as error:
+        jury.as_runnable().invoke(content)
+    assert message in str(error.value)
+
+
+class Desk(TypedDict, total=False):
+    question: jg.Task
+    drafts: list[str]
+    week: int
+    judged: list[jg.Trace]
+
+
+def build_desk(jury: jg.Jury) -> CompiledStateGraph[Any, Any, Any, Any]:
+    graph = StateGraph(Desk)
+    node = jury.as_node(task="question", responses="drafts", traces="judged", step="week")
+    graph.add_node("judge", node)
+    graph.add_edge(START, "judge")
+    graph.add_edge("judge", END)
+    return graph.compile()
+
+
+STATE: Desk = {"question": TASK, "drafts": LETTERS, "week": 7}
+
+
+class Listener(BaseCallbackHandler):
+    """Keeps what the callbacks of a user's graph get."""
+
+    def __init__(self) -> None:
+        self.custom: list[str] = []
+        self.texts: list[str] = []
+
+    def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
+        self.custom.append(name)
+        self.texts.append(json.dumps(data))
+
+    def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
+        self.texts.append(f"{serialized} {inputs} {kwargs}")
+
+    def on_chain_end(self, outputs: Any, **kwargs: Any) -> None:
+        self.texts.append(f"{outputs} {kwargs}")
+
+
+def test_a_node_reads_and_writes_the_keys_that_it_is_told(tmp_path: Path) -> None:
+    async def stream(desk: Any) -> list[dict[str, Any]]:
+        return [event async for event in desk.astream(STATE, stream_mode="custom")]
+
+    with polite_jury(record=tmp_path / "run") as jury:
+        desk = build_desk(jury)
+        events = list(desk.stream(STATE, stream_mode="custom"))
+        assert [event["event"] for event in events].count("verdict") == 2
+        assert rewards(desk.invoke(STATE)["judged"]) == [1.0, 0.0]
+        assert desk.invoke(STATE)["judged"][0].response_id == "letter@7/1"
+        assert [event["event"] for event in asyncio.run(stream(desk))] == ["reward", "reward"]
+        with pytest.raises(jg.InputError, match="state: has no 'drafts'"):
+            desk.invoke({"question": TASK, "week": 8})
+
+
+def test_callbacks_around_a_node_see_events_and_neither_keys_nor_what_judges_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "sk-abcdefghijklmnop0123456789")
+    inner: list[RunnableConfig] = []
+
+    def judge(content: Any, config: RunnableConfig) -> float:
+        inner.append(config)
+        return 1.0
+
+    own = jg.evaluator(layer="check", name="judge")(RunnableLambda(judge))
+    listener = Listener()
+    with jg.Jury(evaluators=[own]) as jury:
+        desk = build_desk(jury)
+        config: RunnableConfig = {"callbacks": [listener], "configurable": {"thread_id": "1"}}
+        desk.invoke(STATE, config)
+        asyncio.run(desk.ainvoke(STATE, config))
+    assert listener.custom.count("verdict") == 4
+    assert listener.custom.count("reward") == 4
+    assert not any(os.environ["SOME_API_KEY"] in text for text in listener.texts)
+    assert len(inner) == 4
+    for config in inner:
+        assert listener not in getattr(config["callbacks"], "handlers", [])
+        assert "thread_id" not in config.get("configurable", {})
+
+
+def test_a_stream_that_is_left_early_ends_the_scoring() -> None:
+    async def leave(runnable: Any) -> str:
+        stream = runnable.astream({"task": TASK, "responses": LETTERS})
+        first = await anext(stream)
+        await stream.aclose()
+        return str(first.event)
+
+    with polite_jury() as jury:
+        assert asyncio.run(leave(jury.as_runnable())) == "question"
+        assert rewards(jury.score(TASK, LETTERS)) == [1.0, 0.0]
