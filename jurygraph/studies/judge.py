@@ -30,6 +30,7 @@ from jurygraph.schema import RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows, read_judged_labels
+from jurygraph.studies.pairs import PairOrders, is_flip
 from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable, as_interval, omission_notes
 from jurygraph.studies.units import unit_of
 
@@ -73,13 +74,14 @@ class Judgement(NamedTuple):
     decision: float | None = None
     native: float | None = None
     scale: tuple[float, float] | None = None
-    is_flipped: bool | None = None
+    choices: tuple[float, ...] = ()
 
 
 class JudgedRow(NamedTuple):
     """A labelled response, or pair of them (`pair_name`), with what the judge said of it.
 
     `prediction` is in the units of the target: the decision, 0 or 1, or a number on the scale. `score` is in [0, 1].
+    `choices` has the prediction of each order of a pair that was judged in both.
     """
 
     response: str
@@ -87,6 +89,7 @@ class JudgedRow(NamedTuple):
     target: float
     prediction: float
     score: float
+    choices: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -218,25 +221,14 @@ def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
 
 
 def _summarize_pair(task: str, pair: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
-    """Return the judgement of a pair: the mean of its orders, each from the side of the first response."""
-    scores: dict[bool, list[float]] = {}
-    for verdict in verdicts:
-        if status_of(verdict) == JUDGED and verdict.score is not None:
-            is_swapped = verdict.responses[0] != responses_of(pair)[0]
-            orders = (
-                {False: verdict.score}
-                if verdict.swap is None
-                else {False: verdict.swap.given, True: 1.0 - verdict.swap.swapped}
-            )
-            for is_other, score in orders.items():
-                scores.setdefault(is_other != is_swapped, []).append(1.0 - score if is_swapped else score)
-    if not scores:
-        return Judgement(task, status_of(verdicts[0]))
-    means = [fmean(given) for given in scores.values()]
-    sides = {(mean > MET_THRESHOLD) - (mean < MET_THRESHOLD) for mean in means}
-    choice = 0.5 if len(sides) > 1 else (1.0 + sides.pop()) / 2.0
-    is_flipped = None if len(means) < 2 else (means[0] - MET_THRESHOLD) * (means[1] - MET_THRESHOLD) < 0.0
-    return Judgement(task, JUDGED, fmean(means), choice, choice, _UNIT, is_flipped)
+    """Return the judgement of a pair from the side of its first response; an order that failed is no half answer."""
+    first = responses_of(pair)[0]
+    judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED]
+    asked_orders = {verdict.responses[0] for verdict in verdicts}
+    if {verdict.responses[0] for verdict in judged} < asked_orders:
+        return Judgement(task, next(status for status in map(status_of, verdicts) if status != JUDGED))
+    orders = PairOrders.of(first, judged)
+    return Judgement(task, JUDGED, orders.score, orders.choice, orders.choice, _UNIT, orders.choices)
 
 
 def status_of(verdict: RecordedVerdict) -> str:
@@ -365,7 +357,7 @@ def _join(
         else:
             target = float(target > MET_THRESHOLD) if is_binary else target
             prediction = _prediction(judgement, is_binary)
-            rows.append(JudgedRow(response, judgement.task, target, prediction, judgement.score))
+            rows.append(JudgedRow(response, judgement.task, target, prediction, judgement.score, judgement.choices))
     unlabelled = [
         (judged.task, _prediction(judged, is_binary))
         for response, judged in judgements.items()
@@ -382,7 +374,7 @@ def _join(
         lengths={name: length for name, length in lengths.items() if length is not None},
         votes=votes,
         scale=(low, high),
-        flips=[(judged.task, judged.is_flipped) for judged in judgements.values() if judged.is_flipped is not None],
+        flips=[(judged.task, is_flip(judged.choices)) for judged in judgements.values() if judged.choices],
         ceiling=ceiling,
     )
 
@@ -436,10 +428,11 @@ def _prediction(judgement: Judgement, is_binary: bool) -> float:
 
 COUNTS = ("n", "missing", "failed", "abstained")
 RATES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
+_OF_ORDERS = ("flips", "strict")
 GATE_NAMES = (
     *COUNTS,
     *("brier", "ece"),
-    *(f"{name}{end}" for name in (*RATES, "flips") for end in ("", "_low", "_high")),
+    *(f"{name}{end}" for name in (*RATES, *_OF_ORDERS) for end in ("", "_low", "_high")),
 )
 """Statistics that a CI threshold can name."""
 _BINS = 10
@@ -474,7 +467,7 @@ def report(studies: Sequence[JudgeStudy], need: float | None = None) -> Report:
 def gate_values(judge: Figures) -> dict[str, float | None]:
     """Return the statistics of one of the `judges` by the names of `GATE_NAMES`; None but for `n` if nothing counts."""
     values = {name: judge[name] if judge["n"] or name == "n" else None for name in (*COUNTS, "brier", "ece")}
-    for name in (*RATES, "flips"):
+    for name in (*RATES, *_OF_ORDERS):
         value, low, high = judge[name] or (None, None, None)
         values |= {name: value, f"{name}_low": low, f"{name}_high": high}
     return values
@@ -491,6 +484,9 @@ def _measure(study: JudgeStudy, need: float | None) -> Figures:
     figures["tasks"] = len({row.task for row in study.rows})
     flips = np.array([is_flipped for _, is_flipped in study.flips])
     figures["flips"] = _share(flips, np.unique([task for task, _ in study.flips], return_inverse=True)[1])
+    in_both = [row for row in study.rows if row.choices]
+    hits = np.array([set(row.choices) == {row.target} for row in in_both])
+    figures["strict"] = _share(hits, np.unique([row.task for row in in_both], return_inverse=True)[1])
     return figures | _agreement(study.rows, study.is_binary) | _calibration(study) | _mean_label(study, need)
 
 
@@ -729,8 +725,8 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     yield ReportTable((*header, f"labels for ±{need:g}") if need is not None else header, rows)
     rows = [[row["question"], row] for row in figures["ceiling"] if row is not None]
     yield ReportTable(("people agree on", "share (95 %)"), rows)
-    rows = [[judge["judge"], judge["flips"]] for judge in judges if judge["flips"] is not None]
-    yield ReportTable(("pairs that flip with the order", "share (95 %)"), rows)
+    rows = [[judge["judge"], judge["strict"], judge["flips"]] for judge in judges if judge["flips"] is not None]
+    yield ReportTable(("pairs in both orders", "as people in both (95 %)", "flip with the order (95 %)"), rows)
     rows = [[row["first"], row["second"], row["n"], row["difference"], row["p"]] for row in figures["differences"]]
     header = ("judge", "other", "n", "farther from people by (95 %)", "p (Holm)")
     yield ReportTable(header, rows, left=2, most=_MAX_PAIRS)

@@ -352,8 +352,8 @@ def judge(
     written.
 
     --gate takes conditions NAME OP NUMBER, joined by `,` or `and`, that every judge must meet: n, missing, failed,
-    abstained, accuracy, tpr, tnr, kappa, rank_correlation, pairwise, bias, flips (each also with _low and _high),
-    brier, ece. A statistic that is missing fails.
+    abstained, accuracy, tpr, tnr, kappa, rank_correlation, pairwise, bias, flips, strict (of pairs in both orders; each
+    also with _low and _high), brier, ece. A statistic that is missing fails.
 
     Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid input, such as a label of an unknown response.
 
