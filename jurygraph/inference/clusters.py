@@ -45,10 +45,12 @@ class Estimate(NamedTuple):
     clusters: int
 
     def within(self, least: float, most: float) -> Self:
-        """Return the estimate with the ends of its interval cut off at those of the range that it can have."""
+        """Return the estimate with its value and the ends of its interval cut off at those of a range."""
+        value = min(most, max(least, self.value))
         if self.low is None or self.high is None:
-            return self
-        return self._replace(low=max(least, self.low), high=min(most, self.high))
+            return self._replace(value=value)
+        low, high = (min(most, max(least, end)) for end in (self.low, self.high))
+        return self._replace(value=value, low=low, high=high)
 
 
 def ratio_interval(sums: ArrayLike, sizes: ArrayLike) -> Estimate | None:
@@ -264,8 +266,8 @@ def share_of_trials(counts: Floats, trials: Floats) -> Share:
     if clusters == 1:
         return Share(share, None, None, 1.0, 1)
     if share in (0.0, 1.0):
-        bound = (0.5 - LEVEL / 2) ** (1.0 / clusters)
-        low, high = (bound, 1.0) if share else (0.0, 1.0 - bound)
+        unseen = unseen_share(clusters)
+        low, high = (1.0 - unseen, 1.0) if share else (0.0, unseen)
         return Share(share, low, high, float(clusters), clusters)
     effective = _effective_trials(counts, trials)
     low, high = wilson(share * effective, effective, t_quantile(clusters - 1))
@@ -296,6 +298,14 @@ _LEAST_P = 1e-12
 _MOST_TASKS = 1_000_000
 
 
+def unseen_share(clusters: int, level: float = ONE_SIDED) -> float:
+    """Return how many of all clusters, as a share, may be of a kind that none of so many is (Clopper & Pearson 1934).
+
+    It is the exact upper bound at the one-sided `level`.
+    """
+    return float(1.0 - level ** (1.0 / clusters))
+
+
 def lowest_value(estimate: Estimate, largest_loss: float, level: float = ONE_SIDED, clusters: int = 0) -> float:
     """Return a lower bound of the true value that also counts losses which the clusters did not show.
 
@@ -312,7 +322,7 @@ def lowest_value(estimate: Estimate, largest_loss: float, level: float = ONE_SID
     """
     count = clusters or estimate.clusters
     error = (estimate.error or 0.0) * (estimate.clusters / count) ** 0.5
-    unseen = 1.0 - level ** (1.0 / count)
+    unseen = unseen_share(count, level)
     return float(estimate.value - t_quantile(count - 1, 1.0 - level) * error - unseen * largest_loss)
 
 

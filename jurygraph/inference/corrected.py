@@ -9,7 +9,9 @@ rate of a judge's positive verdicts into that of true ones by its true-positive 
 
     π = (p + TNR - 1) / (TPR + TNR - 1)
 
-Both intervals are the jackknife's over tasks, of λ as it is. Labels must be of items drawn at random.
+Both intervals are the jackknife's over tasks, of λ as it is. Labels must be of items drawn at random. A jackknife sees
+no error where the labels of G tasks are all of one kind, or a judge never errs on them; then up to 1 - .025^(1/G) of all
+tasks may still be otherwise (Clopper & Pearson 1934), and the interval says so.
 """
 
 import math
@@ -18,7 +20,13 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.arrays import Floats, Ints
-from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval, t_quantile
+from jurygraph.inference.clusters import (
+    Estimate,
+    jackknife_interval,
+    ratio_interval,
+    t_quantile,
+    unseen_share,
+)
 
 
 class LabelledSample(NamedTuple):
@@ -56,10 +64,12 @@ def ppi_weight(sample: LabelledSample) -> float:
     return min(1.0, max(0.0, shared / ((1.0 + ratio) * float(every.var(ddof=1)))))
 
 
-def ppi_mean(sample: LabelledSample) -> Estimate:
+def ppi_mean(sample: LabelledSample, scale: tuple[float, float] | None = None) -> Estimate:
     """Return the mean label of all items by PPI++, with its 95 % interval over tasks.
 
-    The ends are None if the labels, or the verdicts without one, are all of one task.
+    The ends are None if the labels, or the verdicts without one, are all of one task. On a `scale`, from its lowest to
+    its highest label, value and ends stay within it, and there are ends for equal labels, too: for true and false the
+    exact ones of as many trials as there are tasks.
     """
     weight = ppi_weight(sample)
     sizes = sample.sums(np.ones(len(sample.labels)))
@@ -71,16 +81,33 @@ def ppi_mean(sample: LabelledSample) -> Estimate:
         other, others_without = _mean_and_without(sample.other_sums(sample.others), other_sizes)
         value += weight * other
         without = without + weight * others_without
-    if tasks < 2 or not np.isfinite(without).all():
-        return Estimate(value, None, None, None, tasks)
-    return jackknife_interval(value, without, freedom=tasks - 1)._replace(clusters=tasks)
+    estimate = Estimate(value, None, None, None, tasks)
+    if tasks > 1 and np.isfinite(without).all():
+        estimate = jackknife_interval(value, without, freedom=tasks - 1)._replace(clusters=tasks)
+    return estimate if scale is None else _with_unseen(estimate, sample, *scale).within(*scale)
+
+
+def _with_unseen(estimate: Estimate, sample: LabelledSample, lowest: float, highest: float) -> Estimate:
+    """Return the estimate with an interval that counts labels, or errors of the judge, of which no task has any."""
+    if estimate.error is None:
+        return estimate
+    unseen = unseen_share(estimate.clusters)
+    label = float(sample.labels[0])
+    if not np.ptp(sample.labels):
+        return estimate._replace(low=label - unseen * (label - lowest), high=label + unseen * (highest - label))
+    if not np.array_equal(sample.labels, sample.predictions):
+        return estimate
+    low, high = (estimate.value if end is None else end for end in (estimate.low, estimate.high))
+    reach = unseen * (highest - lowest)
+    return estimate._replace(low=low - reach, high=high + reach)
 
 
 def rogan_gladen(sample: LabelledSample) -> Estimate | None:
     """Return the rate of true labels by Rogan and Gladen, within [0, 1], with its 95 % interval over tasks.
 
     Labels and predictions are 0 or 1. None without labels of both kinds, or if TPR + TNR is at most 1: such a judge
-    says nothing. The ends are None if that is so without one of the tasks.
+    says nothing. The ends are None if that is so without one of the tasks. A TPR or TNR of exactly 1 counts for the ends
+    as what the tasks with such labels can exclude.
     """
     positive = sample.labels == 1.0
     predicted = sample.predictions == 1.0
@@ -96,8 +123,28 @@ def rogan_gladen(sample: LabelledSample) -> Estimate | None:
     without = np.asarray(_true_rate(totals[:, None] - counts))
     if tasks < 2 or np.isnan(without).any():
         return Estimate(min(1.0, max(0.0, value)), None, None, None, tasks)
-    interval = jackknife_interval(value, without, freedom=tasks - 1).within(0.0, 1.0)
-    return interval._replace(value=min(1.0, max(0.0, value)), clusters=tasks)
+    interval = jackknife_interval(value, without, freedom=tasks - 1)._replace(clusters=tasks)
+    return _with_unseen_errors(interval, counts[:4]).within(0.0, 1.0)
+
+
+def _with_unseen_errors(estimate: Estimate, counts: Floats) -> Estimate:
+    """Return the estimate of a true rate with ends at the least TPR and TNR that go with those of exactly 1.
+
+    `counts` are those of positives, true ones, negatives and true ones by task, [4, G]. At another TPR or TNR the rate
+    of positive verdicts is the same, so that π · (TPR + TNR - 1) changes by as much as TNR does.
+    """
+    low, high = estimate.low, estimate.high
+    if low is None or high is None:
+        return estimate
+    positives, found, negatives, rejected = counts
+    informed = float(found.sum() / positives.sum() + rejected.sum() / negatives.sum() - 1.0)
+    if found.sum() == positives.sum():
+        least = informed - unseen_share(np.count_nonzero(positives))
+        high = high * informed / least if least > 0.0 else 1.0
+    if rejected.sum() == negatives.sum():
+        unseen = unseen_share(np.count_nonzero(negatives))
+        low = (low * informed - unseen) / (informed - unseen) if informed > unseen else 0.0
+    return estimate._replace(low=low, high=high)
 
 
 def labels_needed(sample: LabelledSample, half_width: float) -> int | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import ratio_interval
+from jurygraph.inference.clusters import share_interval
 from jurygraph.messages import shell_quote
 from jurygraph.runs.run import Run
 from jurygraph.studies import credit, reliability
@@ -191,7 +191,7 @@ def _coverage(run: Run, advance: ProgressCallback) -> CertifiedFigures:
         if trace.task_id not in units:
             units[trace.task_id] = unit_of(run, trace.task_id)
         by_unit.setdefault(units[trace.task_id], []).append(trace.reward.coverage)
-    share = ratio_interval([sum(values) for values in by_unit.values()], [len(values) for values in by_unit.values()])
+    share = share_interval([sum(values) for values in by_unit.values()], [len(values) for values in by_unit.values()])
     number = sum(len(values) for values in by_unit.values())
     name = f"judged share of the weight, {run.folder.name}"
     yield _figure(name, share, number, f"jurygraph show {shell_quote(run.folder)}")

@@ -503,7 +503,9 @@ def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
     levels = len(np.unique(np.concatenate([targets, predictions])))
     weights: Weights = "equal" if is_binary else "quadratic"
     kappa = kappa_interval(targets, predictions, weights, tasks=tasks) if levels <= _MAX_LEVELS else None
-    errors = np.bincount(tasks, predictions - targets)
+    bias = ratio_interval(np.bincount(tasks, predictions - targets), np.bincount(tasks))
+    if bias is not None and is_binary:
+        bias = bias.within(-1.0, 1.0)
     return {
         "base_rates": {"people": float(targets.mean()), "judge": float(predictions.mean())},
         "accuracy": _share(hits, tasks),
@@ -512,7 +514,7 @@ def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
         "kappa": as_interval(kappa),
         "rank_correlation": _rank_correlation(targets, ranks, tasks),
         "pairwise": _pairwise(targets, ranks, tasks),
-        "bias": as_interval(ratio_interval(errors, np.bincount(tasks))),
+        "bias": as_interval(bias),
     }
 
 
@@ -594,7 +596,7 @@ def _mean_label(study: JudgeStudy, need: float | None) -> Figures:
     sample = LabelledSample(labels, predictions, tasks[:n], others, tasks[n:])
     return {
         "uncorrected": float(np.concatenate([predictions, others]).mean()),
-        "corrected": as_interval(ppi_mean(sample)),
+        "corrected": as_interval(ppi_mean(sample, study.scale)),
         "weight": ppi_weight(sample),
         "rogan_gladen": as_interval(rogan_gladen(sample)) if study.is_binary else None,
         "labels_needed": None if need is None else labels_needed(sample, need),
