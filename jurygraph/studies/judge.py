@@ -586,7 +586,7 @@ def reliability(scores: Floats, targets: Floats) -> tuple[float, list[Figures]]:
 def _mean_label(study: JudgeStudy, need: float | None) -> Figures:
     """Return the mean that the judge gives all responses, and what the labels make of it."""
     if not study.rows:
-        return dict.fromkeys(("uncorrected", "corrected", "weight", "rogan_gladen", "labels_needed"))
+        return dict.fromkeys(("items", "uncorrected", "corrected", "weight", "rogan_gladen", "labels_needed"))
     names = [row.task for row in study.rows] + [task for task, _ in study.others]
     tasks = np.unique(names, return_inverse=True)[1]
     n = len(study.rows)
@@ -595,11 +595,12 @@ def _mean_label(study: JudgeStudy, need: float | None) -> Figures:
     others = np.array([prediction for _, prediction in study.others], dtype=np.float64)
     sample = LabelledSample(labels, predictions, tasks[:n], others, tasks[n:])
     return {
+        "items": len(names),
         "uncorrected": float(np.concatenate([predictions, others]).mean()),
         "corrected": as_interval(ppi_mean(sample, study.scale)),
         "weight": ppi_weight(sample),
         "rogan_gladen": as_interval(rogan_gladen(sample)) if study.is_binary else None,
-        "labels_needed": None if need is None else labels_needed(sample, need),
+        "labels_needed": None if need is None else labels_needed(sample, need, study.scale),
     }
 
 
@@ -722,7 +723,7 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     rows = []
     for judge in judges:
         means = [judge["uncorrected"], judge["corrected"], judge["weight"], judge["rogan_gladen"]]
-        rows.append([judge["judge"], *means, *([judge["labels_needed"]] if need is not None else [])])
+        rows.append([judge["judge"], *means, *([_describe_need(judge)] if need is not None else [])])
     header = ("mean of all responses", "by the judge", "PPI++ (95 %)", "λ", "Rogan-Gladen (95 %)")
     yield ReportTable((*header, f"labels for ±{need:g}") if need is not None else header, rows)
     rows = [[row["question"], row] for row in figures["ceiling"] if row is not None]
@@ -734,6 +735,13 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     yield ReportTable(header, rows, left=2, most=_MAX_PAIRS)
     rows = [[row["show"], row["judge"], row["people"]] for row in figures["disagreements"]]
     yield ReportTable(("disagreement", "judge", "people"), rows, digits=2, most=_MAX_DISAGREEMENTS)
+
+
+def _describe_need(judge: Figures) -> object:
+    """Return the number of labels that are needed; None where one task cannot tell."""
+    if judge["labels_needed"] is None and judge["tasks"] > 1:
+        return f"not even all {judge['items']}"
+    return judge["labels_needed"]
 
 
 def _notes(judges: Sequence[Figures]) -> Iterator[str]:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.simulation.need import exact_sample
 from jurygraph.inference.clusters import ratio_interval, share_interval, unseen_share
 from jurygraph.inference.corrected import LabelledSample, labels_needed, ppi_mean, ppi_weight, rogan_gladen
 from tests.rows import all_rows
@@ -93,15 +94,36 @@ def test_a_judge_that_says_nothing_has_no_true_rate() -> None:
     assert rogan_gladen(sample([1.0, 1.0], [1.0, 0.0], [1.0])) is None  # no negative label
 
 
-def test_the_labels_that_are_needed_give_that_width() -> None:
-    rng = np.random.default_rng(1)
-    labels = list((rng.random(200) < 0.7).astype(float))
-    drawn = sample(labels, labels, [])
-    needed = labels_needed(drawn, 0.05)
-    deviation = np.std(labels, ddof=1)
-    assert needed == int(np.ceil((1.959963984540054 * deviation / 0.05) ** 2))
-    judged = sample(labels, labels, list((rng.random(100) < 0.7).astype(float)))
-    assert labels_needed(judged, 0.01) is None  # a hundred verdicts alone are less precise than that
+@all_rows("accuracy, expected", [(0.6, 2174), (0.75, 1804), (0.85, 1321), (0.9, 980), (0.95, 549)])
+def test_a_better_judge_needs_fewer_labels(accuracy: float, expected: int) -> None:
+    """Of 10,000 independent items with a mean of .37, for ±.02: the normal formula, of which t is a little above."""
+    assert labels_needed(exact_sample(accuracy), 0.02, (0.0, 1.0)) == pytest.approx(expected, rel=0.03)
+
+
+def test_labels_are_needed_up_to_all_items() -> None:
+    """Without a judge it is the number for a mean; none where not even all items would do, or of one task."""
+    drawn = sample([0.0, 1.0] * 50, [1.0] * 100, [1.0] * 900)
+    needed = labels_needed(drawn, 0.05, (0.0, 1.0))
+    assert needed == pytest.approx((1.96 * 0.5025 / 0.05) ** 2, rel=0.01)
+    assert labels_needed(drawn, 0.03, (0.0, 1.0)) is None
+    assert labels_needed(drawn._replace(tasks=drawn.tasks * 0), 0.5, (0.0, 1.0)) is None
+
+
+@all_rows("said", [[0.0, 1.0] * 20, [0.0] * 40])
+def test_the_needed_labels_of_one_kind_and_of_a_perfect_judge_show_what_they_must(said: list[float]) -> None:
+    """Labels like these, as many as needed, have the wanted interval, and one less has not."""
+    labels = said if np.ptp(said) else [0.0] * 40
+    needed = labels_needed(sample(labels, labels, labels * 200), 0.04, (0.0, 1.0))
+    assert needed is not None
+    widths = []
+    for count in (needed - 1, needed):
+        given = (labels * 10)[:count]
+        found = ppi_mean(sample(given, given, (labels * 201)[count:]), (0.0, 1.0))
+        assert found.low is not None
+        assert found.high is not None
+        widths.append((found.high - found.low) / 2.0)
+    assert widths[1] <= 0.0401
+    assert widths[0] >= 0.0399
 
 
 labelled = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=12)

@@ -265,6 +265,15 @@ def test_responses_and_pairs_of_a_task_or_group_are_one_cluster(tmp_path: Path) 
     assert {one.question: (one.n, one.tasks) for one in found} == {"rank": (8, 3), "same": (12, 3)}
 
 
+def test_the_labels_that_are_needed_are_said_even_where_all_would_not_do() -> None:
+    study = replace(binary_study([(1, 1), (0, 0), (1, 0), (0, 0)] * 10), others=[(f"o{n}", n % 2) for n in range(60)])
+    found = [report([study], need).tables for need in (0.2, 0.001)]
+    cells = [next(table for table in tables if "PPI++ (95 %)" in table.header).rows[0][-1] for tables in found]
+    assert isinstance(cells[0], int)
+    assert cells[0] < 40
+    assert cells[1] == "not even all 100"
+
+
 def labelled_run(name: str, **targets: object) -> RunJudgements:
     """A run whose responses have a label `gold`."""
     return replace(judgements({}), run=name, labels={one: {"gold": target} for one, target in targets.items()})

@@ -336,7 +336,7 @@ def judge(
     consensus: Annotated[
         bool, typer.Option("--consensus", help="Compare with the consensus of several people, not their majority.")
     ] = False,
-    need: Annotated[float | None, option("W", "Half-width for which labels are counted.", min=1e-6)] = None,
+    need: Annotated[float | None, option("W", "Half-width of the mean label, to count its labels.", min=1e-6)] = None,
     gate: Conditions = None,
     markdown: AsMarkdown = False,
     json: AsJson = False,
