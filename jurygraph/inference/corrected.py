@@ -144,10 +144,10 @@ def _with_unseen_errors(estimate: Estimate, counts: Floats) -> Estimate:
     positives, found, negatives, rejected = counts
     informed = float(found.sum() / positives.sum() + rejected.sum() / negatives.sum() - 1.0)
     if found.sum() == positives.sum():
-        least = informed - unseen_share(np.count_nonzero(positives))
+        least = informed - unseen_share(int(np.count_nonzero(positives)))
         high = high * informed / least if least > 0.0 else 1.0
     if rejected.sum() == negatives.sum():
-        unseen = unseen_share(np.count_nonzero(negatives))
+        unseen = unseen_share(int(np.count_nonzero(negatives)))
         low = (low * informed - unseen) / (informed - unseen) if informed > unseen else 0.0
     return estimate._replace(low=low, high=high)
 
