@@ -1,7 +1,7 @@
 """Kappa, alpha and Jaccard: equal to statsmodels, covering in simulations, and known where all labels agree."""
 
 import math
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -10,17 +10,21 @@ from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from jurygraph.aggregation.agreement import cohen_kappa, kappa_interval, krippendorff_alpha
+from jurygraph.arrays import Bools
 from jurygraph.errors import PlanError
 from jurygraph.inference.agreement import (
     AlphaLevel,
+    _expected_jaccard,
+    _jaccard,
     alpha_of_pairs,
     jaccard_above_median,
     jaccard_by_chance,
+    jaccard_excess,
     kappa,
     kappa_estimate,
     label_table,
 )
-from jurygraph.inference.clusters import t_quantile, wilson
+from jurygraph.inference.clusters import jackknife_interval, t_quantile, wilson
 
 LABELS = np.arange(4.0)
 DISTANCES = {
@@ -151,3 +155,28 @@ def test_the_jaccard_of_chance_is_the_mean_over_all_orders_of_the_items() -> Non
     ratings = np.array([[1, 2, 3, 4, 5], [5, 1, 4, 0, 0]], dtype=np.float64)
     every = [jaccard_above_median([ratings[0], list(order)], least=5)[0, 1] for order in permutations(ratings[1])]
     assert jaccard_by_chance(ratings, least=5)[0, 1] == pytest.approx(np.mean(every), abs=1e-12)
+
+
+def test_the_excess_of_jaccard_is_a_jackknife_over_clusters() -> None:
+    """Against exact means by chance without each of twelve groups of items; medians stay as they are."""
+    rng = np.random.default_rng(7)
+    ratings = rng.normal(size=48) + rng.normal(size=(3, 48))
+    ratings[rng.random(ratings.shape) < 0.1] = np.nan
+    clusters = np.arange(48) // 4
+    found = jaccard_excess(ratings, clusters)
+    assert found is not None
+    above = ratings > np.nanmedian(ratings, axis=1, keepdims=True)
+    is_rated = ~np.isnan(ratings)
+
+    def excess(kept: Bools) -> float:
+        differences = []
+        for first, second in combinations(range(3), 2):
+            both = kept & is_rated[first] & is_rated[second]
+            selections = above[first, both], above[second, both]
+            differences.append(_jaccard(*selections) - _expected_jaccard(*selections))
+        return float(np.mean(differences))
+
+    every = np.ones(48, dtype=bool)
+    assert found.value == pytest.approx(excess(every))
+    expected = jackknife_interval(found.value, np.array([excess(clusters != one) for one in range(12)]))
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=0.01)
