@@ -14,6 +14,7 @@ NAMES = (
     "maths",
     "inference",
     "units",
+    "plug_in",
     "trip",
     "store",
     "sizes",

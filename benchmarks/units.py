@@ -4,17 +4,21 @@ A target is missed if a share is more than three binomial errors beyond its boun
 it is a test: `make test-exhaustive TESTS=tests/benchmarks/test_units.py`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from benchmarks.figure import Figure
-from benchmarks.simulation.units import cells, measure_cell
+from benchmarks.simulation.units import Cell, cells, measure_cell
 
 SAMPLES = 200
 _ERRORS = 3.0
 
 
 def measure() -> Iterator[Figure]:
-    for cell in cells():
-        rate = measure_cell(cell, SAMPLES)
+    yield from measure_cells(cells(), SAMPLES)
+
+
+def measure_cells(designs: Iterable[Cell], samples: int) -> Iterator[Figure]:
+    for cell in designs:
+        rate = measure_cell(cell, samples)
         bound = f"at most {cell.most:g}" if cell.most < 1.0 else f"at least {cell.least:g}"
         yield Figure(cell.name, rate.value, f"± {rate.error:.3f}", bound, rate.is_within(cell, _ERRORS))

@@ -294,6 +294,8 @@ def _effective_trials(hits: Floats, sizes: Floats) -> float:
 POWER = 0.8
 ONE_SIDED = (1.0 - LEVEL) / 2
 """The level of a one-sided test, that of one end of an interval."""
+_LEAST_PLANNED = 10
+"""With as many clusters, the estimated error is off by a quarter; with five, by more than a third."""
 _LEAST_P = 1e-12
 _MOST_TASKS = 1_000_000
 
@@ -359,11 +361,11 @@ def detectable_difference(estimate: Estimate) -> float | None:
 
     It is the noncentrality of Student's t with the clusters' degrees of freedom that gives this power, times the error;
     the chance of a significant result of the wrong sign is neglected. None where the estimate has no error, or where
-    that is 0.
+    that is 0, and for fewer than ten clusters: their error is too rough to plan with.
     """
     from scipy import special
 
-    if not estimate.error:
+    if not estimate.error or estimate.clusters < _LEAST_PLANNED:
         return None
     freedom = estimate.clusters - 1
     return float(special.nctdtrinc(freedom, 1.0 - POWER, t_quantile(freedom))) * estimate.error

@@ -146,8 +146,9 @@ def _wording(presentations: ReadPresentations, named: str) -> CertifiedFigures:
 
 def _signs(presentations: ReadPresentations, named: str) -> CertifiedFigures:
     report = measure_signal(presentations()).figures
-    label = f"share of groups with P(correct sign) below {report['correct']:g}, of {report['protocol']}"
-    yield _figure(label, report["below"], len(report["groups"]), f"jurygraph study signal {named}")
+    for name, estimate in report["together"].items():
+        label = f"{name} of all groups together, of {report['protocol']}"
+        yield _figure(label, estimate, len(report["groups"]), f"jurygraph study signal {named}")
 
 
 def _credit(run: Run, advance: ProgressCallback) -> CertifiedFigures:

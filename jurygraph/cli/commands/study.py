@@ -230,7 +230,8 @@ def signal(
 
     Reads what `study stability` reads; a group is the responses to a task, and σ²_ξ the variance over their variants.
     SNR is Var[R] between the responses, less the noise in it, over σ²_ξ; P(correct sign) is Proposition 2's, for a
-    response one standard deviation off the group's mean. Then: how many variants (not repeats) to average for the
+    response one standard deviation off the group's mean. Both have an interval for all groups together; those of a
+    single group are of one noisy draw. Then: how many variants (not repeats) to average for the
     wanted probability; the terms of Theorem 1, where the judge gives weights and utilities; and with --cut, which
     decisions flip with the wording.
 
