@@ -94,17 +94,14 @@ def ppi_mean(sample: LabelledSample, scale: tuple[float, float] | None = None) -
 
 def _with_unseen(estimate: Estimate, sample: LabelledSample, lowest: float, highest: float) -> Estimate:
     """Return the estimate with an interval that counts labels, or errors of the judge, of which no task has any."""
-    if estimate.error is None:
-        return estimate
     unseen = unseen_share(estimate.clusters)
     label = float(sample.labels[0])
-    if not np.ptp(sample.labels):
+    if estimate.error is not None and not np.ptp(sample.labels):
         return estimate._replace(low=label - unseen * (label - lowest), high=label + unseen * (highest - label))
-    if not np.array_equal(sample.labels, sample.predictions):
+    if estimate.low is None or estimate.high is None or not np.array_equal(sample.labels, sample.predictions):
         return estimate
-    low, high = (estimate.value if end is None else end for end in (estimate.low, estimate.high))
     reach = unseen * (highest - lowest)
-    return estimate._replace(low=low - reach, high=high + reach)
+    return estimate._replace(low=estimate.low - reach, high=estimate.high + reach)
 
 
 def rogan_gladen(sample: LabelledSample) -> Estimate | None:

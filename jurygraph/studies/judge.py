@@ -9,7 +9,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import chain, combinations
 from statistics import fmean
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ from jurygraph.schema import RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows, read_judged_labels
-from jurygraph.studies.pairs import PairOrders, is_flip
+from jurygraph.studies.pairs import choice_of, is_flip, scores_by_order
 from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable, as_interval, omission_notes
 from jurygraph.studies.units import unit_of
 
@@ -227,8 +227,10 @@ def _summarize_pair(task: str, pair: str, verdicts: Sequence[RecordedVerdict]) -
     asked_orders = {verdict.responses[0] for verdict in verdicts}
     if {verdict.responses[0] for verdict in judged} < asked_orders:
         return Judgement(task, next(status for status in map(status_of, verdicts) if status != JUDGED))
-    orders = PairOrders.of(first, judged)
-    return Judgement(task, JUDGED, orders.score, orders.choice, orders.choice, _UNIT, orders.choices)
+    orders = scores_by_order(first, judged)
+    choice = choice_of(chain(*orders))
+    choices = tuple(map(choice_of, orders)) if len(orders) > 1 else ()
+    return Judgement(task, JUDGED, fmean(map(fmean, orders)), choice, choice, _UNIT, choices)
 
 
 def status_of(verdict: RecordedVerdict) -> str:

@@ -6,8 +6,6 @@ a tie. Agreement in both orders is the stricter figure beside it.
 """
 
 from collections.abc import Iterable, Sequence
-from statistics import fmean
-from typing import NamedTuple, Self
 
 from jurygraph.schema import RecordedVerdict
 
@@ -25,39 +23,12 @@ def is_flip(choices: Sequence[float]) -> bool:
     return set(choices) == {0.0, 1.0}
 
 
-class PairOrders(NamedTuple):
-    """The scores of a pair's verdicts from the side of one response: those that show it first, and those second."""
-
-    shown_first: Sequence[float]
-    shown_second: Sequence[float]
-
-    @classmethod
-    def of(cls, response: str, verdicts: Iterable[RecordedVerdict]) -> Self:
-        """Return the scores of verdicts on a response and another one; those without a score are left out."""
-        shown_first: list[float] = []
-        shown_second: list[float] = []
-        for verdict in verdicts:
-            if verdict.score is None:
-                continue
-            if verdict.responses[0] == response:
-                shown_first.append(verdict.score)
-            else:
-                shown_second.append(1.0 - verdict.score)
-        return cls(shown_first, shown_second)
-
-    @property
-    def score(self) -> float:
-        """The mean of the orders that were judged, whichever has more samples."""
-        return fmean(fmean(scores) for scores in self if scores)
-
-    @property
-    def choice(self) -> float:
-        """The choice of all verdicts together."""
-        return choice_of((*self.shown_first, *self.shown_second))
-
-    @property
-    def choices(self) -> tuple[float, ...]:
-        """The choice of each order, if both were judged; else none."""
-        if not self.shown_first or not self.shown_second:
-            return ()
-        return choice_of(self.shown_first), choice_of(self.shown_second)
+def scores_by_order(response: str, verdicts: Iterable[RecordedVerdict]) -> list[list[float]]:
+    """Return the scores of verdicts on a pair from the side of a response, for each order that was judged."""
+    by_order: dict[str, list[float]] = {}
+    for verdict in verdicts:
+        if verdict.score is not None:
+            shown_first = verdict.responses[0]
+            score = verdict.score if shown_first == response else 1.0 - verdict.score
+            by_order.setdefault(shown_first, []).append(score)
+    return list(by_order.values())

@@ -8,6 +8,7 @@ e2c52c2, `run_judge.py` and `utils/metrics.py`.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Question, RecordedVerdict, Task, Trace
 from jurygraph.schema.trace import Reward
-from jurygraph.studies.pairs import PairOrders, is_flip
+from jurygraph.studies.pairs import choice_of, is_flip, scores_by_order
 from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
 from jurygraph.studies.units import describe_units, name_unit
 
@@ -233,10 +234,11 @@ def _compare_verdicts(question: Question | None, chosen: Trace, rejected: Trace)
     if len(verdicts) < expected:
         reason = f"{expected - len(verdicts)} of {expected} verdicts on the pair are missing"
         return Duel("failed", reason, is_strict=is_strict)
-    orders = PairOrders.of(chosen.response_id, verdicts)
-    if orders.choices:
-        is_strict = set(orders.choices) == {1.0}
-    return Duel(_RESULTS[orders.choice], is_flipped=is_flip(orders.choices), is_strict=is_strict)
+    orders = scores_by_order(chosen.response_id, verdicts)
+    choices = tuple(map(choice_of, orders))
+    if len(choices) > 1:
+        is_strict = set(choices) == {1.0}
+    return Duel(_RESULTS[choice_of(chain(*orders))], is_flipped=is_flip(choices), is_strict=is_strict)
 
 
 def _verdicts_on(question: str, chosen: Trace, rejected: Trace) -> Iterator[RecordedVerdict]:
