@@ -11,7 +11,7 @@ from benchmarks.simulation.units import Cell
 
 
 def cells() -> Iterator[Cell]:
-    """Yield the designs in which promises and sentences may be wrong in 5 %, and SNR and rates must be covered in 92 %."""
+    """Yield the designs: promises and sentences may be wrong in 5 %; SNRs must be covered in 92 %, rates in 89 %."""
     for levels in (3, 5, 20):
         name = f"--false-positives breaks its promise: {levels} levels"
         yield Cell(f"{name}, 200 tasks", partial(break_promise, levels, 200), most=0.05)
@@ -26,4 +26,4 @@ def cells() -> Iterator[Cell]:
     for labelled in (20, 50):
         for accuracy in (0.8, 0.95, 1.0):
             name = f"a rate of .1 is covered: {labelled} labels, accuracy {accuracy:g}"
-            yield Cell(name, partial(cover_rate, labelled, accuracy, 0.1), least=0.92)
+            yield Cell(name, partial(cover_rate, labelled, accuracy, 0.1), least=0.89)
