@@ -27,8 +27,8 @@ from benchmarks.peer import python_with
 QUESTIONS, IN_FLIGHT, GROUP, ROUNDS = 1600, 64, 8, 3
 PEER = "autorubric"
 WORDS = (
-    "dear friend the meeting is on monday at nine in the old town hall and costs four dollars for each of us".split()
-)
+    "dear friend the meeting is on monday at nine in the old town hall and costs four dollars for each of us"
+).split()
 
 
 class Shape(NamedTuple):

@@ -11,22 +11,13 @@ from tests.rows import all_rows
 PACKAGE = Path(jurygraph.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 TREES = {module: ast.parse(module.read_text(encoding="utf-8")) for module in MODULES}
-LONGEST_MODULE, LONGEST_FUNCTION = 800, 60
+LONGEST_MODULE = 1000
+"""In lines; functions are bounded by statements, in pyproject.toml."""
 
 
 def test_a_module_can_be_read_in_one_go() -> None:
     lengths = {str(module): len(module.read_text(encoding="utf-8").splitlines()) for module in MODULES}
     assert {name: lines for name, lines in lengths.items() if lines > LONGEST_MODULE} == {}
-
-
-def test_a_function_fits_on_a_screen() -> None:
-    lengths = {
-        f"{module}:{node.name}": node.end_lineno - node.lineno + 1
-        for module, tree in TREES.items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None
-    }
-    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FUNCTION} == {}
 
 
 def test_a_statement_does_one_thing() -> None:

@@ -70,7 +70,8 @@ _VALUES: Mapping[Invariant, re.Pattern[str]] = {"times": _TIME, "prices": _PRICE
 _NAME = re.compile(r"(?<![.!?:#|*\-] )(?<!^)(?<![\"“(#*])\b[^\W\d_]\w+")
 _IN_PART = r"not (?:fully|entirely|wholly|completely)|in part|part(?:ly|ially?)|somewhat|mostly|half"
 _NEGATION = (
-    r"not|no|never|none|neither|nor|cannot|without|un(?:met|satisfied|fulfilled)|fail\w*|violat\w+|miss(?:ed|es)"
+    r"not|no|never|none|neither|nor|cannot|without"
+    r"|un(?:met|satisfied|fulfilled)|fail\w*|violat\w+|miss(?:ed|es)"
 )
 _POSITIVE = r"met|meets?|satisf\w+|fulfil\w*|kept|keeps|respect\w*|honou?r\w*|observed|holds?|held"
 _STATUS = {"in part": _IN_PART, "not met": _NEGATION, "met": _POSITIVE}
